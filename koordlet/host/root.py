@@ -1,0 +1,338 @@
+"""The only syscall port for kernel files, and the place where every kernel path is born.
+
+Covers: the port (``HostRoot``), this machine (``LiveHost``), a recorded tree (``DirHost``).
+Does not cover: archives (``host.archive``), the kernel's manners in memory (the test kit), our own
+state files (``state``), sockets.
+
+Rules:
+1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
+   of ``/sys/...`` too. Only this module knows where such a path lives on this disk.
+2. Methods raise ``OSError`` with errno and ``filename`` set, as the system calls do; turning errors
+   into values or explanations is the caller's job.
+3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per call,
+   and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
+4. A recorded tree is read-only, and its symbolic links never lead out of it.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import errno
+import os
+import stat as stat_bits
+from dataclasses import dataclass
+from typing import NewType
+
+#: An absolute path on the observed machine. Only ``HostRoot`` makes them.
+HostPath = NewType("HostPath", str)
+
+#: What one ``read`` returns at most: no kernel file that we read is larger, and a recording that
+#: claims otherwise is damage.
+MAX_READ = 16 << 20
+
+_CHUNK = 1 << 16
+_MAX_LINKS = 40
+
+
+class Kind(enum.Enum):
+    """What a path is."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The part of ``struct stat`` that we use."""
+
+    kind: Kind
+    inode: int
+    #: On cgroup directories this changes with mkdir/rmdir of children; mtime does not.
+    links: int
+    mode: int
+    size: int
+    mtime: float
+
+
+class HostRoot(abc.ABC):
+    """One machine as we may touch it: births of paths, and the system calls on them."""
+
+    #: True when these are the running kernel's files: only then may anything be enforced.
+    live: bool = False
+
+    # Births -------------------------------------------------------------------------------------
+
+    @staticmethod
+    def at(path: str) -> HostPath:
+        """A path that the machine itself told us, such as a mount point in mountinfo."""
+        if not path.startswith("/"):
+            msg = f"not an absolute path: {path!r}"
+            raise ValueError(msg)
+        return HostPath(os.path.normpath("/" + path.lstrip("/")))
+
+    def sys(self, *parts: str) -> HostPath:
+        """Below ``/sys``."""
+        return HostPath("/".join(("/sys", *parts)))
+
+    def proc(self, *parts: str) -> HostPath:
+        """Below ``/proc``."""
+        return HostPath("/".join(("/proc", *parts)))
+
+    def etc(self, *parts: str) -> HostPath:
+        """Below ``/etc``."""
+        return HostPath("/".join(("/etc", *parts)))
+
+    @staticmethod
+    def below(path: HostPath, *parts: str) -> HostPath:
+        """A path below another one; empty parts are skipped."""
+        return HostPath("/".join((path.rstrip("/"), *(part.strip("/") for part in parts if part))))
+
+    # System calls -------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def read(self, path: HostPath) -> bytes:
+        """The whole file, at most ``MAX_READ`` bytes (``EFBIG`` beyond)."""
+
+    @abc.abstractmethod
+    def write(self, path: HostPath, data: bytes) -> None:
+        """One ``write(2)`` of ``data``; a short write is ``EIO``."""
+
+    @abc.abstractmethod
+    def open(self, path: HostPath) -> int:
+        """A handle for ``pread``, to be closed with ``close``."""
+
+    @abc.abstractmethod
+    def pread(self, handle: int, size: int) -> bytes:
+        """Up to ``size`` bytes from the start. ``ENODEV`` once the group was removed."""
+
+    @abc.abstractmethod
+    def close(self, handle: int) -> None:
+        """Give a handle back."""
+
+    @abc.abstractmethod
+    def list(self, path: HostPath) -> list[str]:
+        """The names in a directory, sorted."""
+
+    @abc.abstractmethod
+    def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
+        """What is there; ``follow=False`` looks at a link itself."""
+
+    @abc.abstractmethod
+    def readlink(self, path: HostPath) -> str:
+        """The text of a symbolic link."""
+
+    @abc.abstractmethod
+    def mkdir(self, path: HostPath) -> None:
+        """Make one directory."""
+
+    @abc.abstractmethod
+    def rmdir(self, path: HostPath) -> None:
+        """Remove one empty directory."""
+
+    @abc.abstractmethod
+    def statvfs(self, path: HostPath) -> os.statvfs_result:
+        """Space and inodes of the filesystem that holds the path."""
+
+    @abc.abstractmethod
+    def access(self, path: HostPath, mode: int) -> bool:
+        """``access(2)``: whether this process may read, write or search; a read-only mount says no."""
+
+    @abc.abstractmethod
+    def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
+        """Mount a kernel filesystem."""
+
+    @abc.abstractmethod
+    def unmount(self, target: HostPath) -> None:
+        """Unmount it again."""
+
+    # Conveniences on top of the calls -----------------------------------------------------------
+
+    def text(self, path: HostPath) -> str:
+        """The file as text; damage is kept visible as replacement characters."""
+        return self.read(path).decode("utf-8", "replace")
+
+    def exists(self, path: HostPath) -> bool:
+        """True when something is there, even if it may not be read."""
+        try:
+            self.stat(path)
+        except OSError:
+            return False
+        return True
+
+
+def fail(number: int, path: str) -> OSError:
+    """An ``OSError`` as the kernel would raise it."""
+    return OSError(number, os.strerror(number), path)
+
+
+def kind_of(mode: int) -> Kind:
+    """The kind that mode bits speak of."""
+    if stat_bits.S_ISDIR(mode):
+        return Kind.DIRECTORY
+    if stat_bits.S_ISREG(mode):
+        return Kind.FILE
+    return Kind.LINK if stat_bits.S_ISLNK(mode) else Kind.OTHER
+
+
+class _Disk(HostRoot):
+    """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
+
+    @abc.abstractmethod
+    def _where(self, path: HostPath, *, follow: bool = True) -> str:
+        """Where the path lives on this disk."""
+
+    def read(self, path: HostPath) -> bytes:
+        handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            data = os.read(handle, _CHUNK)
+            if len(data) < _CHUNK // 2:
+                # Kernel files end on a short read less often than one hopes (seq_file stops at a
+                # page): ask once more, which returns empty at the end.
+                rest = os.read(handle, _CHUNK)
+                if not rest:
+                    return data
+                data += rest
+            parts = [data]
+            total = len(data)
+            while more := os.read(handle, _CHUNK):
+                parts.append(more)
+                total += len(more)
+                if total > MAX_READ:
+                    raise fail(errno.EFBIG, path)
+            return b"".join(parts)
+        finally:
+            os.close(handle)
+
+    def open(self, path: HostPath) -> int:
+        return os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
+
+    def pread(self, handle: int, size: int) -> bytes:
+        return os.pread(handle, size, 0)
+
+    def close(self, handle: int) -> None:
+        os.close(handle)
+
+    def list(self, path: HostPath) -> list[str]:
+        return sorted(os.listdir(self._where(path)))
+
+    def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
+        found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
+        return Stat(
+            kind=kind_of(found.st_mode),
+            inode=found.st_ino,
+            links=found.st_nlink,
+            mode=stat_bits.S_IMODE(found.st_mode),
+            size=found.st_size,
+            mtime=found.st_mtime,
+        )
+
+    def readlink(self, path: HostPath) -> str:
+        return os.readlink(self._where(path, follow=False))
+
+    def statvfs(self, path: HostPath) -> os.statvfs_result:
+        return os.statvfs(self._where(path))
+
+
+class LiveHost(_Disk):
+    """The machine that we run on."""
+
+    live = True
+
+    def _where(self, path: HostPath, *, follow: bool = True) -> str:
+        del follow  # the kernel follows links itself
+        return path
+
+    def write(self, path: HostPath, data: bytes) -> None:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            if os.write(handle, data) != len(data):
+                raise fail(errno.EIO, path)
+        except OSError as error:
+            # write(2) knows no name; the explanation needs one.
+            raise OSError(error.errno, error.strerror, path) from None
+        finally:
+            os.close(handle)
+
+    def mkdir(self, path: HostPath) -> None:
+        os.mkdir(path, 0o755)
+
+    def rmdir(self, path: HostPath) -> None:
+        os.rmdir(path)
+
+    def access(self, path: HostPath, mode: int) -> bool:
+        return os.access(path, mode)
+
+    def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
+        _libc_call("mount", source, target, fstype, 0, options, path=target)
+
+    def unmount(self, target: HostPath) -> None:
+        _libc_call("umount2", target, 0, path=target)
+
+
+class DirHost(_Disk):
+    """A recorded tree below a directory. Read-only; its links stay inside it."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.realpath(directory)
+
+    def _where(self, path: HostPath, *, follow: bool = True) -> str:
+        """Walk the components, so that an absolute link re-roots at the recorded root.
+
+        Cost: one ``lstat`` per component; recordings are read once.
+        """
+        todo = [part for part in path.split("/") if part][::-1]
+        done: list[str] = []
+        links = 0
+        while todo:
+            part = todo.pop()
+            if part == ".":
+                continue
+            if part == "..":
+                # At the root, ".." is the root itself, as for a process after chroot(2).
+                del done[-1:]
+                continue
+            here = os.path.join(self.directory, *done, part)
+            if (todo or follow) and os.path.islink(here):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise fail(errno.ELOOP, path)
+                target = os.readlink(here)
+                if target.startswith("/"):
+                    done = []
+                todo.extend(reversed([step for step in target.split("/") if step]))
+                continue
+            done.append(part)
+        return os.path.join(self.directory, *done)
+
+    def write(self, path: HostPath, data: bytes) -> None:
+        del data
+        raise fail(errno.EROFS, path)
+
+    def mkdir(self, path: HostPath) -> None:
+        raise fail(errno.EROFS, path)
+
+    def rmdir(self, path: HostPath) -> None:
+        raise fail(errno.EROFS, path)
+
+    def access(self, path: HostPath, mode: int) -> bool:
+        return not mode & os.W_OK and self.exists(path)
+
+    def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
+        del source, fstype, options
+        raise fail(errno.EROFS, target)
+
+    def unmount(self, target: HostPath) -> None:
+        raise fail(errno.EROFS, target)
+
+
+def _libc_call(name: str, *args: str | int, path: str) -> None:
+    """Call a libc function that Python does not wrap. Imported late: mounting is rare."""
+    import ctypes  # noqa: PLC0415
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    raw = [arg.encode() if isinstance(arg, str) else arg for arg in args]
+    if getattr(libc, name)(*raw) != 0:
+        raise fail(ctypes.get_errno(), path)

@@ -1,0 +1,73 @@
+"""Errors that name whose fault it is, the culprit, and the fix.
+
+Covers: the exceptions that cross a station. Does not cover: absence (``model.absence``): a vanished
+group or a missing kernel feature is a value, not an exception.
+
+Rules:
+1. The class says whose fault it is: the operator (``ConfigError``), the kernel or the machine
+   (``HostError``), us (``BugError``).
+2. ``culprit`` is the thing to look at (a path, a field, a pod), ``fix`` what to do about it.
+"""
+
+from __future__ import annotations
+
+import errno as errno_names
+
+
+class KoordletError(Exception):
+    """The base: what happened, to what, and what to do about it."""
+
+    #: Stable machine-readable name, printed as ``error.code`` with ``-o json``.
+    code = "failed"
+    #: Exit status of the command that dies of it.
+    status = 1
+
+    def __init__(self, message: str, *, culprit: str = "", fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.culprit = culprit
+        self.fix = fix
+
+    def __str__(self) -> str:
+        where = f"{self.culprit}: " if self.culprit else ""
+        what_now = f" ({self.fix})" if self.fix else ""
+        return f"{where}{self.message}{what_now}"
+
+
+class UsageError(KoordletError):
+    """The command line does not make sense."""
+
+    code = "usage"
+    status = 2
+
+
+class ConfigError(KoordletError):
+    """The operator's input is wrong: a file, a field, a flag."""
+
+    code = "config"
+    status = 2
+
+
+class HostError(KoordletError):
+    """The machine said no: a missing mount, a refused permission, a second agent."""
+
+    code = "host"
+
+    def __init__(
+        self, message: str, *, culprit: str = "", fix: str = "", errno: int | None = None
+    ) -> None:
+        super().__init__(message, culprit=culprit, fix=fix)
+        self.errno = errno
+
+
+class BugError(KoordletError):
+    """We broke a promise that we made to ourselves."""
+
+    code = "bug"
+
+
+def errno_name(number: int | None) -> str:
+    """``EINVAL`` for 22, the number itself where the platform has no name for it."""
+    if number is None:
+        return "?"
+    return errno_names.errorcode.get(number, str(number))

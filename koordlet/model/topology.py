@@ -1,0 +1,140 @@
+"""The machine: CPUs, cores, sockets, NUMA nodes, caches, as one immutable value.
+
+Covers: what was found, with ``None`` where the kernel did not say.
+Does not cover: finding it (``host.topology``), who owns which CPU (``model.ledger``).
+
+``core``, ``socket`` and ``l3`` are group numbers: dense, ordered by lowest CPU, so they are right
+where raw ids repeat across packages, are sparse, or are missing. The raw ids are kept beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import cpuset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """One present CPU; every unknown column is ``None``, also for an offline CPU."""
+
+    cpu: int
+    online: bool = True
+    core: int | None = None
+    socket: int | None = None
+    #: The kernel's own node id.
+    node: int | None = None
+    l3: int | None = None
+    core_id: int | None = None
+    package_id: int | None = None
+    die_id: int | None = None
+    cluster_id: int | None = None
+    #: The cache id of the L3: this is resctrl's domain id.
+    l3_id: int | None = None
+    capacity: int | None = None
+    max_khz: int | None = None
+    book_id: int | None = None
+    drawer_id: int | None = None
+    governor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HugePages:
+    """One page size of a node, in pages."""
+
+    total: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One NUMA node, also one without memory or without CPUs."""
+
+    node: int
+    cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    memory_bytes: int | None = None
+    #: In the order of ``Topology.nodes``, which is the order of online node ids.
+    distances: tuple[int, ...] = ()
+    #: Page size as the kernel names it (``2048kB``) to its pages.
+    hugepages: Mapping[str, HugePages] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """One cache instance and the CPUs that share it."""
+
+    level: int
+    type: str
+    id: int | None
+    bytes: int | None
+    ways: int | None
+    cpus: cpuset.CPUSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One PCI device with the node that it hangs on."""
+
+    address: str
+    device_class: str
+    driver: str | None = None
+    node: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """The whole machine at one moment. Equal machines are equal values."""
+
+    cpus: tuple[Cpu, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    caches: tuple[Cache, ...] = ()
+    devices: tuple[Device, ...] = ()
+    possible: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    present: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    online: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    isolated: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    nohz_full: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    #: Nodes that have memory: v1 refuses any other node in ``cpuset.mems``.
+    memory_nodes: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    smt: str | None = None
+    vendor: str | None = None
+    model_name: str | None = None
+    arch: str | None = None
+    flags: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def node_of(self, cpu: int) -> int | None:
+        """The NUMA node of a CPU, ``None`` where the machine does not say."""
+        return self._by_cpu(cpu).node
+
+    def _by_cpu(self, cpu: int) -> Cpu:
+        for one in self.cpus:
+            if one.cpu == cpu:
+                return one
+        return Cpu(cpu=cpu, online=False)
+
+    def by_node(self, cpus: cpuset.CPUSet) -> tuple[tuple[int | None, int | None, cpuset.CPUSet], ...]:
+        """Split a set by NUMA node: (socket, node, CPUs), ordered by lowest CPU.
+
+        CPUs without a node come together under ``None``, so nothing is ever lost.
+        """
+        parts: dict[int | None, int] = {}
+        sockets: dict[int | None, int | None] = {}
+        for one in self.cpus:
+            if one.cpu in cpus:
+                parts[one.node] = parts.get(one.node, 0) | 1 << one.cpu
+                sockets.setdefault(one.node, one.socket)
+        rows = [(sockets[node], node, cpuset.CPUSet(bits)) for node, bits in parts.items()]
+        return tuple(sorted(rows, key=lambda row: row[2].first))
+
+    def cores(self) -> tuple[cpuset.CPUSet, ...]:
+        """The online SMT sibling sets, ordered by core number; a CPU of unknown core stands alone."""
+        cores: dict[tuple[int, int], int] = {}
+        for one in self.cpus:
+            if one.online:
+                key = (0, one.core) if one.core is not None else (1, one.cpu)
+                cores[key] = cores.get(key, 0) | 1 << one.cpu
+        return tuple(cpuset.CPUSet(cores[key]) for key in sorted(cores))
