@@ -1,0 +1,120 @@
+"""The text of a configuration file, or a clear refusal.
+
+Covers: everything that can be wrong with a file before its content matters: a directory, a FIFO,
+a device, no permission, a giant, bytes that are not text.
+Does not cover: YAML (``yaml_source``), noticing a change (``reloader``).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+
+from koordlet.model import errors
+
+#: A real file is a few KiB.
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What changes when a file is edited or replaced."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def identity(path: str) -> Identity | None:
+    """One ``stat``; ``None`` where there is nothing that can be looked at."""
+    try:
+        return _identity(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def read(path: str) -> str | None:
+    """The text; ``None`` where the file does not exist; ``ConfigError`` for all other trouble."""
+    try:
+        # Looked at before it is opened: opening some devices does something.
+        _regular(os.stat(path), path)
+        # O_NONBLOCK: should a FIFO take the place in between, opening it must not wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise errors.ConfigError("not a file name", culprit=repr(path)) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    try:
+        _regular(os.fstat(fd), path)
+        return _text(_bytes(fd), path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(fd)
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return Identity(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _regular(found: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {
+            stat.S_IFDIR: "a directory",
+            stat.S_IFIFO: "a FIFO",
+            stat.S_IFSOCK: "a socket",
+            stat.S_IFCHR: "a device",
+            stat.S_IFBLK: "a device",
+        }
+        kind = kinds.get(stat.S_IFMT(found.st_mode), "something else")
+        message = f"{kind}, not a regular file"
+        raise errors.ConfigError(message, culprit=path, fix="name a YAML file")
+    if found.st_size > MAX_BYTES:
+        raise _too_large(path, f"{found.st_size} bytes")
+
+
+def _bytes(fd: int) -> bytes:
+    """At most one byte more than allowed: some files grow, and some do not tell their size."""
+    parts: list[bytes] = []
+    left = MAX_BYTES + 1
+    while left > 0 and (part := os.read(fd, left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _text(raw: bytes, path: str) -> str:
+    if len(raw) > MAX_BYTES:
+        raise _too_large(path, f"more than {MAX_BYTES} bytes")
+    fix = "write plain UTF-8 text"
+    if b"\0" in raw:
+        line = raw.count(b"\n", 0, raw.index(b"\0")) + 1
+        message = "a NUL byte: this is not a text file"
+        raise errors.ConfigError(message, culprit=f"{path}:{line}", fix=fix)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{raw[error.start]:02x} is not UTF-8: this is not a text file"
+        raise errors.ConfigError(message, culprit=f"{path}:{line}", fix=fix) from error
+
+
+def _too_large(path: str, size: str) -> errors.ConfigError:
+    message = f"{size}, more than a configuration can have ({MAX_BYTES})"
+    return errors.ConfigError(message, culprit=path, fix="name the right file")
+
+
+def _unreadable(path: str, error: OSError) -> errors.ConfigError:
+    fixes = {
+        errno.EACCES: "make it readable for the agent's user, or run as root",
+        errno.EPERM: "make it readable for the agent's user, or run as root",
+        errno.ELOOP: "its symbolic links lead in a circle",
+        errno.ENOTDIR: "a part of the path is a file",
+    }
+    message = f"cannot be read: {error.strerror or error}"
+    return errors.ConfigError(message, culprit=path, fix=fixes.get(error.errno or 0, ""))

@@ -1,0 +1,102 @@
+"""Layers of configuration: who said what, and who has the last word.
+
+Covers: the order of the sources, merging, the origin of every value.
+Does not cover: reading a source (``file_source``, ``environment``), validation (``schema``).
+
+Sections and maps are merged key by key; lists and single values are replaced whole.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from koordlet.config import places
+
+BUILT_IN = "built-in"
+
+
+class Name(enum.IntEnum):
+    """Every source that there can be, weakest first: the order is the precedence."""
+
+    FILE = 1
+    #: The slo-controller-config ConfigMap, the NodeSLO object, annotations of node and pod: read
+    #: in a cluster only. Their layers go between these two, and nothing else changes.
+    CONFIG_MAP = 2
+    NODE_SLO = 3
+    NODE_ANNOTATION = 4
+    POD_ANNOTATION = 5
+    ENVIRONMENT = 6
+    FLAGS = 7
+
+
+@dataclass(slots=True)
+class Layer:
+    """What one source says, with the place of each value."""
+
+    name: Name
+    data: dict[str, Any] = field(default_factory=dict)
+    #: Where each value stands, as shown to the operator.
+    origins: dict[places.Loc, str] = field(default_factory=dict)
+
+    def put(self, loc: places.Loc, value: object, origin: str) -> None:
+        """Set one value, making the sections above it."""
+        section = self.data
+        for key in loc[:-1]:
+            section = section.setdefault(str(key), {})
+        section[str(loc[-1])] = value
+        self.origins[loc] = origin
+
+
+@dataclass(slots=True)
+class Merged:
+    """The sum of all layers."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    origins: dict[places.Loc, str] = field(default_factory=dict)
+
+    def origin(self, loc: places.Loc) -> str:
+        """Who set this value or, for a part that nobody wrote, its list; else built-in."""
+        return self.origins.get(loc, BUILT_IN)
+
+
+def merge(found: Iterable[Layer]) -> Merged:
+    """Pile the layers up, weakest first."""
+    merged = Merged()
+    for layer in sorted(found, key=lambda one: one.name):
+        _overlay(merged, layer, merged.data, layer.data, ())
+    return merged
+
+
+def leaves(data: object, loc: places.Loc = ()) -> Iterator[tuple[places.Loc, object]]:
+    """Every single value, empty list and empty map below a location."""
+    if isinstance(data, Mapping) and data:
+        for key, value in data.items():
+            yield from leaves(value, (*loc, str(key)))
+    elif isinstance(data, list | tuple) and data:
+        for index, value in enumerate(data):
+            yield from leaves(value, (*loc, index))
+    else:
+        yield loc, data
+
+
+def _overlay(
+    merged: Merged, layer: Layer, into: dict[str, Any], new: dict[str, Any], loc: places.Loc
+) -> None:
+    for key, value in new.items():
+        here = (*loc, key)
+        old = into.get(key)
+        if isinstance(old, dict) and value is None:
+            # An empty section says nothing; it does not take back what a weaker layer said.
+            continue
+        if isinstance(value, dict):
+            into[key] = old if isinstance(old, dict) else {}
+            _overlay(merged, layer, into[key], value, here)
+            continue
+        into[key] = value
+        for stale in [one for one in merged.origins if one[: len(here)] == here]:
+            del merged.origins[stale]
+        for leaf, _ in leaves(value, here):
+            merged.origins[leaf] = layer.origins.get(leaf, layer.origins.get(here, BUILT_IN))

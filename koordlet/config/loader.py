@@ -1,0 +1,191 @@
+"""The effective configuration: all sources read, merged, validated, limited.
+
+Covers: the order of the steps, the default path, what an empty or a missing file means.
+Does not cover: reading again later (``reloader``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from koordlet.config import (
+    catalog,
+    environment,
+    file_source,
+    layers,
+    limits,
+    places,
+    problems,
+    schema,
+    yaml_source,
+)
+from koordlet.model import errors
+
+DEFAULT_PATH = "/etc/koordlet/config.yaml"
+
+
+class Flag(NamedTuple):
+    """A value from the command line with the way it was spelled there: ``--observe``."""
+
+    value: object
+    spelling: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A valid configuration and where each of its values came from."""
+
+    config: schema.Config
+    #: Dotted path of every single value to its origin: ``built-in``, ``FILE:LINE``, a variable,
+    #: a flag.
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    #: The file that was read; ``None`` where there is none.
+    path: str | None = None
+
+
+def load(path: str | None, env: Mapping[str, str], flags: Mapping[str, object]) -> Effective:
+    """Read, merge and validate; ``ConfigError`` names every problem of the first bad source.
+
+    ``path`` is what the operator named; ``None`` is the default path, which need not exist.
+    ``flags`` maps dotted paths to values, plain or as ``Flag``.
+    """
+    where = DEFAULT_PATH if path is None else path
+    text = file_source.read(where)
+    if text is None and path is not None:
+        raise errors.ConfigError("no such file", culprit=where, fix="name an existing file")
+    return from_text(text, where, env, flags)
+
+
+def from_text(
+    text: str | None, path: str, env: Mapping[str, str], flags: Mapping[str, object]
+) -> Effective:
+    """As ``load``, with the text of the file in hand; ``None`` is no file."""
+    found: list[layers.Layer] = []
+    warnings: list[str] = []
+    if text is not None:
+        layer = file_layer(text, path)
+        if layer is None:
+            warnings.append(f"{path}: the file is empty: everything is at its default")
+        else:
+            found.append(layer)
+    found += [environment.layer(env), flag_layer(flags)]
+    for layer in found[-2:]:
+        _check(layer.data, layer.origins, layer.name.name.lower())
+    return resolve(found, path if text is not None else None, warnings)
+
+
+def resolve(
+    found: Iterable[layers.Layer], path: str | None = None, warnings: Iterable[str] = ()
+) -> Effective:
+    """The sum of layers that are each valid by themselves."""
+    merged = layers.merge(found)
+    config = _check(merged.data, merged.origins, "configuration")
+    config, cuts = limits.apply(config)
+    origins = {leaf: merged.origin(leaf) for leaf, _ in layers.leaves(schema.plain(config))}
+    for cut in cuts:
+        origins[cut.loc] = f"{merged.origin(cut.limit)} ({places.dotted(cut.limit)})"
+    said = [*warnings, *map(str, cuts), *_ignored(config)]
+    shown = {places.dotted(loc): origin for loc, origin in origins.items()}
+    return Effective(config, shown, tuple(said), path)
+
+
+def file_layer(text: str, path: str) -> layers.Layer | None:
+    """The layer of the file; ``None`` where it holds nothing but comments."""
+    document = yaml_source.parse(text, path)
+    found = list(document.problems)
+    data = document.data
+    if data is None and not found:
+        return None
+    if isinstance(data, dict):
+        header = _header(data, document, path)
+        found += header or _problems_of(data, document, path)
+    elif not found:
+        message = f"expected a section with keys, found {problems.noun(data)}"
+        fix = f"begin with apiVersion: {schema.API_VERSION}"
+        found.append(errors.ConfigError(message, culprit=_locate(document, path, ()), fix=fix))
+    error = problems.together(found, path)
+    if error is not None:
+        raise error
+    assert isinstance(data, dict)
+    origins = {loc: f"{path}:{mark.line}" for loc, mark in document.values.items()}
+    return layers.Layer(layers.Name.FILE, data, origins)
+
+
+def flag_layer(flags: Mapping[str, object]) -> layers.Layer:
+    """The layer of the command line."""
+    known = {field.path: field for field in catalog.fields()}
+    built = layers.Layer(layers.Name.FLAGS)
+    for path, given in flags.items():
+        flag = given if isinstance(given, Flag) else Flag(given, "command line")
+        if path not in known:
+            message = f"a flag sets the unknown field {path}"
+            raise errors.BugError(message, fix=problems.suggest(path, known, "known"))
+        value = flag.value
+        if isinstance(value, str):
+            value = environment.typed(known[path], value)
+        built.put(known[path].loc, value, flag.spelling)
+    return built
+
+
+def _header(
+    data: dict[str, object], document: yaml_source.Document, path: str
+) -> list[errors.ConfigError]:
+    """Another kind of file gets one error, not one for each of its keys."""
+    wanted = {"apiVersion": schema.API_VERSION, "kind": schema.KIND}
+    found = []
+    for key, right in wanted.items():
+        if data.get(key) == right:
+            continue
+        message = (
+            f"expected {right}, found {problems.noun(data[key])}" if key in data else "missing"
+        )
+        culprit = f"{_locate(document, path, (key,))}: {key}"
+        fix = f"write {key}: {right}"
+        found.append(errors.ConfigError(message, culprit=culprit, fix=fix))
+    return found
+
+
+def _problems_of(
+    data: dict[str, object], document: yaml_source.Document, path: str
+) -> list[errors.ConfigError]:
+    try:
+        schema.Config.model_validate(data)
+    except ValidationError as error:
+        return problems.from_validation(
+            error.errors(include_url=False),
+            lambda loc, of_key: _locate(document, path, loc, of_key=of_key),
+        )
+    return []
+
+
+def _locate(
+    document: yaml_source.Document, path: str, loc: places.Loc, *, of_key: bool = False
+) -> str:
+    """``FILE:LINE:COLUMN`` of a value, or of what it is missing from."""
+    marks = document.keys if of_key else document.values
+    while loc and loc not in marks:
+        loc, marks = loc[:-1], document.values
+    mark = marks.get(loc)
+    return f"{path}:{mark.line}:{mark.column}" if mark else path
+
+
+def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> schema.Config:
+    try:
+        return schema.Config.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        found = problems.from_validation(details, lambda loc, _: origins.get(loc, source))
+        raised = problems.together(found, source)
+        assert raised is not None
+        raise raised from None
+
+
+def _ignored(config: schema.Config) -> Iterable[str]:
+    section = config.policies.reserved_cpus
+    if section.cpus is not None and section.quantity is not None:
+        yield "policies.reserved_cpus.quantity is not used because cpus is given"

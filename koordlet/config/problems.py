@@ -1,0 +1,151 @@
+"""What is wrong, where, and what to do: the words of every configuration error.
+
+Covers: turning a failed validation into errors with file, line, column and field path; the nearest
+known word; putting several errors into one.
+Does not cover: the rules themselves (``schema``, ``fieldtypes``), YAML syntax (``yaml_source``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from koordlet.config import catalog, fieldtypes, places
+from koordlet.model import errors
+
+#: More than this at once helps nobody.
+MAX_SHOWN = 20
+
+#: Where a value came from: ``FILE:LINE:COLUMN``, a variable, a flag. The second argument asks for
+#: the place of the key instead of the value.
+Locate = Callable[[places.Loc, bool], str]
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "model_type": "a section with keys",
+    "dict_type": "a map of keys and values",
+    "mapping_type": "a map of keys and values",
+}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+
+
+class ConfigErrors(errors.ConfigError):
+    """Several problems of one source, shown together."""
+
+    def __init__(self, found: Sequence[errors.ConfigError], source: str) -> None:
+        self.problems = tuple(found)
+        shown = [str(problem) for problem in self.problems[:MAX_SHOWN]]
+        more = len(self.problems) - len(shown)
+        if more:
+            shown.append(f"… and {more} more")
+        lines = "".join(f"\n  {line}" for line in shown)
+        super().__init__(f"{len(self.problems)} problems:{lines}", culprit=source)
+
+
+def together(found: Iterable[errors.ConfigError], source: str) -> errors.ConfigError | None:
+    """One error for all problems of a source, in the order of its lines; ``None`` for none."""
+    ordered = sorted(found, key=lambda problem: _line_order(problem.culprit))
+    if not ordered:
+        return None
+    return ordered[0] if len(ordered) == 1 else ConfigErrors(ordered, source)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    lowered = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(word.lower()[:200], lowered, n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None
+
+
+def suggest(word: str, known: Iterable[str], what: str) -> str:
+    """``did you mean "X"?``, or the list where nothing is near."""
+    choices = list(known)
+    close = nearest(word, choices)
+    if close is not None:
+        return f'did you mean "{close}"?'
+    return f"{what}: {', '.join(choices)}" if choices else ""
+
+
+def from_validation(details: Iterable[Any], locate: Locate) -> list[errors.ConfigError]:
+    """One error for each detail of a pydantic ``ValidationError``."""
+    return [_one(detail, locate) for detail in details]
+
+
+def _one(detail: Any, locate: Locate) -> errors.ConfigError:
+    kind = str(detail["type"])
+    context = detail.get("ctx", {})
+    loc: places.Loc = tuple(detail["loc"])
+    of_key = kind == "extra_forbidden"
+    if loc and loc[-1] == "[key]":
+        loc, of_key = loc[:-1], True
+    loc += tuple(context.get("at", ()))
+    message, fix = _words(kind, detail, context, loc)
+    where = locate(loc, of_key)
+    return errors.ConfigError(message, culprit=_culprit(where, loc), fix=fix)
+
+
+def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, str]:
+    found = detail.get("input")
+    if kind == fieldtypes.REFUSED:
+        return str(context["message"]), str(context["fix"])
+    if kind == "extra_forbidden":
+        return _unknown_key(loc)
+    if kind == "missing":
+        return f"the key {fieldtypes.show(str(loc[-1]))} is missing", "add it"
+    if kind == "literal_error":
+        # pydantic spells the choices as 'a', 'b' or 'c'.
+        return _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        return f"{words} {context[key]} is needed, found {noun(found)}", ""
+    if kind in _EXPECTED:
+        fix = ""
+        if kind == "string_type" and isinstance(found, int | float):
+            fix = "put it in quotes"
+        return f"expected {_EXPECTED[kind]}, found {noun(found)}", fix
+    return str(detail["msg"]), ""
+
+
+def _unknown_key(loc: places.Loc) -> tuple[str, str]:
+    key = str(loc[-1])
+    known = catalog.known_keys(loc[:-1])
+    return f"unknown key {fieldtypes.show(key)}", suggest(key, known, "known here")
+
+
+def _wrong_word(found: object, choices: list[str]) -> tuple[str, str]:
+    listed = " or ".join(", ".join(choices).rsplit(", ", 1))
+    if len(choices) == 1:
+        return f"expected {choices[0]}, found {noun(found)}", f'write "{choices[0]}"'
+    close = nearest(found, choices) if isinstance(found, str) else None
+    message = f"expected {listed}, found {noun(found)}"
+    return message, f'did you mean "{close}"?' if close else ""
+
+
+def noun(found: object) -> str:
+    """A found value in the words of an error."""
+    if isinstance(found, dict):
+        return "a section with keys"
+    if isinstance(found, list | tuple):
+        return "a list"
+    return fieldtypes.show(found)
+
+
+def _culprit(where: str, loc: places.Loc) -> str:
+    path = places.dotted(loc)
+    return f"{where}: {path}" if path else where
+
+
+def _line_order(culprit: str) -> tuple[int, int]:
+    match = re.search(r":(\d+)(?::(\d+))?(?:: |$)", culprit)
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)

@@ -1,0 +1,289 @@
+"""The shape of the configuration: every field, its type, its default, its one-line description.
+
+Covers: what a valid configuration is, and the rules between fields of one section.
+Does not cover: where values come from (``loader``), the words of an error (``problems``), upper
+bounds on effective values (``limits``).
+
+Rules:
+1. Keys are camelCase in the file and snake_case here; the stems under ``policies`` are written the
+   same in both, because a stem has one spelling everywhere.
+2. Everything has a default: an empty file is a valid configuration.
+3. Models are frozen, unknown keys are refused, types are strict (``"120"`` is not a number).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from koordlet.config import fieldtypes
+from koordlet.model import quantity
+
+API_VERSION = "koordlet.io/v1"
+KIND = "Config"
+
+PolicyMode = Literal["off", "shadow", "enforce"]
+
+
+class Section(BaseModel):
+    """What all sections share: frozen, strict, no unknown keys, camelCase outside."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        # Our messages quote the value themselves, shortened and escaped.
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_empty(cls, value: object) -> object:
+        # ``state:`` with all its keys commented out reads as null.
+        return {} if value is None else value
+
+
+def _policy_mode(value: object) -> object:
+    # YAML 1.1 tools rewrite a plain ``off`` as ``false``.
+    return "off" if value is False else value
+
+
+_PolicyModeField = Annotated[PolicyMode, BeforeValidator(_policy_mode)]
+
+
+class Node(Section):
+    """Who this node is."""
+
+    name: fieldtypes.NodeName = Field(
+        default=None, description="Name of the node; null is the host name."
+    )
+    annotations: fieldtypes.StringMap = Field(
+        default_factory=dict,
+        description="Node annotations for a machine without a cluster, such as"
+        " `node.koordinator.sh/reservation`.",
+    )
+    labels: fieldtypes.StringMap = Field(
+        default_factory=dict, description="Node labels for a machine without a cluster."
+    )
+
+
+class Cgroups(Section):
+    """Where the managed cgroups are."""
+
+    root: fieldtypes.CgroupRoot = Field(
+        default=None,
+        description="Custom cgroup root, such as the kubelet's `--cgroup-root`; null is `/`.",
+    )
+
+
+class Match(Section):
+    """Which cgroup a workload runs in: exactly one of the keys."""
+
+    unit: fieldtypes.Unit = Field(
+        default=None, description="A systemd unit, such as `nginx.service`."
+    )
+    cgroup: fieldtypes.CgroupPath = Field(
+        default=None, description="A cgroup path relative to the cgroup root, such as `batch/jobs`."
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Match:
+        if (self.unit is None) == (self.cgroup is None):
+            found = "neither" if self.unit is None else "both"
+            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {found}")
+        return self
+
+
+class Workload(Section):
+    """One workload of a machine without a cluster."""
+
+    name: fieldtypes.Name = Field(description="Unique name.")
+    qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
+        description="What the workload is promised."
+    )
+    priority: Annotated[int | None, Field(ge=-(2**31), lt=2**31)] = Field(
+        default=None, description="Pod priority; null is the default of the QoS class."
+    )
+    requests: fieldtypes.Quantities = Field(
+        default_factory=dict, description="Requested resources, as in a Pod."
+    )
+    limits: fieldtypes.Quantities = Field(
+        default_factory=dict, description="Resource limits, as in a Pod."
+    )
+    cpus: fieldtypes.CpusOrCount = Field(
+        default=None, description="Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs."
+    )
+    match: Match = Field(description="Which cgroup it runs in.")
+
+    @model_validator(mode="after")
+    def _requests_within_limits(self) -> Workload:
+        for resource, limit in self.limits.items():
+            request = self.requests.get(resource)
+            if request is not None and quantity.milli(request) > quantity.milli(limit):
+                fieldtypes.refuse(
+                    f"the {resource} request {request} exceeds the limit {limit}",
+                    "lower the request or raise the limit",
+                    at=("requests", resource),
+                )
+        return self
+
+
+class ReservedCpusLimits(Section):
+    """What no reservation exceeds, wherever it comes from."""
+
+    max_cpus: Annotated[int | None, Field(ge=0)] = Field(
+        default=None, description="At most this many CPUs are reserved; null is no bound."
+    )
+
+
+class ReservedCpus(Section):
+    """CPUs that are kept away from every pod."""
+
+    mode: _PolicyModeField = Field(
+        default="enforce", description="What may be done with its decisions."
+    )
+    limits: ReservedCpusLimits = Field(
+        default_factory=ReservedCpusLimits, description="Upper bounds, applied last."
+    )
+    cpus: fieldtypes.CpuList = Field(default=None, description="The reserved CPUs, such as `0-1`.")
+    quantity: fieldtypes.OptionalQuantity = Field(
+        default=None,
+        description="How much CPU to reserve; rounded up to whole CPUs. `cpus` wins over it.",
+    )
+
+
+class SharedPoolsLimits(Section):
+    """The shared pools have no upper bounds yet."""
+
+
+class SharedPools(Section):
+    """The CPU pools of workloads without exclusive CPUs."""
+
+    mode: _PolicyModeField = Field(
+        default="enforce", description="What may be done with its decisions."
+    )
+    limits: SharedPoolsLimits = Field(
+        default_factory=SharedPoolsLimits, description="Upper bounds, applied last."
+    )
+
+
+class Policies(Section):
+    """One section for each policy, under its stem."""
+
+    reserved_cpus: ReservedCpus = Field(
+        default_factory=ReservedCpus, alias="reserved_cpus", description="Reserved CPUs."
+    )
+    shared_pools: SharedPools = Field(
+        default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    )
+
+
+class Http(Section):
+    """The HTTP server: health, metrics, the current plan."""
+
+    address: fieldtypes.Address = Field(default="127.0.0.1:9316", description="Where it listens.")
+    enabled: bool = Field(default=True, description="Whether it is started.")
+
+
+class Grpc(Section):
+    """The gRPC server: the node feed."""
+
+    socket: fieldtypes.SocketPath = Field(
+        default=None, description="Its Unix socket; null is `koordlet.sock` in the run directory."
+    )
+    enabled: bool = Field(default=True, description="Whether it is started.")
+
+
+class Metrics(Section):
+    """The Prometheus text on the HTTP server."""
+
+    enabled: bool = Field(default=True, description="Whether `/metrics` answers.")
+
+
+class Report(Section):
+    """What the agent shows of itself."""
+
+    http: Http = Field(default_factory=Http, description="The HTTP server.")
+    grpc: Grpc = Field(default_factory=Grpc, description="The gRPC server.")
+    metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
+
+
+class State(Section):
+    """What survives a restart, and what a stop leaves behind."""
+
+    handover_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
+        default=120, description="How long limits stay in force across a restart or an upgrade."
+    )
+    on_stop: Literal["restore", "handover"] = Field(
+        default="restore",
+        description="What a stop does: put everything back, or leave it to the next agent.",
+    )
+    dir: fieldtypes.Directory = Field(
+        default=None,
+        description="Directory of journal and checkpoints; null is the system's place.",
+    )
+
+
+class Log(Section):
+    """The agent's own log, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least severe event that is logged."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="`auto` is `console` on a terminal and `json` elsewhere."
+    )
+
+
+class Config(Section):
+    """The configuration of the agent."""
+
+    api_version: Literal["koordlet.io/v1"] = Field(
+        default="koordlet.io/v1", description="Version of this format."
+    )
+    kind: Literal["Config"] = Field(default="Config", description="What this file is.")
+    mode: Literal["enforce", "observe"] = Field(
+        default="enforce", description="`observe` does everything but act."
+    )
+    node: Node = Field(default_factory=Node, description="Who this node is.")
+    cgroups: Cgroups = Field(default_factory=Cgroups, description="Where the managed cgroups are.")
+    workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
+        default=(), description="The workloads of a machine without a cluster."
+    )
+    policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
+    report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
+    state: State = Field(default_factory=State, description="What survives a restart.")
+    log: Log = Field(default_factory=Log, description="The agent's own log.")
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Config:
+        seen: set[str] = set()
+        for index, workload in enumerate(self.workloads):
+            if workload.name in seen:
+                fieldtypes.refuse(
+                    f"two workloads are named {fieldtypes.show(workload.name)}",
+                    "give each workload its own name",
+                    at=("workloads", index, "name"),
+                )
+            seen.add(workload.name)
+        return self
+
+
+@functools.cache
+def defaults() -> Config:
+    """The built-in configuration."""
+    return Config.model_validate({})
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """The configuration as JSON types, keys as in the file."""
+    return config.model_dump(mode="json", by_alias=True)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the file, for editors."""
+    return Config.model_json_schema(by_alias=True)

@@ -1,0 +1,231 @@
+"""YAML text to plain values, each with its line and column.
+
+Covers: the YAML that a configuration needs, and a refusal of everything else.
+Does not cover: reading the file (``file_source``), what the keys mean (``schema``).
+
+Rules:
+1. Only events of the parser are used: no object is ever constructed from a tag, and nothing here
+   recurses, so neither a tag nor the depth of a document can hurt.
+2. Anchors, aliases, tags and several documents are refused: a configuration needs none, and an
+   alias is how a small file becomes a large one.
+3. Plain scalars follow YAML 1.2: ``off``, ``no`` and ``1:30`` are text, ``true`` is a boolean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from koordlet.config import fieldtypes, places
+from koordlet.model import errors
+
+#: Sections nest four deep; more than this is damage or an attack.
+MAX_DEPTH = 32
+#: Far above any real file; bounds the memory that one file can cost.
+MAX_VALUES = 50_000
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
+_TRUE = re.compile(r"(?:true|True|TRUE)\Z")
+_FALSE = re.compile(r"(?:false|False|FALSE)\Z")
+_INT = re.compile(r"[-+]?[0-9]{1,18}\Z")
+_BASED = re.compile(r"0x[0-9a-fA-F]{1,15}\Z|0o[0-7]{1,20}\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
+
+
+@dataclass(slots=True)
+class Document:
+    """One parsed file: the values, where each is, and what was refused on the way."""
+
+    #: ``None`` where the file holds nothing but comments.
+    data: object = None
+    values: dict[places.Loc, places.Mark] = field(default_factory=dict)
+    keys: dict[places.Loc, places.Mark] = field(default_factory=dict)
+    problems: list[errors.ConfigError] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that is being filled; ``key`` waits for its value."""
+
+    loc: places.Loc
+    into: dict[str, object] | list[object]
+    key: str | None = None
+
+
+class _StopError(Exception):
+    """The rest of the file cannot be judged any more."""
+
+
+def parse(text: str, name: str) -> Document:
+    """Read one document; problems are collected in it, never raised."""
+    reader = _Reader(name)
+    try:
+        for event in _events(text):
+            reader.take(event)
+    except _StopError:
+        pass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(filter(None, (error.context, error.problem)))
+        reader.refuse(mark, _plain_words(what), _syntax_fix(what))
+    except yaml.YAMLError as error:
+        reader.refuse(None, _plain_words(str(error)), "write plain UTF-8 text")
+    except (ValueError, OverflowError):
+        # The pure-Python scanner meets an escape such as "\Uffffffff" this way.
+        reader.refuse(None, "an escape sequence names no character", "write plain UTF-8 text")
+    return reader.document
+
+
+def resolve(text: str) -> object:
+    """The value of a plain scalar: null, a boolean, a number or the text itself."""
+    if _NULL.match(text):
+        return None
+    if _TRUE.match(text):
+        return True
+    if _FALSE.match(text):
+        return False
+    if _INT.match(text):
+        return int(text)
+    if _BASED.match(text):
+        return int(text, 0)
+    if _FLOAT.match(text):
+        return float(text)
+    return text
+
+
+def _events(text: str) -> Iterator[Any]:
+    loader = _LOADER(text)
+    try:
+        while loader.check_event():
+            yield loader.get_event()
+    finally:
+        loader.dispose()
+
+
+class _Reader:
+    """A stack of open collections, fed one event at a time."""
+
+    def __init__(self, name: str) -> None:
+        self.document = Document()
+        self._name = name
+        self._stack: list[_Open] = []
+        self._documents = 0
+        self._count = 0
+
+    def refuse(self, mark: Any, message: str, fix: str = "", loc: places.Loc = ()) -> None:
+        """Note a problem at a mark of the parser."""
+        where = f"{self._name}:{mark.line + 1}:{mark.column + 1}" if mark else self._name
+        culprit = f"{where}: {places.dotted(loc)}" if loc else where
+        self.document.problems.append(errors.ConfigError(message, culprit=culprit, fix=fix))
+
+    def take(self, event: Any) -> None:
+        """Handle one event."""
+        mark = event.start_mark
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                self.refuse(mark, "a second document begins here", "keep one document in the file")
+                raise _StopError
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._stack.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            self._node(event, mark)
+
+    def _node(self, event: Any, mark: Any) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            self.refuse(mark, f"more than {MAX_VALUES} values", "this is not a configuration")
+            raise _StopError
+        if isinstance(event, yaml.AliasEvent):
+            self.refuse(mark, f"aliases are not accepted: *{event.anchor}"[:80], "write it out")
+            raise _StopError
+        if event.anchor is not None:
+            self.refuse(mark, f"anchors are not accepted: &{event.anchor}"[:80], "remove it")
+        # "!" alone is the non-specific tag: it only says "not resolved".
+        if event.tag not in (None, "!"):
+            self.refuse(mark, f"tags are not accepted: {event.tag}"[:80], "remove it")
+        top = self._stack[-1] if self._stack else None
+        if top is not None and isinstance(top.into, dict) and top.key is None:
+            self._key(event, mark, top)
+        else:
+            self._value(event, mark)
+
+    def _key(self, event: Any, mark: Any, top: _Open) -> None:
+        if not isinstance(event, yaml.ScalarEvent):
+            self.refuse(mark, "a key is a plain word here, found a collection", "", top.loc)
+            raise _StopError
+        key = self._scalar(event)
+        if not isinstance(key, str):
+            # The text is kept as the key: the value below it is judged all the same.
+            message = f"a key is text, found {fieldtypes.show(key)}"
+            self.refuse(mark, message, f'quote it: "{event.value[:60]}"', top.loc)
+            key = str(event.value)
+        assert isinstance(top.into, dict)
+        loc = (*top.loc, key)
+        first = self.document.keys.get(loc)
+        if first is not None:
+            message = f"the key is here and on line {first.line}"
+            self.refuse(mark, message, "remove one of the two", loc)
+        top.key = key
+        self.document.keys[loc] = places.Mark(mark.line + 1, mark.column + 1)
+
+    def _value(self, event: Any, mark: Any) -> None:
+        loc = self._place()
+        value: object
+        opened: _Open | None = None
+        if isinstance(event, yaml.ScalarEvent):
+            value = self._scalar(event)
+        elif len(self._stack) >= MAX_DEPTH:
+            self.refuse(mark, f"nested more than {MAX_DEPTH} deep", "this is not a configuration")
+            raise _StopError
+        else:
+            into: dict[str, object] | list[object]
+            into = {} if isinstance(event, yaml.MappingStartEvent) else []
+            value, opened = into, _Open(loc, into)
+        self.document.values[loc] = places.Mark(mark.line + 1, mark.column + 1)
+        self._store(value)
+        if opened is not None:
+            self._stack.append(opened)
+
+    def _place(self) -> places.Loc:
+        if not self._stack:
+            return ()
+        top = self._stack[-1]
+        last = top.key if isinstance(top.into, dict) else len(top.into)
+        assert last is not None
+        return (*top.loc, last)
+
+    def _store(self, value: object) -> None:
+        if not self._stack:
+            self.document.data = value
+            return
+        top = self._stack[-1]
+        if isinstance(top.into, list):
+            top.into.append(value)
+        else:
+            assert top.key is not None
+            top.into[top.key] = value
+            top.key = None
+
+    def _scalar(self, event: Any) -> object:
+        if any("\ud800" <= c <= "\udfff" for c in event.value):
+            self.refuse(event.start_mark, "an escape sequence names half a character")
+            return ""
+        return resolve(event.value) if event.implicit[0] else event.value
+
+
+def _plain_words(text: str) -> str:
+    words = " ".join(text.split())
+    return f"not valid YAML: {words[:200]}"
+
+
+def _syntax_fix(what: str) -> str:
+    if "\\t" in what or "\t" in what:
+        return "indent with spaces, not with tabs"
+    return ""
