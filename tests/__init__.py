@@ -1,0 +1,1 @@
+"""Tests of koordlet; folders mirror those of the package."""

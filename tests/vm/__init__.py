@@ -1,0 +1,1 @@
+"""A harness of virtual machines."""
