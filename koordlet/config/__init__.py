@@ -7,6 +7,7 @@ Does not cover: the ``config`` command (``cli.config``), acting on a change (``d
 from __future__ import annotations
 
 from koordlet.config.loader import DEFAULT_PATH, Effective, Flag, load
+from koordlet.config.reloader import Reloader
 from koordlet.config.schema import Config
 
-__all__ = ["DEFAULT_PATH", "Config", "Effective", "Flag", "load"]
+__all__ = ["DEFAULT_PATH", "Config", "Effective", "Flag", "Reloader", "load"]

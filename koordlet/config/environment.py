@@ -45,9 +45,7 @@ def layer(env: Mapping[str, str]) -> layers.Layer:
             found.append(errors.ConfigError(message, culprit=name, fix=fix))
         else:
             built.put(field.loc, typed(field, env[name]), name)
-    error = problems.together(found, "environment")
-    if error is not None:
-        raise error
+    problems.raise_any(found, "environment")
     return built
 
 

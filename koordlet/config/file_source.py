@@ -41,7 +41,7 @@ def read(path: str) -> str | None:
     try:
         # Looked at before it is opened: opening some devices does something.
         _regular(os.stat(path), path)
-        # O_NONBLOCK: should a FIFO take the place in between, opening it must not wait for a writer.
+        # O_NONBLOCK: should a FIFO take the place in between, opening it must not wait.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
         return None

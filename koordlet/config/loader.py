@@ -101,19 +101,15 @@ def file_layer(text: str, path: str) -> layers.Layer | None:
     data = document.data
     if data is None and not found:
         return None
-    if isinstance(data, dict):
-        header = _header(data, document, path)
-        found += header or _problems_of(data, document, path)
+    if isinstance(data, dict) and document.complete:
+        found += _header(data, document, path) or _problems_of(data, document, path)
     elif not found:
         message = f"expected a section with keys, found {problems.noun(data)}"
         fix = f"begin with apiVersion: {schema.API_VERSION}"
         found.append(errors.ConfigError(message, culprit=_locate(document, path, ()), fix=fix))
-    error = problems.together(found, path)
-    if error is not None:
-        raise error
-    assert isinstance(data, dict)
+    problems.raise_any(found, path)
     origins = {loc: f"{path}:{mark.line}" for loc, mark in document.values.items()}
-    return layers.Layer(layers.Name.FILE, data, origins)
+    return layers.Layer(layers.Name.FILE, data if isinstance(data, dict) else {}, origins)
 
 
 def flag_layer(flags: Mapping[str, object]) -> layers.Layer:
@@ -180,9 +176,8 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
     except ValidationError as error:
         details = error.errors(include_url=False)
         found = problems.from_validation(details, lambda loc, _: origins.get(loc, source))
-        raised = problems.together(found, source)
-        assert raised is not None
-        raise raised from None
+    problems.raise_any(found, source)
+    raise errors.BugError("a failed validation names no problem", culprit=source)
 
 
 def _ignored(config: schema.Config) -> Iterable[str]:

@@ -53,12 +53,13 @@ class ConfigErrors(errors.ConfigError):
         super().__init__(f"{len(self.problems)} problems:{lines}", culprit=source)
 
 
-def together(found: Iterable[errors.ConfigError], source: str) -> errors.ConfigError | None:
-    """One error for all problems of a source, in the order of its lines; ``None`` for none."""
+def raise_any(found: Iterable[errors.ConfigError], source: str) -> None:
+    """Raise one error for all problems of a source, in the order of its lines."""
     ordered = sorted(found, key=lambda problem: _line_order(problem.culprit))
-    if not ordered:
-        return None
-    return ordered[0] if len(ordered) == 1 else ConfigErrors(ordered, source)
+    if len(ordered) == 1:
+        raise ordered[0]
+    if ordered:
+        raise ConfigErrors(ordered, source)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -97,24 +98,26 @@ def _one(detail: Any, locate: Locate) -> errors.ConfigError:
 
 def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, str]:
     found = detail.get("input")
-    if kind == fieldtypes.REFUSED:
-        return str(context["message"]), str(context["fix"])
-    if kind == "extra_forbidden":
-        return _unknown_key(loc)
-    if kind == "missing":
-        return f"the key {fieldtypes.show(str(loc[-1]))} is missing", "add it"
-    if kind == "literal_error":
-        # pydantic spells the choices as 'a', 'b' or 'c'.
-        return _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
-    if kind in _BOUNDS:
-        key, words = _BOUNDS[kind]
-        return f"{words} {context[key]} is needed, found {noun(found)}", ""
-    if kind in _EXPECTED:
-        fix = ""
-        if kind == "string_type" and isinstance(found, int | float):
-            fix = "put it in quotes"
-        return f"expected {_EXPECTED[kind]}, found {noun(found)}", fix
-    return str(detail["msg"]), ""
+    match kind:
+        case fieldtypes.REFUSED:
+            words = str(context["message"]), str(context["fix"])
+        case "extra_forbidden":
+            words = _unknown_key(loc)
+        case "missing":
+            words = f"the key {fieldtypes.show(str(loc[-1]))} is missing", "add it"
+        case "literal_error":
+            # pydantic spells the choices as 'a', 'b' or 'c'.
+            words = _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
+        case _ if kind in _BOUNDS:
+            key, bound = _BOUNDS[kind]
+            words = f"{bound} {context[key]} is needed, found {noun(found)}", ""
+        case _ if kind in _EXPECTED:
+            quote = kind == "string_type" and isinstance(found, int | float)
+            fix = "put it in quotes" if quote else ""
+            words = f"expected {_EXPECTED[kind]}, found {noun(found)}", fix
+        case _:
+            words = str(detail["msg"]), ""
+    return words
 
 
 def _unknown_key(loc: places.Loc) -> tuple[str, str]:

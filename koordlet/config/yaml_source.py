@@ -31,8 +31,7 @@ MAX_VALUES = 50_000
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
-_TRUE = re.compile(r"(?:true|True|TRUE)\Z")
-_FALSE = re.compile(r"(?:false|False|FALSE)\Z")
+_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
 _INT = re.compile(r"[-+]?[0-9]{1,18}\Z")
 _BASED = re.compile(r"0x[0-9a-fA-F]{1,15}\Z|0o[0-7]{1,20}\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
@@ -47,15 +46,38 @@ class Document:
     values: dict[places.Loc, places.Mark] = field(default_factory=dict)
     keys: dict[places.Loc, places.Mark] = field(default_factory=dict)
     problems: list[errors.ConfigError] = field(default_factory=list)
+    #: False where the rest could not be read: what is missing then may stand there.
+    complete: bool = False
 
 
 @dataclass(slots=True)
-class _Open:
-    """A collection that is being filled; ``key`` waits for its value."""
+class _OpenMap:
+    """A mapping that is being filled; ``key`` waits for its value."""
 
     loc: places.Loc
-    into: dict[str, object] | list[object]
+    into: dict[str, object]
     key: str | None = None
+
+    def next_loc(self) -> places.Loc:
+        return (*self.loc, self.key or "")
+
+    def add(self, value: object) -> None:
+        self.into[self.key or ""] = value
+        self.key = None
+
+
+@dataclass(slots=True)
+class _OpenList:
+    """A list that is being filled."""
+
+    loc: places.Loc
+    into: list[object]
+
+    def next_loc(self) -> places.Loc:
+        return (*self.loc, len(self.into))
+
+    def add(self, value: object) -> None:
+        self.into.append(value)
 
 
 class _StopError(Exception):
@@ -68,6 +90,7 @@ def parse(text: str, name: str) -> Document:
     try:
         for event in _events(text):
             reader.take(event)
+        reader.document.complete = True
     except _StopError:
         pass
     except yaml.MarkedYAMLError as error:
@@ -84,19 +107,18 @@ def parse(text: str, name: str) -> Document:
 
 def resolve(text: str) -> object:
     """The value of a plain scalar: null, a boolean, a number or the text itself."""
+    value: object = text
     if _NULL.match(text):
-        return None
-    if _TRUE.match(text):
-        return True
-    if _FALSE.match(text):
-        return False
-    if _INT.match(text):
-        return int(text)
-    if _BASED.match(text):
-        return int(text, 0)
-    if _FLOAT.match(text):
-        return float(text)
-    return text
+        value = None
+    elif _BOOL.match(text):
+        value = text.lower() == "true"
+    elif _INT.match(text):
+        value = int(text)
+    elif _BASED.match(text):
+        value = int(text, 0)
+    elif _FLOAT.match(text):
+        value = float(text)
+    return value
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -114,7 +136,7 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self.document = Document()
         self._name = name
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenMap | _OpenList] = []
         self._documents = 0
         self._count = 0
 
@@ -151,12 +173,12 @@ class _Reader:
         if event.tag not in (None, "!"):
             self.refuse(mark, f"tags are not accepted: {event.tag}"[:80], "remove it")
         top = self._stack[-1] if self._stack else None
-        if top is not None and isinstance(top.into, dict) and top.key is None:
+        if isinstance(top, _OpenMap) and top.key is None:
             self._key(event, mark, top)
         else:
             self._value(event, mark)
 
-    def _key(self, event: Any, mark: Any, top: _Open) -> None:
+    def _key(self, event: Any, mark: Any, top: _OpenMap) -> None:
         if not isinstance(event, yaml.ScalarEvent):
             self.refuse(mark, "a key is a plain word here, found a collection", "", top.loc)
             raise _StopError
@@ -166,7 +188,6 @@ class _Reader:
             message = f"a key is text, found {fieldtypes.show(key)}"
             self.refuse(mark, message, f'quote it: "{event.value[:60]}"', top.loc)
             key = str(event.value)
-        assert isinstance(top.into, dict)
         loc = (*top.loc, key)
         first = self.document.keys.get(loc)
         if first is not None:
@@ -176,42 +197,25 @@ class _Reader:
         self.document.keys[loc] = places.Mark(mark.line + 1, mark.column + 1)
 
     def _value(self, event: Any, mark: Any) -> None:
-        loc = self._place()
+        loc = self._stack[-1].next_loc() if self._stack else ()
         value: object
-        opened: _Open | None = None
+        opened: _OpenMap | _OpenList | None = None
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
         elif len(self._stack) >= MAX_DEPTH:
             self.refuse(mark, f"nested more than {MAX_DEPTH} deep", "this is not a configuration")
             raise _StopError
         else:
-            into: dict[str, object] | list[object]
-            into = {} if isinstance(event, yaml.MappingStartEvent) else []
-            value, opened = into, _Open(loc, into)
+            is_map = isinstance(event, yaml.MappingStartEvent)
+            opened = _OpenMap(loc, {}) if is_map else _OpenList(loc, [])
+            value = opened.into
         self.document.values[loc] = places.Mark(mark.line + 1, mark.column + 1)
-        self._store(value)
+        if self._stack:
+            self._stack[-1].add(value)
+        else:
+            self.document.data = value
         if opened is not None:
             self._stack.append(opened)
-
-    def _place(self) -> places.Loc:
-        if not self._stack:
-            return ()
-        top = self._stack[-1]
-        last = top.key if isinstance(top.into, dict) else len(top.into)
-        assert last is not None
-        return (*top.loc, last)
-
-    def _store(self, value: object) -> None:
-        if not self._stack:
-            self.document.data = value
-            return
-        top = self._stack[-1]
-        if isinstance(top.into, list):
-            top.into.append(value)
-        else:
-            assert top.key is not None
-            top.into[top.key] = value
-            top.key = None
 
     def _scalar(self, event: Any) -> object:
         if any("\ud800" <= c <= "\udfff" for c in event.value):
