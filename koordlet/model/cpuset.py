@@ -22,7 +22,12 @@ from dataclasses import dataclass
 #: No machine has more; a larger number in a file is damage, and would cost memory to represent.
 MAX_CPUS = 1 << 16
 
-_ITEM = re.compile(r"(\d+|N)(?:-(\d+|N)(?::(\d+)/(\d+))?)?\Z")
+#: A list that names each of them alone is shorter; beyond it parsing would take seconds.
+MAX_TEXT = 1 << 19
+
+# The kernel takes ASCII only, for digits and for white space.
+_ITEM = re.compile(r"(\d+|N)(?:-(\d+|N)(?::(\d+)/(\d+))?)?\Z", re.ASCII)
+_SEPARATOR = re.compile(r"[,\s]+", re.ASCII)
 _MASK = re.compile(r"[0-9a-fA-F]{1,8}(?:,[0-9a-fA-F]{1,8})*\Z")
 
 
@@ -50,22 +55,22 @@ class CPUSet:
     @classmethod
     def parse(cls, text: str, *, limit: int | None = None) -> CPUSet:
         """Parse a kernel list. ``limit`` is the number of CPUs that ``all`` and ``N`` refer to."""
+        _sane(text)
         bits = 0
-        for item in text.replace(",", " ").split():
-            bits |= _item(item, limit)
+        for item in _SEPARATOR.split(text):
+            if item:
+                bits |= _item(item, limit)
         return cls(bits)
 
     @classmethod
     def parse_mask(cls, text: str) -> CPUSet:
         """Parse a kernel bitmap such as ``00000000,000000ff`` (an optional ``0x`` is accepted)."""
+        _sane(text)
         body = text.strip().removeprefix("0x")
         if not _MASK.match(body):
             msg = f"not a CPU mask: {text.strip()[:80]!r}"
             raise ValueError(msg)
-        words = body.split(",")
-        bits = 0
-        for word in words:
-            bits = bits << 32 | int(word, 16)
+        bits = int("".join(word.rjust(8, "0") for word in body.split(",")), 16)
         if bits.bit_length() > MAX_CPUS:
             msg = f"CPU mask of {bits.bit_length()} bits, more than {MAX_CPUS}"
             raise ValueError(msg)
@@ -170,6 +175,12 @@ def union(sets: Iterable[CPUSet]) -> CPUSet:
     return CPUSet(bits)
 
 
+def _sane(text: str) -> None:
+    if len(text) > MAX_TEXT:
+        msg = f"{len(text)} characters are more than any CPU set needs"
+        raise ValueError(msg)
+
+
 def _checked(cpu: int, text: str) -> int:
     if not 0 <= cpu < MAX_CPUS:
         msg = f"CPU number out of range 0-{MAX_CPUS - 1}: {text[:80]!r}"
@@ -195,8 +206,7 @@ def _item(item: str, limit: int | None) -> int:
             raise ValueError(msg)
         return (1 << limit) - 1
     match = _ITEM.match(item)
-    # ``\d`` matches other scripts' digits too; the kernel takes ASCII only.
-    if match is None or not item.isascii():
+    if match is None:
         msg = f"not a CPU list item: {item[:80]!r}"
         raise ValueError(msg)
     first = _number(match[1], limit, item)
@@ -213,8 +223,11 @@ def _strided(first: int, last: int, used: int, group: int, item: str) -> int:
     if used == 0 or group == 0 or used > group:
         msg = f"CPU stride makes no sense: {item[:80]!r}"
         raise ValueError(msg)
-    bits = 0
-    for start in range(first, last + 1, group):
-        width = min(used, last + 1 - start)
-        bits |= ((1 << width) - 1) << start
-    return bits
+    # Double the pattern until it covers the range: a step per group would let a short text of
+    # many strided items run for minutes.
+    length = last - first + 1
+    bits = (1 << min(used, length)) - 1
+    while group < length:
+        bits |= bits << group
+        group *= 2
+    return (bits & ((1 << length) - 1)) << first

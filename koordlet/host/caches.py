@@ -1,0 +1,130 @@
+"""The caches: every instance with what it is and who shares it.
+
+Covers: all levels from ``cpuN/cache/indexM``, and the L3 that each CPU uses.
+Does not cover: what is allocated in them (resctrl).
+
+Kernel facts (Documentation/ABI/testing/sysfs-devices-system-cpu): ``id`` is unique per level and
+type, and is resctrl's domain; ``shared_cpu_list`` came with 2.6.25, before it only the map; virtual
+machines often show no L3, some kernels no cache directory at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.host import groups, sysfs
+from koordlet.model import cpuset, topology
+
+_L3 = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The description of one instance, read once for all CPUs that share it."""
+
+    level: int
+    type: str
+    id: int | None
+    bytes: int | None
+    ways: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All instances, and for each CPU the number and the kernel's id of its L3."""
+
+    instances: tuple[topology.Cache, ...]
+    l3: Mapping[int, int]
+    l3_id: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class Scan:
+    """Filled CPU by CPU, then closed with ``finish``."""
+
+    reader: sysfs.Reader
+    online: cpuset.CPUSet
+    _kinds: dict[tuple[str, int], _Kind] = field(default_factory=dict)
+    _found: dict[tuple[int, str, int], _Kind] = field(default_factory=dict)
+    _l3: dict[int, tuple[cpuset.CPUSet, int | None]] = field(default_factory=dict)
+    _by_id: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, cpu: int) -> None:
+        """Read the caches of one online CPU."""
+        base = f"devices/system/cpu/cpu{cpu}/cache"
+        names = self.reader.names(self.reader.host.sys(base))
+        for index in sysfs.numbered(names, "index"):
+            self._add_index(cpu, f"{base}/index{index}", f"index{index}")
+
+    def _add_index(self, cpu: int, where: str, index: str) -> None:
+        shared = self._shared(cpu, where)
+        key = (index, shared.bits) if shared else (where, 0)
+        # A description that cannot be read here is tried again at the next CPU that shares it.
+        kind = self._kinds.get(key) or self._kind(where)
+        if kind is None:
+            return
+        self._kinds[key] = kind
+        if shared:
+            self._found[kind.level, kind.type, shared.bits] = kind
+        if kind.level == _L3 and kind.type != "Instruction":
+            if shared:
+                self._l3[cpu] = (shared, kind.id)
+            elif kind.id is not None:
+                self._by_id.setdefault(kind.id, []).append(cpu)
+
+    def _shared(self, cpu: int, where: str) -> cpuset.CPUSet | None:
+        """The online CPUs that share it, ``None`` where the kernel does not say."""
+        for name, mask in (("shared_cpu_list", False), ("shared_cpu_map", True)):
+            path = self.reader.host.sys(where, name)
+            found = self.reader.cpus(path, mask=mask)
+            if found is None:
+                continue
+            if cpu in found:
+                return found & self.online
+            self.reader.damage(path, str(found), f"does not name its own CPU {cpu}")
+        return None
+
+    def _kind(self, where: str) -> _Kind | None:
+        read = self.reader
+        at = read.host.sys
+        level = read.integer(at(where, "level"))
+        if level is None or not 1 <= level <= 9:
+            return None
+        return _Kind(
+            level=level,
+            type=read.text(at(where, "type")) or "Unified",
+            id=read.ident(at(where, "id")),
+            bytes=read.size(at(where, "size")),
+            ways=read.integer(at(where, "ways_of_associativity")),
+        )
+
+    def finish(self) -> Found:
+        """Compare what the CPUs said."""
+        claims = {cpu: shared for cpu, (shared, _) in self._l3.items()}
+        for members in self._by_id.values():
+            claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
+        formed = groups.form(claims)
+        for cpu in formed.refused:
+            self.reader.warn(
+                f"/sys/devices/system/cpu/cpu{cpu}/cache: its L3 is shared by '{claims[cpu]}',"
+                " which other CPUs contradict"
+            )
+        ids = {cpu: one for cpu, (_, one) in self._l3.items() if one is not None}
+        for one, members in self._by_id.items():
+            ids.update(dict.fromkeys(members, one))
+        return Found(instances=self._instances(), l3=formed.number, l3_id=ids)
+
+    def _instances(self) -> tuple[topology.Cache, ...]:
+        instances = [
+            topology.Cache(
+                level=kind.level,
+                type=kind.type,
+                id=kind.id,
+                bytes=kind.bytes,
+                ways=kind.ways,
+                cpus=cpuset.CPUSet(bits),
+            )
+            for (_, _, bits), kind in self._found.items()
+        ]
+        return tuple(sorted(instances, key=lambda one: (one.level, one.type, one.cpus.first)))

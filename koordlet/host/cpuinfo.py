@@ -1,0 +1,175 @@
+"""Who made the CPU, what it is called, what it can do, from ``/proc/cpuinfo``.
+
+Covers: vendor, model, architecture, flags on x86, arm64, ppc64, s390x, riscv64; processor numbers
+and the x86 ids as a last resort where sysfs has no topology directory.
+Does not cover: frequencies (``host.topology``).
+
+The format is free text that differs per architecture (arch/*/kernel/setup.c, proc.c, cpu.c).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.host import root, sysfs
+
+#: The first processor's block is far shorter on every architecture.
+_HEAD = 1 << 14
+#: 8 192 CPUs with 2 KiB each.
+_WHOLE = 16 << 20
+
+_X86_VENDORS = frozenset(
+    {"GenuineIntel", "AuthenticAMD", "HygonGenuine", "CentaurHauls", "GenuineTMx86"}
+)
+#: ``CPU implementer`` of the Arm architecture reference (MIDR_EL1).
+_ARM_VENDORS = {
+    0x41: "ARM", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "FUJITSU", 0x48: "HiSilicon",
+    0x4E: "NVIDIA", 0x50: "APM", 0x51: "Qualcomm", 0x53: "Samsung", 0x56: "Marvell",
+    0x61: "Apple", 0x66: "Faraday", 0x69: "Intel", 0x6D: "Microsoft", 0x70: "Phytium",
+    0xC0: "Ampere",
+}  # fmt: skip
+_FLAGS = ("flags", "features", "isa")
+_S390_PROCESSOR = re.compile(r"processor ([0-9]{1,6})\Z")
+_POWER = re.compile(r"POWER\s?([0-9]{1,2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """What the first processor says of itself."""
+
+    vendor: str | None = None
+    model_name: str | None = None
+    arch: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """The x86 ids of one processor."""
+
+    physical: int | None = None
+    core: int | None = None
+
+
+def read(reader: sysfs.Reader) -> Info:
+    """Vendor, model, architecture and flags; unknown ones ``None``."""
+    first = _fields(_head(reader))
+    word = reader.text(reader.host.proc("sys", "kernel", "arch"))
+    flags = next((first[key] for key in _FLAGS if first.get(key)), "")
+    return Info(
+        vendor=_vendor(first),
+        model_name=_model(first),
+        arch=word or _arch(first, reader),
+        flags=tuple(flags.replace("_", " ").split() if "isa" in first else flags.split()),
+    )
+
+
+def processors(reader: sysfs.Reader) -> Mapping[int, Ids]:
+    """Every online processor with its x86 ids, where it has them."""
+    text = reader.text(reader.host.proc("cpuinfo"), limit=_WHOLE) or ""
+    found: dict[int, Ids] = {}
+    current: int | None = None
+    for line in text.splitlines():
+        key, value = _split(line)
+        s390 = _S390_PROCESSOR.match(key)
+        if s390 is not None or key == "processor":
+            current = _number(s390[1] if s390 else value)
+            if current is not None:
+                found[current] = Ids()
+        elif current is not None and key == "physical id":
+            found[current] = Ids(_number(value), found[current].core)
+        elif current is not None and key == "core id":
+            found[current] = Ids(found[current].physical, _number(value))
+    return found
+
+
+def _head(reader: sysfs.Reader) -> str:
+    """The beginning of the file: on a large machine the rest is megabytes of repetition."""
+    path = reader.host.proc("cpuinfo")
+    if not reader.host.live:
+        return (reader.text(path, limit=_WHOLE) or "")[:_HEAD]
+    try:
+        return _live_head(reader.host, path)
+    except OSError:
+        reader.warn(f"{path}: cannot be read")
+        return ""
+
+
+def _live_head(host: root.HostRoot, path: root.HostPath) -> str:
+    handle = host.open(path)
+    try:
+        return host.pread(handle, _HEAD).decode("utf-8", "replace")
+    finally:
+        host.close(handle)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The first value of each key: keys in lower case."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, value = _split(line)
+        if key and key not in fields:
+            fields[key] = value
+    return fields
+
+
+def _split(line: str) -> tuple[str, str]:
+    key, _, value = line.partition(":")
+    return key.strip().lower(), value.strip()
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _vendor(first: Mapping[str, str]) -> str | None:
+    if vendor := first.get("vendor_id") or first.get("vendor"):
+        return vendor
+    if implementer := first.get("cpu implementer"):
+        try:
+            return _ARM_VENDORS.get(int(implementer, 16), implementer)
+        except ValueError:
+            return None
+    if _POWER.search(first.get("cpu", "")):
+        return "IBM"
+    return first.get("mvendorid")
+
+
+def _model(first: Mapping[str, str]) -> str | None:
+    for key in ("model name", "cpu", "uarch"):
+        if first.get(key):
+            return " ".join(first[key].split())
+    part, machine = first.get("cpu part"), first.get("processor 0", "")
+    if part:
+        return f"part {part}"
+    return machine.partition("machine = ")[2].strip() or first.get("family")
+
+
+def _arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
+    """What ``uname -m`` would say, as far as the text gives it away (6.1 and later say it)."""
+    vendor = first.get("vendor_id", "")
+    if vendor == "IBM/S390":
+        return "s390x"
+    if first.get("arch", "").startswith("IA-64"):
+        return "ia64"
+    if vendor in _X86_VENDORS or ("cpu family" in first and "flags" in first):
+        return "x86_64" if "lm" in first.get("flags", "").split() else "i686"
+    if "cpu implementer" in first:
+        is_64 = first.get("cpu architecture") in ("8", "AArch64")
+        return "aarch64" if is_64 else "armv7l"
+    if first.get("isa", "").startswith("rv"):
+        return "riscv64" if first["isa"].startswith("rv64") else "riscv32"
+    return _power_arch(first, reader)
+
+
+def _power_arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
+    """The byte order is not in the text: old processors are big-endian, else the build tells."""
+    match = _POWER.search(first.get("cpu", ""))
+    if match is None:
+        return None
+    version = reader.text(reader.host.proc("version")) or ""
+    if "ppc64le" in version or "ppc64el" in version or "powerpc64le" in version:
+        return "ppc64le"
+    return "ppc64" if int(match[1]) < 8 or "ppc64" in version else None

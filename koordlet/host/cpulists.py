@@ -1,0 +1,135 @@
+"""Which CPUs there are, and which of them run.
+
+Covers: possible, present, online, offline, isolated, nohz_full, each with its fallbacks.
+Does not cover: how they are connected (``host.topology``).
+
+Kernel facts: the lists came with 2.6.27, ``isolated`` with 4.1; ``nohz_full`` prints ``(null)``
+when unset; ``offline`` also names CPUs that can never be; ``cpuN/online`` is missing for a CPU that
+cannot be taken offline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.host import cpuinfo, sysfs
+from koordlet.model import cpuset
+
+_DIR = "devices/system/cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lists:
+    """The sets, made consistent: online CPUs are present, present ones possible."""
+
+    possible: cpuset.CPUSet
+    present: cpuset.CPUSet
+    online: cpuset.CPUSet
+    offline: cpuset.CPUSet
+    isolated: cpuset.CPUSet
+    nohz_full: cpuset.CPUSet
+    #: CPUs that have a directory.
+    listed: cpuset.CPUSet
+
+
+def scan(reader: sysfs.Reader) -> Lists:
+    """Read the lists; what is missing comes from the directories, then from cpuinfo."""
+    listed = sysfs.numbered(reader.names(reader.host.sys(_DIR)), "cpu")
+    possible = _some(reader, "possible")
+    present = _some(reader, "present") or listed or possible
+    online = _online(reader, listed)
+    if not present:
+        present = online or cpuset.CPUSet.of(cpuinfo.processors(reader))
+        reader.warn(f"/sys/{_DIR}: lists no CPU; {len(present)} found elsewhere")
+    online = present if online is None else _agree(reader, online, present, listed)
+    present |= online
+    if possible is not None and present - possible:
+        reader.damage(
+            reader.host.sys(_DIR, "possible"), str(possible), f"lacks the CPUs {present - possible}"
+        )
+    possible = present if possible is None else possible | present
+    return Lists(
+        possible=possible,
+        present=present,
+        online=online,
+        offline=_offline(reader, possible, online),
+        isolated=_isolated(reader),
+        nohz_full=_optional(reader, "nohz_full") or cpuset.CPUSet(),
+        listed=listed,
+    )
+
+
+def raw(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+    """One file alone, for noticing a change cheaply."""
+    return reader.cpus(reader.host.sys(_DIR, name))
+
+
+def _some(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+    """A list that cannot be empty on a machine that runs."""
+    path = reader.host.sys(_DIR, name)
+    found = reader.cpus(path)
+    if found is not None and not found:
+        reader.damage(path, "", "names no CPU")
+        return None
+    return found
+
+
+def _online(reader: sysfs.Reader, listed: cpuset.CPUSet) -> cpuset.CPUSet | None:
+    found = _some(reader, "online")
+    if found is not None or not listed:
+        return found
+    bits = 0
+    for cpu in listed:
+        path = reader.host.sys(_DIR, f"cpu{cpu}", "online")
+        said = reader.text(path)
+        if said not in (None, "0", "1"):
+            reader.damage(path, said or "", "neither 0 nor 1")
+        if said != "0":
+            bits |= 1 << cpu
+    return cpuset.CPUSet(bits)
+
+
+def _agree(
+    reader: sysfs.Reader, online: cpuset.CPUSet, present: cpuset.CPUSet, listed: cpuset.CPUSet
+) -> cpuset.CPUSet:
+    """Online CPUs that nothing else knows of are not there."""
+    strange = online - present
+    if not strange:
+        return online
+    reader.damage(reader.host.sys(_DIR, "online"), str(online), f"CPUs {strange} are not present")
+    return online & (present | listed)
+
+
+def _offline(reader: sysfs.Reader, possible: cpuset.CPUSet, online: cpuset.CPUSet) -> cpuset.CPUSet:
+    found = _optional(reader, "offline")
+    if found is None:
+        return possible - online
+    if found & online:
+        reader.damage(
+            reader.host.sys(_DIR, "offline"), str(found), f"CPUs {found & online} are online"
+        )
+        return possible - online
+    return found
+
+
+def _optional(reader: sysfs.Reader, name: str) -> cpuset.CPUSet | None:
+    path = reader.host.sys(_DIR, name)
+    if reader.text(path) == "(null)":
+        return cpuset.CPUSet()
+    return reader.cpus(path)
+
+
+def _isolated(reader: sysfs.Reader) -> cpuset.CPUSet:
+    """The file, or on older kernels the boot parameter."""
+    found = _optional(reader, "isolated")
+    if found is not None:
+        return found
+    for word in (reader.text(reader.host.proc("cmdline")) or "").split():
+        if word.startswith("isolcpus="):
+            # Flags such as "domain,managed_irq," come before the list.
+            items = [part for part in word[9:].split(",") if part[:1].isdigit()]
+            try:
+                return cpuset.CPUSet.parse(",".join(items))
+            except ValueError:
+                reader.damage(reader.host.proc("cmdline"), word, "not a CPU list")
+    return cpuset.CPUSet()

@@ -1,0 +1,133 @@
+"""The NUMA nodes: their CPUs, memory, distances and huge pages.
+
+Covers: memory-only and memoryless nodes, sparse ids, machines without a node directory.
+Does not cover: how full the nodes are (the tick reads that).
+
+Kernel facts: a row of ``distance`` has one number per online node in id order, so an index is no
+node id (drivers/base/node.c); ``has_memory`` came with 3.8, ``has_normal_memory`` long before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from koordlet.host import sysfs
+from koordlet.model import cpuset, topology
+
+_DIR = "devices/system/node"
+_MEM_TOTAL = re.compile(r"MemTotal:\s*([0-9]{1,18})\s*kB")
+_PAGES = re.compile(r"hugepages-([0-9]{1,12}kB)\Z")
+_MAX_DISTANCE = 255
+
+
+def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet]:
+    """All nodes in id order, and the ids of those that have memory."""
+    listed = sysfs.numbered(reader.names(reader.host.sys(_DIR)), "node")
+    online = reader.cpus(reader.host.sys(_DIR, "online"))
+    if not online:
+        online = listed
+    elif listed - online:
+        reader.warn(
+            f"/sys/{_DIR}/online: '{online}' leaves out the directories of nodes {listed - online}"
+        )
+        listed &= online
+    if online - listed:
+        reader.warn(f"/sys/{_DIR}/online: '{online}' names nodes without directory")
+    found = tuple(_node(reader, node, online, listed) for node in listed)
+    return found, _with_memory(reader, found)
+
+
+def assign(reader: sysfs.Reader, found: Sequence[topology.Node]) -> dict[int, int]:
+    """The node of each CPU; a CPU that two nodes claim has none that we know."""
+    seen = twice = 0
+    for one in found:
+        twice |= seen & one.cpus.bits
+        seen |= one.cpus.bits
+    owner: dict[int, int] = {}
+    for one in found:
+        both = cpuset.CPUSet(one.cpus.bits & twice)
+        if both:
+            where = reader.host.sys(_DIR, f"node{one.node}", "cpulist")
+            reader.damage(where, str(one.cpus), f"CPUs {both} are in more than one node")
+        for cpu in cpuset.CPUSet(one.cpus.bits & ~twice):
+            owner[cpu] = one.node
+    return owner
+
+
+def _node(
+    reader: sysfs.Reader, node: int, online: cpuset.CPUSet, listed: cpuset.CPUSet
+) -> topology.Node:
+    at = f"{_DIR}/node{node}"
+    cpus = reader.cpus(reader.host.sys(at, "cpulist"))
+    if cpus is None:
+        cpus = reader.cpus(reader.host.sys(at, "cpumap"), mask=True)
+    if cpus is None:
+        # Older still, or damaged: the links to the CPUs remain.
+        cpus = sysfs.numbered(reader.names(reader.host.sys(at)), "cpu")
+    return topology.Node(
+        node=node,
+        cpus=cpus,
+        memory_bytes=_memory(reader, at),
+        distances=_distances(reader, at, online, listed),
+        hugepages=_hugepages(reader, at),
+    )
+
+
+def _memory(reader: sysfs.Reader, at: str) -> int | None:
+    path = reader.host.sys(at, "meminfo")
+    text = reader.text(path)
+    if text is None:
+        return None
+    match = _MEM_TOTAL.search(text)
+    if match is None:
+        reader.damage(path, text, "says no MemTotal")
+        return None
+    return int(match[1]) << 10
+
+
+def _distances(
+    reader: sysfs.Reader, at: str, online: cpuset.CPUSet, listed: cpuset.CPUSet
+) -> tuple[int, ...]:
+    """The row cut to the nodes that we list; empty when unknown."""
+    path = reader.host.sys(at, "distance")
+    text = reader.text(path)
+    if text is None:
+        return ()
+    words = text.split()
+    if not all(w.isascii() and w.isdigit() and 0 < int(w[:4]) <= _MAX_DISTANCE for w in words):
+        reader.damage(path, text, "not a row of distances")
+        return ()
+    row = tuple(int(word) for word in words)
+    if len(row) == len(listed):
+        return row
+    if len(row) == len(online):
+        return tuple(d for node, d in zip(online, row, strict=True) if node in listed)
+    reader.damage(path, text, f"not one distance for each of {len(online)} nodes")
+    return ()
+
+
+def _hugepages(reader: sysfs.Reader, at: str) -> dict[str, topology.HugePages]:
+    pages: dict[str, topology.HugePages] = {}
+    base = f"{at}/hugepages"
+    for name in reader.names(reader.host.sys(base)):
+        match = _PAGES.match(name)
+        if match is None:
+            continue
+        total = reader.integer(reader.host.sys(base, name, "nr_hugepages"))
+        free = reader.integer(reader.host.sys(base, name, "free_hugepages"))
+        if total is not None and free is not None:
+            pages[match[1]] = topology.HugePages(total=total, free=free)
+    return pages
+
+
+def _with_memory(reader: sysfs.Reader, found: Sequence[topology.Node]) -> cpuset.CPUSet:
+    listed = cpuset.CPUSet.of(one.node for one in found)
+    for name in ("has_memory", "has_normal_memory"):
+        path = reader.host.sys(_DIR, name)
+        said = reader.cpus(path)
+        if said and said <= listed:
+            return said
+        if said:
+            reader.damage(path, str(said), f"the nodes are {listed}")
+    return cpuset.CPUSet.of(one.node for one in found if one.memory_bytes)

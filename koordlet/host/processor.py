@@ -1,0 +1,119 @@
+"""One CPU: what its own directory says, before CPUs are compared.
+
+Covers: sibling sets with their fallbacks, raw ids, capacity, frequency, governor.
+Does not cover: caches (``host.caches``), what the sets of all CPUs add up to (``host.topology``).
+
+Kernel facts (Documentation/admin-guide/cputopology.rst): ``core_cpus``/``package_cpus`` are 5.3
+names of ``thread_siblings``/``core_siblings``; the ``_list`` forms came with 2.6.26; an offline CPU
+usually has no topology directory; ``cpu_capacity`` exists where CPUs differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.host import sysfs
+from koordlet.model import cpuset
+
+DIR = "devices/system/cpu"
+
+#: In order of preference; the second word says whether it is a bitmap.
+_CORE = (
+    ("core_cpus_list", False),
+    ("core_cpus", True),
+    ("thread_siblings_list", False),
+    ("thread_siblings", True),
+)
+_SOCKET = (
+    ("package_cpus_list", False),
+    ("package_cpus", True),
+    ("core_siblings_list", False),
+    ("core_siblings", True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """The files of one CPU as values. Sets are cut to online CPUs, and contain the CPU itself."""
+
+    core: cpuset.CPUSet | None = None
+    socket: cpuset.CPUSet | None = None
+    core_id: int | None = None
+    package_id: int | None = None
+    die_id: int | None = None
+    cluster_id: int | None = None
+    book_id: int | None = None
+    drawer_id: int | None = None
+    capacity: int | None = None
+    max_khz: int | None = None
+    governor: str | None = None
+    #: From the links ``cpuN/nodeM``; one on a sane machine.
+    nodes: tuple[int, ...] = ()
+    has_cache: bool = False
+
+
+NOTHING = Raw()
+
+
+def read(reader: sysfs.Reader, cpu: int, online: cpuset.CPUSet) -> Raw:
+    """Read one CPU. Directories are listed first: a miss costs more than a name in a list."""
+    base = f"{DIR}/cpu{cpu}"
+    at = reader.host.sys
+    names = frozenset(reader.names(at(base)))
+    where = f"{base}/topology"
+    inside = frozenset(reader.names(at(where))) if "topology" in names else frozenset[str]()
+    running = cpu in online
+    scaled = running and "cpufreq" in names
+
+    def ident(name: str) -> int | None:
+        return reader.ident(at(where, name)) if name in inside else None
+
+    def siblings(chain: tuple[tuple[str, bool], ...]) -> cpuset.CPUSet | None:
+        usable = [pair for pair in chain if pair[0] in inside] if running else []
+        return _siblings(reader, cpu, where, usable, online)
+
+    return Raw(
+        core=siblings(_CORE),
+        socket=siblings(_SOCKET),
+        core_id=ident("core_id"),
+        package_id=ident("physical_package_id"),
+        die_id=ident("die_id"),
+        cluster_id=ident("cluster_id"),
+        book_id=ident("book_id"),
+        drawer_id=ident("drawer_id"),
+        capacity=reader.integer(at(base, "cpu_capacity")) if "cpu_capacity" in names else None,
+        max_khz=reader.integer(at(base, "cpufreq", "cpuinfo_max_freq")) if scaled else None,
+        governor=_word(reader, f"{base}/cpufreq/scaling_governor") if scaled else None,
+        nodes=tuple(sysfs.numbered(names, "node")),
+        has_cache=running and "cache" in names,
+    )
+
+
+def _siblings(
+    reader: sysfs.Reader,
+    cpu: int,
+    where: str,
+    chain: list[tuple[str, bool]],
+    online: cpuset.CPUSet,
+) -> cpuset.CPUSet | None:
+    for name, mask in chain:
+        path = reader.host.sys(where, name)
+        found = reader.cpus(path, mask=mask)
+        if found is None:
+            continue
+        if cpu in found:
+            return found & online
+        reader.damage(path, str(found), f"does not name its own CPU {cpu}")
+    return None
+
+
+def _word(reader: sysfs.Reader, where: str) -> str | None:
+    """One short word, such as the name of a governor."""
+    path = reader.host.sys(where)
+    text = reader.text(path)
+    if not text:
+        return None
+    if len(text) <= 32 and text.isascii() and text.isprintable() and " " not in text:
+        return text
+    reader.damage(path, text, "not a name")
+    return None

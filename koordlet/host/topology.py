@@ -1,0 +1,238 @@
+"""Discovery of the machine, straight from sysfs: scanners in order, one immutable value.
+
+Covers: the order of the scanners, cores and sockets from what the CPUs say, a cheap look for
+change. Does not cover: the CPU lists (``host.cpulists``), one CPU (``host.processor``),
+caches (``host.caches``), NUMA nodes (``host.nodes``), cpuinfo (``host.cpuinfo``).
+
+Rules:
+1. The kernel's sibling sets decide, cut to online CPUs. Ids repeat across packages and core types,
+   are -1 or missing: they only serve where no sibling file does.
+2. Nothing in the files raises. What cannot be known is ``None``, with a warning that says why.
+3. Each file is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from koordlet.host import caches, cpuinfo, cpulists, groups, nodes, processor, root, sysfs
+from koordlet.model import cpuset, topology
+
+_SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """What comparing the CPUs gave: a number for each CPU that has one."""
+
+    core: Mapping[int, int]
+    socket: Mapping[int, int]
+    l3: Mapping[int, int]
+    l3_id: Mapping[int, int]
+    node: Mapping[int, int]
+
+
+def discover(host: root.HostRoot) -> topology.Topology:
+    """Read everything. Never raises for what the files hold."""
+    reader = sysfs.Reader(host)
+    lists = cpulists.scan(reader)
+    cache_scan = caches.Scan(reader, lists.online)
+    raws: dict[int, processor.Raw] = {}
+    for cpu in lists.present & lists.listed:
+        raws[cpu] = processor.read(reader, cpu, lists.online)
+        if raws[cpu].has_cache:
+            cache_scan.add(cpu)
+    _fill_from_cpuinfo(reader, raws, lists.online)
+    found, memory_nodes = nodes.scan(reader)
+    found_caches = cache_scan.finish()
+    columns = _compare(reader, raws, lists.online, found_caches, found)
+    info = cpuinfo.read(reader)
+    return topology.Topology(
+        cpus=tuple(
+            _cpu(cpu, raws.get(cpu, processor.NOTHING), columns, online=cpu in lists.online)
+            for cpu in lists.present
+        ),
+        nodes=found,
+        caches=found_caches.instances,
+        possible=lists.possible,
+        present=lists.present,
+        online=lists.online,
+        offline=lists.offline,
+        isolated=lists.isolated,
+        nohz_full=lists.nohz_full,
+        memory_nodes=memory_nodes,
+        smt=_smt(reader),
+        vendor=info.vendor,
+        model_name=info.model_name,
+        arch=info.arch,
+        flags=info.flags,
+        warnings=reader.warnings(),
+    )
+
+
+def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
+    """The same object if CPUs and nodes are as before; only three files are read then."""
+    reader = sysfs.Reader(host)
+    node_ids = reader.cpus(host.sys("devices", "system", "node", "online"))
+    if (
+        cpulists.raw(reader, "online") == previous.online
+        and cpulists.raw(reader, "present") == previous.present
+        and (node_ids or cpuset.CPUSet()) == cpuset.CPUSet.of(one.node for one in previous.nodes)
+    ):
+        return previous
+    fresh = discover(host)
+    # A machine whose files contradict each other is read anew each time, and stays the same.
+    return previous if fresh == previous else fresh
+
+
+def _fill_from_cpuinfo(
+    reader: sysfs.Reader, raws: dict[int, processor.Raw], online: cpuset.CPUSet
+) -> None:
+    """Ids from cpuinfo for online CPUs of which sysfs says nothing at all."""
+    bare = [
+        cpu
+        for cpu in online
+        if (raw := raws.get(cpu, processor.NOTHING)).core is None
+        and raw.socket is None
+        and raw.core_id is None
+        and raw.package_id is None
+    ]
+    if not bare:
+        return
+    ids = cpuinfo.processors(reader)
+    for cpu in bare:
+        if cpu in ids and ids[cpu].physical is not None:
+            raw = raws.get(cpu, processor.NOTHING)
+            raws[cpu] = replace(raw, package_id=ids[cpu].physical, core_id=ids[cpu].core)
+
+
+# Comparing CPUs ---------------------------------------------------------------------------------
+
+
+def _compare(
+    reader: sysfs.Reader,
+    raws: Mapping[int, processor.Raw],
+    online: cpuset.CPUSet,
+    cached: caches.Found,
+    found: Sequence[topology.Node],
+) -> _Columns:
+    sockets = {cpu: raw.socket for cpu, raw in raws.items() if cpu in online}
+    socket = _number(reader, "socket", sockets, {cpu: _package(raw) for cpu, raw in raws.items()})
+    cores = {cpu: raw.core for cpu, raw in raws.items() if cpu in online}
+    core_keys = {cpu: _core(raw, socket.get(cpu)) for cpu, raw in raws.items()}
+    columns = _Columns(
+        core=_number(reader, "core", cores, core_keys),
+        socket=socket,
+        l3=cached.l3,
+        l3_id=cached.l3_id,
+        node=_node_of(reader, raws, found),
+    )
+    _explain(reader, columns, online, has_nodes=bool(found))
+    return columns
+
+
+def _number(
+    reader: sysfs.Reader,
+    what: str,
+    sets: Mapping[int, cpuset.CPUSet | None],
+    keys: Mapping[int, tuple[int | None, ...] | None],
+) -> Mapping[int, int]:
+    """Groups from sibling sets; CPUs without, and in nobody's set, are grouped by their ids."""
+    claims = {cpu: one for cpu, one in sets.items() if one is not None}
+    named = cpuset.union(claims.values())
+    by_key: dict[tuple[int | None, ...], list[int]] = {}
+    for cpu, one in sets.items():
+        key = keys[cpu]
+        if one is None and key is not None and cpu not in named:
+            by_key.setdefault(key, []).append(cpu)
+    for members in by_key.values():
+        claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
+    formed = groups.form(claims)
+    for cpu in formed.refused:
+        reader.warn(
+            f"/sys/{processor.DIR}/cpu{cpu}/topology: its {what} is '{claims[cpu]}',"
+            " which other CPUs contradict"
+        )
+    return formed.number
+
+
+def _package(raw: processor.Raw) -> tuple[int | None, ...] | None:
+    if raw.package_id is None:
+        return None
+    return (raw.drawer_id, raw.book_id, raw.package_id)
+
+
+def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | None:
+    if raw.core_id is None:
+        return None
+    return (socket, raw.drawer_id, raw.book_id, raw.package_id, raw.die_id, raw.core_id)
+
+
+def _node_of(
+    reader: sysfs.Reader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
+) -> Mapping[int, int]:
+    """The node of each CPU; its own link serves where no node names it."""
+    owner = nodes.assign(reader, found)
+    named = cpuset.union(one.cpus for one in found)
+    ids = {one.node for one in found}
+    for cpu, raw in raws.items():
+        if cpu not in named and len(raw.nodes) == 1 and raw.nodes[0] in ids:
+            owner[cpu] = raw.nodes[0]
+    return owner
+
+
+def _explain(
+    reader: sysfs.Reader, columns: _Columns, online: cpuset.CPUSet, *, has_nodes: bool
+) -> None:
+    """One line for each column that stays unknown for online CPUs."""
+    known = {
+        "core": columns.core,
+        "socket": columns.socket,
+        "L3": columns.l3,
+        "NUMA node": columns.node,
+    }
+    if not has_nodes:
+        del known["NUMA node"]
+        reader.warn("/sys/devices/system/node: has no nodes, so no CPU has a NUMA node")
+    for what, numbers in known.items():
+        missing = cpuset.CPUSet.of(cpu for cpu in online if cpu not in numbers)
+        if missing:
+            reader.warn(f"/sys/{processor.DIR}: {what} unknown for CPUs {missing}")
+
+
+def _cpu(cpu: int, raw: processor.Raw, columns: _Columns, *, online: bool) -> topology.Cpu:
+    """One row; an offline CPU keeps only what its own files say."""
+    return topology.Cpu(
+        cpu=cpu,
+        online=online,
+        core=columns.core.get(cpu) if online else None,
+        socket=columns.socket.get(cpu) if online else None,
+        node=columns.node.get(cpu) if online else None,
+        l3=columns.l3.get(cpu) if online else None,
+        core_id=raw.core_id,
+        package_id=raw.package_id,
+        die_id=raw.die_id,
+        cluster_id=raw.cluster_id,
+        l3_id=columns.l3_id.get(cpu) if online else None,
+        capacity=raw.capacity,
+        max_khz=raw.max_khz,
+        book_id=raw.book_id,
+        drawer_id=raw.drawer_id,
+        governor=raw.governor,
+    )
+
+
+def _smt(reader: sysfs.Reader) -> str | None:
+    at = reader.host.sys
+    path = at(processor.DIR, "smt", "control")
+    said = reader.text(path)
+    if said in _SMT:
+        return said
+    if said is not None and said.isdigit():
+        # Where threads can be switched one by one (6.6), the number that run per core.
+        return "on"
+    if said is not None:
+        reader.damage(path, said, "not a state of SMT")
+    # ``active`` says 0 both for "off" and for "never had it".
+    return "on" if reader.text(at(processor.DIR, "smt", "active")) == "1" else None
