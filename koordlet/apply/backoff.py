@@ -1,0 +1,47 @@
+"""How long to wait before trying a refused or contested write again.
+
+Covers: one exponential delay per target. Does not cover: what to retry (the plan says so anew).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST = 1.0
+LONGEST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    until: float
+    delay: float
+
+
+class Backoff:
+    """Targets that lately went wrong. Time is passed in."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, _Wait] = {}
+
+    def waiting(self, target: str, now: float) -> float:
+        """Seconds still to wait, 0 when it may be tried."""
+        wait = self._waits.get(target)
+        return max(0.0, wait.until - now) if wait is not None else 0.0
+
+    def failed(self, target: str, now: float) -> float:
+        """Note a failure: the delay doubles each time up to ``LONGEST``."""
+        before = self._waits.get(target)
+        delay = FIRST if before is None else min(LONGEST, before.delay * 2)
+        self._waits[target] = _Wait(until=now + delay, delay=delay)
+        return delay
+
+    def succeeded(self, target: str, now: float) -> None:
+        """Forget a target once it has been quiet for as long as its last delay."""
+        wait = self._waits.get(target)
+        if wait is not None and now >= wait.until + wait.delay:
+            del self._waits[target]
+
+    def keep_only(self, targets: set[str]) -> None:
+        """Drop targets that nobody wants any more, so that memory stays bounded."""
+        for target in [target for target in self._waits if target not in targets]:
+            del self._waits[target]

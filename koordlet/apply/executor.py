@@ -1,0 +1,218 @@
+"""Carries out a plan: journal first, then each step, compared before and verified after.
+
+Covers: intents, compare-before-write, refusals, what blocks what, contention, forgetting.
+Does not cover: the calls themselves (``apply.perform``), the order (``apply.ordering``).
+
+Rules:
+1. No write without its original on disk: when the journal cannot be written, nothing is done.
+2. A refusal costs that step, and the later steps of the same set above and below it, which relied
+   on it. Everything else goes on.
+3. A file that somebody else has rewritten since is contested: it is written again at once when it
+   protects others, with growing pauses otherwise. What the other writer wanted becomes the original.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from koordlet.apply import backoff, kinds, perform, planner
+from koordlet.host import root
+from koordlet.model import action, cgroup, errors, plan, result, snapshot
+from koordlet.state import journal
+
+
+class Executor:
+    """Applies plans to one machine."""
+
+    def __init__(self, host: root.HostRoot, book: journal.Journal) -> None:
+        self.host = host
+        self.book = book
+        self.pauses = backoff.Backoff()
+
+    def run(
+        self,
+        draft: planner.Draft,
+        now: snapshot.Snapshot,
+        report: Callable[[result.Result], None] = lambda _: None,
+    ) -> tuple[result.Result, ...]:
+        """Do every enforced step, in order. ``report`` hears each result as it happens."""
+        results: list[result.Result] = []
+
+        def tell(one: result.Result) -> None:
+            results.append(one)
+            report(one)
+
+        for left in draft.left:
+            if left.forget:
+                self.book.forget(left.target)
+            tell(result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why))
+        steps = self._due(draft.plan.steps, now.at, tell)
+        contested = {s.action.target for s in steps if self._contested(s)}
+        self._intend(steps, now.wall)
+        failed: list[action.WriteFile] = []
+        for step in steps:
+            outcome = self._step(step, now, failed)
+            outcome = replace(outcome, contested=step.action.target in contested)
+            self._pace(outcome, now.at)
+            tell(outcome)
+        if steps:
+            self.book.sync()
+        return tuple(results)
+
+    def _due(
+        self, steps: Iterable[plan.Step], at: float, tell: Callable[[result.Result], None]
+    ) -> list[plan.Step]:
+        """The enforced steps that need not wait."""
+        due = []
+        for step in steps:
+            if step.mode is not plan.Mode.ENFORCE:
+                continue
+            target = step.action.target
+            pause = self.pauses.waiting(target, at)
+            protective = isinstance(step.action, action.WriteFile) and step.action.protective
+            entry = self.book.entries.get(target)
+            # A protective limit that others remove comes back at once; a refusal waits all the same.
+            if pause and not (protective and entry is not None):
+                detail = f"tried lately, again in {pause:.0f} s"
+                tell(result.Result(target=target, verdict=result.Verdict.WAITING, detail=detail, step=step))
+            else:
+                due.append(step)
+        return due
+
+    def _contested(self, step: plan.Step) -> bool:
+        """True where a file that was ours holds somebody else's value."""
+        entry = self.book.entries.get(step.action.target)
+        one = step.action
+        if entry is None or step.was is None or not isinstance(one, action.WriteFile):
+            return False
+        return not any(kinds.same(one, value, step.was) for value in entry.values)
+
+    # Journal -------------------------------------------------------------------------------------
+
+    def _intend(self, steps: Sequence[plan.Step], wall: float) -> None:
+        entries: dict[str, journal.Entry] = {}
+        for step in steps:
+            if kinds.journaled(step.action):
+                before = entries.get(step.action.target) or self.book.entries.get(
+                    step.action.target
+                )
+                entries[step.action.target] = self._entry(step, before, wall)
+        try:
+            self.book.intend(entries.values())
+        except OSError as error:
+            raise errors.HostError(
+                f"cannot write the journal: {error.strerror}; nothing was changed",
+                culprit=str(self.book.path),
+                fix="free space or fix permissions there",
+                errno=error.errno,
+            ) from error
+
+    def _entry(
+        self, step: plan.Step, before: journal.Entry | None, wall: float
+    ) -> journal.Entry:
+        one = step.action
+        value = one.value if isinstance(one, action.WriteFile) else action.kind(one)
+        inode = perform.inode_of(self.host, one)
+        if before is not None and before.inode in (0, inode) and not self._contested(step):
+            return replace(before, values=(*before.values, value))
+        return journal.Entry(
+            kind=action.kind(one),
+            target=one.target,
+            policy=one.policy,
+            original=step.was,
+            values=(value,),
+            knob=one.knob if isinstance(one, action.WriteFile) else "",
+            group=one.group,
+            inode=inode,
+            unix_time=wall,
+        )
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    def _step(
+        self, step: plan.Step, now: snapshot.Snapshot, failed: list[action.WriteFile]
+    ) -> result.Result:
+        one = step.action
+        target = one.target
+        blocker = next((f for f in failed if _relies(one, f)), None)
+        if blocker is not None:
+            detail = f"relies on {blocker.target}, which was refused"
+            return result.Result(target=target, verdict=result.Verdict.SKIPPED, detail=detail, step=step)
+        try:
+            effect = perform.perform(self.host, now.layout, one)
+        except OSError as error:
+            outcome = self._refused(step, error)
+            if isinstance(one, action.WriteFile) and outcome.verdict is result.Verdict.REFUSED:
+                failed.append(one)
+            return outcome
+        if step.undo and not step.interim:
+            self.book.forget(target)
+        elif kinds.journaled(one):
+            # A switch is remembered as it was written: its read-back is the whole list of words.
+            is_switch = kinds.phase(one) in (kinds.Phase.SWITCH_ON, kinds.Phase.SWITCH_OFF)
+            ours = one.value if isinstance(one, action.WriteFile) and is_switch else effect.value
+            self.book.done(target, ours, effect.inode)
+        if isinstance(one, action.RemoveDir):
+            self._forget_inside(target)
+        verdict = result.Verdict.DIFFERENT if effect.difference else result.Verdict.DONE
+        return result.Result(
+            target=target, verdict=verdict, detail=effect.difference, step=step, value=effect.value
+        )
+
+    def _refused(self, step: plan.Step, error: OSError) -> result.Result:
+        target = step.action.target
+        gone = error.errno in (errno.ENOENT, errno.ENODEV)
+        if gone and perform.inode_of(self.host, step.action) == 0:
+            self.book.forget(target)
+            return result.Result(target=target, verdict=result.Verdict.VANISHED, step=step, errno=error.errno)
+        if self.book.entries.get(target) is not None and step.was is None:
+            # Never written: there is nothing to put back.
+            self.book.forget(target)
+        detail = f"{errors.errno_name(error.errno)}: {explain(error.errno, step.action)}"
+        return result.Result(
+            target=target, verdict=result.Verdict.REFUSED, detail=detail, step=step, errno=error.errno
+        )
+
+    def _forget_inside(self, directory: str) -> None:
+        for target in [t for t in self.book.entries if t.startswith(directory + "/")]:
+            self.book.forget(target)
+
+    def _pace(self, outcome: result.Result, at: float) -> None:
+        troubled = outcome.verdict in (result.Verdict.REFUSED, result.Verdict.DIFFERENT)
+        if troubled or outcome.contested:
+            self.pauses.failed(outcome.target, at)
+        elif outcome.verdict is result.Verdict.DONE:
+            self.pauses.succeeded(outcome.target, at)
+
+
+def _relies(one: action.Action, failed: action.WriteFile) -> bool:
+    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
+        return False
+    return (
+        one.target == failed.target
+        or cgroup.is_below(one.group, failed.group)
+        or cgroup.is_below(failed.group, one.group)
+    )
+
+
+#: What a refusal of a cgroup file usually means, in the operator's words.
+_MEANING = {
+    errno.EACCES: "not a subset of the group above, or no permission",
+    errno.EBUSY: "a group below still needs what is taken away, or has processes",
+    errno.ENOSPC: "the set would be empty while processes are in it",
+    errno.EINVAL: "the kernel does not take this value",
+    errno.ERANGE: "a CPU or node that this machine cannot have",
+    errno.EROFS: "mounted read-only",
+    errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
+    errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
+    errno.EOPNOTSUPP: "not supported in this group",
+}
+
+
+def explain(number: int | None, one: action.Action) -> str:
+    """A sentence for a refusal."""
+    wanted = one.value if isinstance(one, action.WriteFile) else action.kind(one)
+    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {wanted!r})"

@@ -1,0 +1,99 @@
+"""The table of action kinds: how each is diffed, ordered, verified, journaled and undone. Pure.
+
+Covers: one function per question, exhaustive over the closed union.
+Does not cover: system calls (``apply.perform``), ordering inside a phase (``apply.ordering``).
+
+| kind | already so when | journaled original | undone by |
+|---|---|---|---|
+| MakeDir | the directory is there and usable | absence | its tasks to where they came from, rmdir |
+| WriteFile | the texts mean the same | the text found | writing the original, if ours is there |
+| MoveTasks | every live pid is in the group | the group that the first came from | with its MakeDir |
+| RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import assert_never
+
+from koordlet.model import action, knob
+
+#: What ``Present.texts`` holds for a directory that is there and usable.
+PRESENT = "present"
+
+
+class Phase(enum.IntEnum):
+    """The coarse order of a plan. Inside a phase ``apply.ordering`` decides."""
+
+    MAKE = 0
+    #: v2 controllers switched on, before the files that they bring are written.
+    SWITCH_ON = 1
+    #: Sets: widened from the top, then narrowed from the bottom.
+    SETS = 2
+    FREE = 3
+    MOVE = 4
+    SWITCH_OFF = 5
+    REMOVE = 6
+
+
+def row_of(one: action.WriteFile) -> knob.Knob | None:
+    """The knob of a write; ``None`` for a file outside the table."""
+    return knob.TABLE.get(one.knob)
+
+
+def phase(one: action.Action) -> Phase:
+    """When in a plan an action takes place."""
+    match one:
+        case action.MakeDir():
+            return Phase.MAKE
+        case action.MoveTasks():
+            return Phase.MOVE
+        case action.RemoveDir():
+            return Phase.REMOVE
+        case action.WriteFile():
+            return _phase_of_write(one)
+        case _:
+            assert_never(one)
+
+
+def _phase_of_write(one: action.WriteFile) -> Phase:
+    row = row_of(one)
+    if row is None or row.shape is knob.Shape.FREE:
+        return Phase.FREE
+    if row.shape is knob.Shape.SUBSET:
+        return Phase.SETS
+    return Phase.SWITCH_OFF if one.value.startswith("-") else Phase.SWITCH_ON
+
+
+def satisfied(one: action.Action, current: str | None) -> bool:
+    """Whether the machine already is as the action wants it. ``None``: nothing is there."""
+    match one:
+        case action.MakeDir():
+            return current == PRESENT
+        case action.RemoveDir():
+            return current is None
+        case action.MoveTasks():
+            # ``current`` is the origin of the first live pid that is elsewhere.
+            return current == ""
+        case action.WriteFile():
+            return current is not None and same(one, one.value, current)
+        case _:
+            assert_never(one)
+
+
+def same(one: action.WriteFile, wanted: str, current: str) -> bool:
+    """Whether a wanted text and a text read from the file mean the same value."""
+    row = row_of(one)
+    if row is None:
+        return wanted.strip() == current.strip()
+    if row.shape is knob.Shape.SWITCHES:
+        words = current.split()
+        return all(
+            (word[1:] in words) == word.startswith("+") for word in wanted.split() if word[:1] in "+-"
+        )
+    return row.same(wanted, current)
+
+
+def journaled(one: action.Action) -> bool:
+    """Whether an original must be on disk before the action is done."""
+    return not isinstance(one, action.RemoveDir)

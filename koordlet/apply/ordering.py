@@ -1,0 +1,134 @@
+"""The order of writes: every prefix of a plan is a state that the kernel accepts and nobody regrets.
+
+Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
+Does not cover: what to write (``policy``), dropping what is so already (``apply.planner``).
+
+Theory of operation. Let ``old`` and ``new`` be the values of each group of a tree.
+
+1. Top-down, each group that has groups inside it is widened to ``old | new`` where that is more than
+   ``old``. Each write is legal: on v1 the parent was widened before. Afterwards every parent
+   contains both the old and the new set of each child.
+2. Each group goes to ``new``, bottom-up: first those that only give CPUs up, then those that swap,
+   then those that only gain, so that a CPU is given up before another group gets it wherever the
+   tree allows. On v1 each write is legal: its children are already inside ``new``, its parent
+   still contains it.
+
+So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on v2
+ever loses touch with its parent's effective set, which would silently widen it to all of that.
+
+Kernel facts, tried on 6.1 and 6.18: on v1 a child outside its parent is EACCES, a parent that drops
+a child's CPU is EBUSY, an empty set with tasks is ENOSPC. On v2 every order is accepted, and a set
+without overlap with its parent's effective set falls back to that whole set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from koordlet.apply import kinds
+from koordlet.model import action, cgroup, cpuset, knob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordered:
+    """One action in its place."""
+
+    action: action.Action
+    #: True for an intermediate value; the final one follows.
+    interim: bool = False
+
+
+def order(actions: Iterable[action.Action], texts: Mapping[str, str]) -> tuple[Ordered, ...]:
+    """Put actions into a safe order.
+
+    ``texts`` are the current contents by path; a set without one is taken as empty.
+    """
+    phases: dict[kinds.Phase, list[action.Action]] = {phase: [] for phase in kinds.Phase}
+    for one in actions:
+        phases[kinds.phase(one)].append(one)
+    ordered: list[Ordered] = []
+    for phase, found in phases.items():
+        if phase is kinds.Phase.SETS:
+            writes = [one for one in found if isinstance(one, action.WriteFile)]
+            ordered.extend(_sets(writes, texts))
+        else:
+            # Directories and switches: on from the top, off from the bottom.
+            falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)
+            found.sort(key=_top_down, reverse=falling)
+            ordered.extend(Ordered(action=one) for one in found)
+    return tuple(ordered)
+
+
+def _top_down(one: action.Action) -> tuple[int, str]:
+    return (cgroup.depth(one.group), one.target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One set on its way from old to new."""
+
+    write: action.WriteFile
+    old: cpuset.CPUSet
+    new: cpuset.CPUSet
+
+
+def _sets(
+    writes: Sequence[action.WriteFile], texts: Mapping[str, str]
+) -> Iterable[Ordered]:
+    """Order the writes of all nesting sets; rows of the table do not constrain each other."""
+    rows = sorted({one.knob for one in writes}, key=_mems_first)
+    for row in rows:
+        moves = [_move(one, texts) for one in writes if one.knob == row]
+        yield from _widen(moves)
+        yield from _narrow(moves)
+
+
+def _mems_first(row: str) -> tuple[bool, str]:
+    """A v1 group needs mems before it can take tasks, and more memory never hurts anybody."""
+    return (row != knob.CPUSET_MEMS.name, row)
+
+
+def _move(one: action.WriteFile, texts: Mapping[str, str]) -> _Move:
+    return _Move(one, _parse(texts.get(one.target, "")), _parse(one.value))
+
+
+def _parse(text: str) -> cpuset.CPUSet:
+    try:
+        return cpuset.CPUSet.parse(text)
+    except ValueError:
+        return cpuset.CPUSet()
+
+
+def _heights(moves: Sequence[_Move]) -> dict[str, int]:
+    """Levels of planned groups below each planned group: 0 for a leaf. Cost: n times the depth."""
+    heights = {move.write.group: 0 for move in moves}
+    for move in moves:
+        own = cgroup.depth(move.write.group)
+        for above in cgroup.ancestors(move.write.group):
+            if above in heights:
+                heights[above] = max(heights[above], own - cgroup.depth(above))
+    return heights
+
+
+def _widen(moves: Sequence[_Move]) -> Iterable[Ordered]:
+    """Step 1: groups with planned groups inside them, from the top, to ``old | new``."""
+    heights = _heights(moves)
+    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+        both = move.old | move.new
+        if heights[move.write.group] and both != move.old:
+            yield Ordered(action=replace(move.write, value=str(both)), interim=both != move.new)
+
+
+def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
+    """Step 2: every group to ``new``, from the bottom; givers before takers."""
+    heights = _heights(moves)
+
+    def turn(move: _Move) -> tuple[int, int, str]:
+        gain = 0 if move.new <= move.old else 1 if move.old - move.new else 2
+        return (heights[move.write.group], gain, move.write.target)
+
+    for move in sorted(moves, key=turn):
+        # A parent that only gains had its final value written in step 1.
+        if not (heights[move.write.group] and move.old < move.new):
+            yield Ordered(action=move.write)

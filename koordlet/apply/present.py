@@ -1,0 +1,142 @@
+"""What is there now at the places that a plan is about: the planner's view of the machine.
+
+Covers: the value, and reading it through the port.
+Does not cover: snapshots for policies (``host.observe``); this reads only what is about to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.apply import kinds
+from koordlet.host import root
+from koordlet.model import action, cgroup, knob, snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """Contents by path. What is not there is not in the mapping."""
+
+    #: Files: their text. Directories: ``kinds.PRESENT`` once usable. Task moves: see ``kinds``.
+    texts: Mapping[str, str] = field(default_factory=dict)
+    #: Inode of the directory that holds (or is) the target: the group's identity.
+    inodes: Mapping[str, int] = field(default_factory=dict)
+    #: The processes in groups that we made, by directory.
+    procs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def read(
+    host: root.HostRoot,
+    now: snapshot.Snapshot,
+    actions: Iterable[action.Action],
+    journaled: Iterable[tuple[str, str]],
+) -> Present:
+    """Look at every target of ``actions`` and every (kind, target) that the journal knows.
+
+    Files that the snapshot already holds are not read again.
+    """
+    look = _Look(host, now)
+    for one in actions:
+        look.at(one)
+    for kind, target in journaled:
+        look.at_entry(kind, target)
+    return Present(texts=look.texts, inodes=look.inodes, procs=look.procs)
+
+
+class _Look:
+    def __init__(self, host: root.HostRoot, now: snapshot.Snapshot) -> None:
+        self.host = host
+        self.layout = now.layout
+        self.texts: dict[str, str] = {}
+        self.inodes: dict[str, int] = {}
+        self.procs: dict[str, tuple[int, ...]] = {}
+        self._known = dict(_from_groups(now))
+
+    def at(self, one: action.Action) -> None:
+        if isinstance(one, action.MakeDir):
+            self._directory(one.target, one.initial)
+        elif isinstance(one, action.MoveTasks):
+            self._tasks(one)
+        elif isinstance(one, action.RemoveDir):
+            self._directory(one.target, ())
+        else:
+            self._file(one.target)
+
+    def at_entry(self, kind: str, target: str) -> None:
+        if kind == action.MakeDir.__name__:
+            self._directory(target, ())
+            members = pids(self.host, f"{target}/{knob.PROCS.v2}")
+            if members is not None:
+                self.procs[target] = members
+        elif kind == action.WriteFile.__name__:
+            self._file(target)
+
+    def _file(self, target: str) -> None:
+        if target in self.texts:
+            return
+        text = self._known.get(target)
+        if text is None:
+            try:
+                text = self.host.text(self.host.at(target)).rstrip("\n")
+            except OSError:
+                return
+        self.texts[target] = text
+        self._inode(target, target.rpartition("/")[0])
+
+    def _directory(self, target: str, initial: tuple[tuple[str, str], ...]) -> None:
+        if not self._inode(target, target):
+            return
+        # Killed between mkdir and its first files, a v1 cpuset is there but takes no task.
+        for name, _ in initial:
+            try:
+                if not self.host.text(self.host.at(f"{target}/{name}")).strip():
+                    return
+            except OSError:
+                return
+        self.texts[target] = kinds.PRESENT
+
+    def _inode(self, target: str, directory: str) -> bool:
+        try:
+            self.inodes[target] = self.host.stat(self.host.at(directory)).inode
+        except OSError:
+            return False
+        return True
+
+    def _tasks(self, one: action.MoveTasks) -> None:
+        members = set(pids(self.host, one.target) or ())
+        away = [pid for pid in one.pids if pid not in members]
+        origins = (origin(self.host, self.layout, one.target, pid) for pid in away)
+        self.texts[one.target] = next((where for where in origins if where), "")
+        self._inode(one.target, one.target.rpartition("/")[0])
+
+
+def _from_groups(now: snapshot.Snapshot) -> Iterable[tuple[str, str]]:
+    for group in now.groups.values():
+        for name, text in group.values.items():
+            where = now.layout.file(knob.TABLE[name], group.path)
+            if where is not None:
+                yield where, text
+
+
+def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:
+    """The processes in a ``cgroup.procs`` file; ``None`` when the group is gone."""
+    try:
+        return tuple(int(word) for word in host.text(host.at(procs)).split() if word.isdigit())
+    except OSError:
+        return None
+
+
+def origin(host: root.HostRoot, layout: cgroup.Layout, procs: str, pid: int) -> str:
+    """The directory of a process in the hierarchy that ``procs`` is in; empty when it ended."""
+    where = next((h for h in layout.hierarchies if procs.startswith(h.mount + "/")), None)
+    try:
+        lines = host.text(host.proc(str(pid), "cgroup")).splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        names = frozenset(controllers.split(",")) if controllers else frozenset()
+        if where is not None and (names == where.controllers or (where.unified and not names)):
+            return where.mount + path.rstrip("/")
+    return ""

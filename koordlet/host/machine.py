@@ -1,0 +1,59 @@
+"""Which machine this is, and which boot of it.
+
+Covers: boot id, machine id, host name, clocks. Does not cover: its shape (``host.topology``).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from koordlet.host import root
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """State of another machine or another boot is worthless here: these two tell."""
+
+    machine_id: str
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One reading of the clocks."""
+
+    #: ``CLOCK_MONOTONIC``: for intervals.
+    at: float
+    #: Unix time: for people.
+    wall: float
+
+
+def identify(host: root.HostRoot) -> Identity:
+    """Read both ids; an unreadable one is empty."""
+    return Identity(
+        machine_id=_line(host, host.etc("machine-id")),
+        boot_id=_line(host, host.proc("sys", "kernel", "random", "boot_id")),
+    )
+
+
+def hostname(host: root.HostRoot) -> str:
+    """The kernel's host name; ``localhost`` where it does not say."""
+    return _line(host, host.proc("sys", "kernel", "hostname")) or "localhost"
+
+
+def now() -> Now:
+    """Both clocks, read together."""
+    return Now(at=time.monotonic(), wall=time.time())
+
+
+def boottime() -> float:
+    """Seconds since boot, counting suspend: what deadlines that outlive a process are kept in."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _line(host: root.HostRoot, path: root.HostPath) -> str:
+    try:
+        return host.text(path).strip().partition("\n")[0]
+    except OSError:
+        return ""

@@ -1,0 +1,150 @@
+"""Where cgroups are, and what one group held when it was looked at.
+
+Covers: hierarchies and their mounts, the path of a file of a group, observed groups.
+Does not cover: reading them (``host.cgroups``).
+
+A group is named by its path below the hierarchy's root, without a leading slash: the same name in
+every v1 hierarchy and on v2. The root group is the empty name.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import absence, cpuset, knob
+
+
+class Version(enum.Enum):
+    """What the mounts amount to."""
+
+    V1 = "v1"
+    V2 = "v2"
+    #: v1 hierarchies with controllers, and a v2 tree beside them.
+    HYBRID = "hybrid"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchy:
+    """One mounted cgroup tree."""
+
+    mount: str
+    unified: bool
+    controllers: frozenset[str] = frozenset()
+    #: Our directories live in this group of the tree (``--cgroup-root``), usually the root.
+    base: str = ""
+    writable: bool = True
+
+    def directory(self, group: str) -> str:
+        """The directory of a group."""
+        return "/".join(part for part in (self.mount, self.base, group) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """All mounted hierarchies of the machine."""
+
+    hierarchies: tuple[Hierarchy, ...] = ()
+
+    @property
+    def version(self) -> Version:
+        """v1, v2, both beside each other, or nothing mounted."""
+        unified = any(one.unified for one in self.hierarchies)
+        if any(not one.unified and one.controllers for one in self.hierarchies):
+            return Version.HYBRID if unified else Version.V1
+        return Version.V2 if unified else Version.NONE
+
+    def holder(self, controller: str) -> Hierarchy | None:
+        """The hierarchy that has the controller. A controller is in one hierarchy at a time."""
+        if controller == "":
+            return self.tree
+        for one in self.hierarchies:
+            if controller in one.controllers:
+                return one
+            # v2 counts CPU time of every group, whichever controllers are enabled.
+            if one.unified and controller == "cpuacct" and "cpu" in one.controllers:
+                return one
+        return None
+
+    @property
+    def tree(self) -> Hierarchy | None:
+        """The v2 tree, also where it has no controllers."""
+        return next((one for one in self.hierarchies if one.unified), None)
+
+    def file(self, row: knob.Knob, group: str) -> str | None:
+        """The path of a group's file; ``None`` where this machine has no such file."""
+        where = self.holder(row.controller)
+        if where is None:
+            return None
+        name = row.file(unified=where.unified)
+        return None if name is None else f"{where.directory(group)}/{name}"
+
+    def why_not(self, row: knob.Knob) -> absence.Unsupported | None:
+        """Why a row of the table cannot be used here, in a sentence for the operator."""
+        where = self.holder(row.controller)
+        if where is None:
+            return absence.Unsupported(row.name, f"no mounted hierarchy has {row.controller}")
+        if row.file(unified=where.unified) is None:
+            return absence.Unsupported(row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}")
+        if not where.writable:
+            return absence.Unsupported(row.name, f"{where.mount} is mounted read-only")
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One group as it was seen. A file that is not there is not in ``values``."""
+
+    path: str
+    #: Identity: a path can be used again by another group.
+    inode: int
+    #: Row name of ``model.knob`` to the text read, without the final newline.
+    values: Mapping[str, str] = field(default_factory=dict)
+    #: CPU time so far; ``None`` where it is not counted.
+    usage_usec: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> str:
+        """The path of the parent."""
+        return self.path.rpartition("/")[0]
+
+    def cpus(self) -> cpuset.CPUSet | None:
+        """The CPUs that were asked for here; ``None`` when unset, absent or damaged."""
+        return _set(self.values.get(knob.CPUSET_CPUS.name))
+
+    def effective(self) -> cpuset.CPUSet | None:
+        """The CPUs that its tasks may use; ``None`` when absent or damaged."""
+        return _set(self.values.get(knob.CPUSET_EFFECTIVE.name))
+
+
+def _set(text: str | None) -> cpuset.CPUSet | None:
+    if not text:
+        return None
+    try:
+        return cpuset.CPUSet.parse(text)
+    except ValueError:
+        return None
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Every group above a path, nearest first, the root (empty name) last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def is_below(path: str, other: str) -> bool:
+    """True when ``path`` is strictly inside ``other``."""
+    return path != other and (other == "" or path.startswith(other + "/"))
+
+
+def depth(path: str) -> int:
+    """Steps below the root."""
+    return path.count("/") + 1 if path else 0

@@ -1,0 +1,57 @@
+"""What one policy decided, and what a signal or a condition is.
+
+Covers: ``Decision`` and its parts. Does not cover: the merged plan of all policies (``model.plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from koordlet.model import action, ledger
+
+StateT = TypeVar("StateT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Something measured against a threshold."""
+
+    name: str
+    observed: str
+    threshold: str
+    #: ``None`` when it cannot be said yet; ``why`` then says what is missing.
+    met: bool | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A state that somebody should know of."""
+
+    type: str
+    #: ``True`` means that the type's name is the case.
+    status: bool
+    reason: str
+    message: str = ""
+    #: The pod key or ``node`` that it is about.
+    subject: str = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Generic[StateT]):
+    """The outcome of one policy for one snapshot.
+
+    ``actions`` is the complete desired state of the policy: what it wrote before and does not name
+    any more is put back.
+    """
+
+    next_state: StateT
+    actions: tuple[action.Action, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    claims: tuple[ledger.Claim, ...] = ()
+    pools: tuple[ledger.Pool, ...] = ()
+    #: Facts of the reasoning, for ``explain`` and the audit log.
+    explanation: Mapping[str, str] = field(default_factory=dict)

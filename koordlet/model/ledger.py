@@ -1,0 +1,74 @@
+"""Whose is each CPU: the one owner of CPU allocations on this machine.
+
+Covers: claims, pools, the owner of a CPU and why.
+Does not cover: deciding them (``policy``).
+
+Policies run in order; each one sees the claims of those before it in ``snapshot.ledger`` and adds
+its own to its decision. So there is one ledger, and it is a value.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from koordlet.model import cpuset
+
+
+class Owner(enum.Enum):
+    """Kinds of owners, strongest first: where claims overlap, the first kind is the owner shown."""
+
+    RESERVED = "reserved"
+    SYSTEM = "system"
+    LSE = "LSE"
+    LSR = "LSR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """CPUs taken out of the pools, by whom and why."""
+
+    owner: Owner
+    cpus: cpuset.CPUSet
+    #: The pod key, or ``node`` for the machine itself.
+    holder: str
+    policy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The shared CPUs of one class on one NUMA node."""
+
+    #: ``LS`` or ``BE``.
+    kind: str
+    cpus: cpuset.CPUSet
+    socket: int | None = None
+    node: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All claims and pools of one moment."""
+
+    claims: tuple[Claim, ...] = ()
+    pools: tuple[Pool, ...] = ()
+
+    def with_(self, claims: Iterable[Claim] = (), pools: Iterable[Pool] = ()) -> Ledger:
+        """The ledger with more entries."""
+        return Ledger((*self.claims, *claims), (*self.pools, *pools))
+
+    def held(self, *owners: Owner) -> cpuset.CPUSet:
+        """The CPUs that the given kinds of owners hold; all kinds when none is given."""
+        return cpuset.union(c.cpus for c in self.claims if not owners or c.owner in owners)
+
+    def pool(self, kind: str) -> cpuset.CPUSet:
+        """A pool across all nodes."""
+        return cpuset.union(p.cpus for p in self.pools if p.kind == kind)
+
+    def claim_on(self, cpu: int) -> Claim | None:
+        """Who holds a CPU; ``None`` for a CPU of the pools or of nobody."""
+        found = [claim for claim in self.claims if cpu in claim.cpus]
+        order = list(Owner)
+        return min(found, key=lambda claim: order.index(claim.owner), default=None)

@@ -1,0 +1,71 @@
+"""The merged, ordered plan of all policies: the only thing that ``apply`` carries out.
+
+Covers: steps, what was dropped and why, everything that ``koordlet plan`` prints.
+Does not cover: making it (``apply.planner``), doing it (``apply.executor``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import absence, action, decision, ledger
+
+
+class Mode(enum.Enum):
+    """What may be done with a policy's decision."""
+
+    OFF = "off"
+    #: Decided, explained, not done.
+    SHADOW = "shadow"
+    ENFORCE = "enforce"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing to do. Every prefix of a plan's steps leaves the machine safe."""
+
+    order: int
+    action: action.Action
+    #: The text found there; ``None`` where nothing was or it cannot be read.
+    was: str | None
+    mode: Mode = Mode.ENFORCE
+    #: True where this puts an original back.
+    undo: bool = False
+    #: An intermediate value on the way: the target's final value comes in a later step.
+    interim: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Two policies wanted different values in one file."""
+
+    target: str
+    kept: str
+    kept_policy: str
+    dropped: str
+    dropped_policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A policy that raised: it costs its own part only."""
+
+    policy: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What will be done now, and everything that was concluded on the way."""
+
+    steps: tuple[Step, ...] = ()
+    signals: tuple[decision.Signal, ...] = ()
+    conditions: tuple[decision.Condition, ...] = ()
+    ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
+    conflicts: tuple[Conflict, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    unsupported: tuple[absence.Unsupported, ...] = ()
+    #: Policy stem to its explanation.
+    explanations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

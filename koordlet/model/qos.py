@@ -1,0 +1,61 @@
+"""QoS classes and priority bands, as the co-location peers define them.
+
+Covers: the classes, the bands, the default of one from the other.
+Does not cover: reading labels and annotations off objects (``workloads``).
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Qos(enum.Enum):
+    """What a workload was promised about CPUs, strongest first."""
+
+    #: Exclusive CPUs, shared with nobody.
+    LSE = "LSE"
+    #: Reserved CPUs; best-effort work may use them while they idle.
+    LSR = "LSR"
+    #: Latency-sensitive, on the shared pool.
+    LS = "LS"
+    #: Best-effort: whatever is left.
+    BE = "BE"
+    #: The machine's own daemons.
+    SYSTEM = "SYSTEM"
+
+    @property
+    def exclusive(self) -> bool:
+        """True where the class may hold CPUs that no other such workload gets."""
+        return self in (Qos.LSE, Qos.LSR)
+
+
+class KubeQos(enum.Enum):
+    """The class that Kubernetes derives from requests and limits."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+#: Where the QoS label is missing, the Kubernetes class decides.
+DEFAULT_OF_KUBE = {
+    KubeQos.GUARANTEED: Qos.LSR,
+    KubeQos.BURSTABLE: Qos.LS,
+    KubeQos.BEST_EFFORT: Qos.BE,
+}
+
+
+class Band(enum.Enum):
+    """Priority bands: (lowest, highest, default value)."""
+
+    PROD = (9000, 9999, 9500)
+    MID = (7000, 7999, 7500)
+    BATCH = (5000, 5999, 5500)
+    FREE = (3000, 3999, 3500)
+
+    @classmethod
+    def of(cls, priority: int | None) -> Band | None:
+        """The band that a priority lies in; ``None`` outside all of them."""
+        if priority is None:
+            return None
+        return next((band for band in cls if band.value[0] <= priority <= band.value[1]), None)

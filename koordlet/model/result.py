@@ -1,0 +1,48 @@
+"""What came of a step.
+
+Covers: verdicts and results, as the executor reports them and everybody shows them.
+Does not cover: carrying steps out (``apply.executor``).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from koordlet.model import plan
+
+
+class Verdict(enum.Enum):
+    """How one step ended."""
+
+    DONE = "done"
+    #: Somebody else had done it meanwhile.
+    ALREADY = "already"
+    #: The kernel took it and reads back something else.
+    DIFFERENT = "different"
+    REFUSED = "refused"
+    #: The group is gone.
+    VANISHED = "vanished"
+    #: A step that this one relied on was refused.
+    SKIPPED = "skipped"
+    #: Refused or contested lately: waiting.
+    WAITING = "waiting"
+    #: Not put back, and why.
+    LEFT = "left"
+
+
+#: Verdicts after which the machine is not as the plan wants it.
+BAD = frozenset({Verdict.REFUSED, Verdict.SKIPPED, Verdict.DIFFERENT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One step and what came of it."""
+
+    target: str
+    verdict: Verdict
+    detail: str = ""
+    step: plan.Step | None = None
+    value: str = ""
+    errno: int | None = None
+    contested: bool = False

@@ -1,0 +1,57 @@
+"""Everything that a policy may know about one moment, immutable and complete.
+
+Covers: the value. Does not cover: making it (``host.observe``), the past (``history``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import absence, cgroup, ledger, pod, topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeInfo:
+    """This node as the control plane (or the configuration file) describes it."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where part of the snapshot comes from, and how healthy that source is."""
+
+    name: str
+    ok: bool
+    #: Monotonic time of its last good answer; ``None`` before the first.
+    last_good: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One moment of one machine."""
+
+    #: Monotonic seconds: intervals are computed from this one only.
+    at: float
+    #: Unix time, for people.
+    wall: float
+    boot_id: str
+    machine_id: str
+    node: NodeInfo
+    topology: topology.Topology
+    layout: cgroup.Layout
+    #: Groups by path: those of known workloads, what is above them and what is below.
+    groups: Mapping[str, cgroup.Group] = field(default_factory=dict)
+    pods: tuple[pod.Pod, ...] = ()
+    sources: tuple[Source, ...] = ()
+    unsupported: tuple[absence.Unsupported, ...] = ()
+    ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
+
+    def below(self, path: str) -> tuple[cgroup.Group, ...]:
+        """The observed groups strictly inside a group, parents before children."""
+        inside = (group for group in self.groups.values() if cgroup.is_below(group.path, path))
+        return tuple(sorted(inside, key=lambda group: (cgroup.depth(group.path), group.path)))

@@ -1,0 +1,86 @@
+"""The ordered list of policies: one row each. ``grep`` a stem to find everything about it.
+
+Covers: the rows and their order. Does not cover: running them (``policy.chain``).
+
+Rules:
+1. Later rows see the claims of earlier ones in ``snapshot.ledger``.
+2. Where two policies want different values in one file, the earlier row wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from koordlet.history import series
+from koordlet.model import decision, plan, snapshot
+from koordlet.policy import reserved_cpus, shared_pools
+
+SettingsT = TypeVar("SettingsT")
+StateT = TypeVar("StateT")
+
+Decide = Callable[[snapshot.Snapshot, series.History, object, object], decision.Decision[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One policy as the line sees it. Settings and state are opaque to everybody else."""
+
+    stem: str
+    summary: str
+    decide: Decide
+    #: Settings and state to start with.
+    settings: object
+    state: object
+    #: Makes a state from a checkpoint, ``ValueError`` when it is none.
+    revive: Callable[[Mapping[str, object]], object]
+    #: Version of the state: a checkpoint of another one is discarded.
+    schema: int
+    default_mode: plan.Mode = plan.Mode.ENFORCE
+
+
+def row(
+    *,
+    stem: str,
+    summary: str,
+    decide: Callable[
+        [snapshot.Snapshot, series.History, SettingsT, StateT], decision.Decision[StateT]
+    ],
+    settings: SettingsT,
+    state: StateT,
+    revive: Callable[[Mapping[str, object]], StateT],
+    schema: int,
+) -> Row:
+    """Erase a policy's own types once, here: it only ever gets back what it gave."""
+    return Row(
+        stem=stem,
+        summary=summary,
+        decide=cast("Decide", decide),
+        settings=settings,
+        state=state,
+        revive=revive,
+        schema=schema,
+    )
+
+
+POLICIES: tuple[Row, ...] = (
+    row(
+        stem=reserved_cpus.STEM,
+        summary="CPUs that belong to the machine and to no workload",
+        decide=reserved_cpus.decide,
+        settings=reserved_cpus.Settings(),
+        state=reserved_cpus.State(),
+        revive=reserved_cpus.revive,
+        schema=reserved_cpus.SCHEMA,
+    ),
+    row(
+        stem=shared_pools.STEM,
+        summary="exclusive sets, LS and BE pools, and the cpuset of every workload",
+        decide=shared_pools.decide,
+        settings=shared_pools.Settings(),
+        state=shared_pools.State(),
+        revive=shared_pools.revive,
+        schema=shared_pools.SCHEMA,
+    ),
+)

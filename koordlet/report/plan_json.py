@@ -1,0 +1,120 @@
+"""The plan document of the contract, from a plan. Pure.
+
+Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (``cli.plan``).
+"""
+
+from __future__ import annotations
+
+from koordlet.model import action, plan, result
+
+
+def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
+    """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
+    return {
+        "version": "v1",
+        "actions": [_action(step) for step in made.steps],
+        "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
+        "evictions": [],
+        "signals": [
+            {
+                "name": signal.name,
+                "observed": signal.observed,
+                "threshold": signal.threshold,
+                "met": signal.met,
+                **({"why": signal.why} if signal.why else {}),
+            }
+            for signal in made.signals
+        ],
+        "conditions": [
+            {
+                "type": condition.type,
+                "status": str(condition.status),
+                "reason": condition.reason,
+                "message": condition.message,
+                "subject": condition.subject,
+            }
+            for condition in made.conditions
+        ],
+        "unsupported": [{"feature": u.feature, "why": u.why} for u in made.unsupported],
+        "pools": pools(made),
+        "conflicts": [
+            {
+                "target": one.target,
+                "kept": one.kept,
+                "keptPolicy": one.kept_policy,
+                "dropped": one.dropped,
+                "droppedPolicy": one.dropped_policy,
+            }
+            for one in made.conflicts
+        ],
+        "failures": [{"policy": one.policy, "error": one.error} for one in made.failures],
+        "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
+        "results": [outcome(one) for one in results],
+    }
+
+
+def pools(made: plan.Plan) -> dict[str, object]:
+    """Who owns which CPUs."""
+    return {
+        "claims": [
+            {
+                "owner": claim.owner.value,
+                "cpus": str(claim.cpus),
+                "holder": claim.holder,
+                "policy": claim.policy,
+                "reason": claim.reason,
+            }
+            for claim in made.ledger.claims
+        ],
+        "shared": [
+            {"kind": pool.kind, "socket": pool.socket, "node": pool.node, "cpus": str(pool.cpus)}
+            for pool in made.ledger.pools
+        ],
+    }
+
+
+def outcome(one: result.Result) -> dict[str, object]:
+    """One result."""
+    document: dict[str, object] = {"target": one.target, "verdict": one.verdict.value}
+    if one.detail:
+        document["detail"] = one.detail
+    if one.contested:
+        document["contested"] = True
+    return document
+
+
+def value_of(one: action.Action) -> str | None:
+    """What an action brings, as text."""
+    if isinstance(one, action.WriteFile):
+        return one.value
+    if isinstance(one, action.MoveTasks):
+        return " ".join(str(pid) for pid in one.pids)
+    return None
+
+
+def _action(step: plan.Step) -> dict[str, object]:
+    one = step.action
+    return {
+        "order": step.order,
+        "kind": action.kind(one),
+        "target": one.target,
+        "value": value_of(one),
+        "was": step.was,
+        "policy": one.policy,
+        "reason": one.reason,
+        "mode": step.mode.value,
+        "undo": step.undo,
+        "interim": step.interim,
+    }
+
+
+def _write(step: plan.Step) -> dict[str, object]:
+    one = step.action
+    return {
+        "path": one.target,
+        "value": value_of(one),
+        "was": step.was,
+        "policy": one.policy,
+        "reason": one.reason,
+        "order": step.order,
+    }

@@ -1,0 +1,59 @@
+"""What the line last saw, decided and did: everything that is shown comes from here.
+
+Covers: the published value. Does not cover: rendering it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import plan, result, snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One named health check."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What the line counted since it started."""
+
+    ticks: int = 0
+    #: Ticks that started more than half a period late.
+    late_ticks: int = 0
+    writes: int = 0
+    refusals: int = 0
+    contested: int = 0
+    #: Conflicts between policies, by losing policy.
+    conflicts: int = 0
+    #: Exceptions, by policy stem.
+    failures: Mapping[str, int] = field(default_factory=dict)
+    #: CPU seconds that the newest tick took.
+    tick_cpu_seconds: float = 0.0
+    tick_lateness_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One published state of the agent. A new one is published after every tick."""
+
+    #: Of this process: a revision means something only within one epoch.
+    epoch: str
+    #: Grows by one when the content changed, not with every tick.
+    revision: int
+    mode: str
+    ready: bool
+    snapshot: snapshot.Snapshot
+    plan: plan.Plan
+    #: Results of the newest tick that did something.
+    results: tuple[result.Result, ...] = ()
+    #: Pod key to cores in use now; ``None`` while unknown.
+    usage: Mapping[str, float | None] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    counters: Counters = field(default_factory=Counters)
