@@ -105,7 +105,7 @@ class Workload(Section):
     qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
         description="What the workload is promised."
     )
-    priority: Annotated[int | None, Field(ge=-(2**31), lt=2**31)] = Field(
+    priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = Field(
         default=None, description="Pod priority; null is the default of the QoS class."
     )
     requests: fieldtypes.Quantities = Field(
@@ -168,6 +168,10 @@ class SharedPools(Section):
     )
     limits: SharedPoolsLimits = Field(
         default_factory=SharedPoolsLimits, description="Upper bounds, applied last."
+    )
+    enable_controllers: bool = Field(
+        default=False,
+        description="Switch the cpuset controller on in the cgroups above a workload (v2 only).",
     )
 
 

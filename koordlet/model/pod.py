@@ -42,6 +42,8 @@ class Pod:
     match: str = ""
     #: Concrete CPUs that were granted or declared (LSE and LSR), ``None`` where none were.
     cpus: cpuset.CPUSet | None = None
+    #: How many CPUs were asked for without naming them.
+    cpu_count: int | None = None
     requests: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     containers: tuple[Container, ...] = ()

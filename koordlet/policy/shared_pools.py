@@ -111,7 +111,10 @@ def _divide(
     conditions: list[decision.Condition] = []
     exclusive: dict[str, cpuset.CPUSet] = {}
     taken = cpuset.CPUSet()
-    for one in sorted((p for p in now.pods if p.qos.exclusive and p.cpus is not None), key=_turn):
+    for one in sorted((p for p in now.pods if p.qos.exclusive), key=_turn):
+        if one.cpus is None:
+            conditions.extend(_undecided(one))
+            continue
         wanted = (one.cpus or cpuset.CPUSet()) & online
         problem = _refusal(wanted, reserved, taken, usable)
         if problem:
@@ -137,6 +140,14 @@ def _divide(
 
 def _turn(one: pod.Pod) -> tuple[bool, int, str, str]:
     return (one.qos is not qos.Qos.LSE, -(one.priority or 0), one.key, one.uid)
+
+
+def _undecided(one: pod.Pod) -> list[decision.Condition]:
+    """A number of CPUs without names: nobody has decided which, so it runs in the LS pool."""
+    if one.cpu_count is None:
+        return []
+    message = f"asks for {one.cpu_count} CPUs without naming them (cpus: LIST); LS pool instead"
+    return [_condition(one, "ExclusiveCPUsUndecided", message)]
 
 
 def _refusal(

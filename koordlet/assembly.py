@@ -1,0 +1,70 @@
+"""Puts the operator's configuration into the terms of each station.
+
+Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
+Does not cover: reading configuration (``config``), running the line (``line``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from koordlet.config import schema
+from koordlet.model import cpuset, plan, pod, qos, quantity, snapshot
+from koordlet.policy import reserved_cpus, shared_pools
+from koordlet.workloads import declared
+
+
+def settings(config: schema.Config) -> Mapping[str, object]:
+    """The settings of each policy, by stem."""
+    reserved = config.policies.reserved_cpus
+    pools = config.policies.shared_pools
+    return {
+        reserved_cpus.STEM: reserved_cpus.Settings(
+            cpus=None if reserved.cpus is None else cpuset.CPUSet.parse(reserved.cpus),
+            quantity_milli=None
+            if reserved.quantity is None
+            else quantity.milli(reserved.quantity),
+            max_cpus=reserved.limits.max_cpus,
+        ),
+        shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
+    }
+
+
+def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
+    """The configured mode of each policy, by stem."""
+    return {
+        reserved_cpus.STEM: plan.Mode(config.policies.reserved_cpus.mode),
+        shared_pools.STEM: plan.Mode(config.policies.shared_pools.mode),
+    }
+
+
+def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
+    """This node as the configuration describes it."""
+    return snapshot.NodeInfo(
+        name=config.node.name or hostname,
+        labels=dict(config.node.labels),
+        annotations=dict(config.node.annotations),
+    )
+
+
+def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
+    """The declared workloads, in the order of the file. Their groups are not looked up yet."""
+    return tuple(_workload(entry) for entry in config.workloads)
+
+
+def _workload(entry: schema.Workload) -> pod.Pod:
+    match = entry.match
+    listed = entry.cpus if isinstance(entry.cpus, str) else None
+    return pod.Pod(
+        uid=f"config/{entry.name}",
+        namespace=declared.NAMESPACE,
+        name=entry.name,
+        qos=qos.Qos(entry.qos),
+        source="configuration",
+        priority=entry.priority,
+        match=f"unit={match.unit}" if match.unit is not None else f"cgroup={match.cgroup}",
+        cpus=None if listed is None else cpuset.CPUSet.parse(listed),
+        cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
+        requests=dict(entry.requests),
+        limits=dict(entry.limits),
+    )

@@ -1,0 +1,83 @@
+"""Everything that the host says, as one snapshot.
+
+Covers: what is read at start, slowly, and with every tick. Does not cover: what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from koordlet.host import cgroups, machine, root, topology
+from koordlet.model import absence, cgroup, knob, pod, snapshot
+from koordlet.model import topology as shapes
+
+#: Knobs that the policies of today write: what of them is missing is said at start.
+_NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
+
+
+class Observer:
+    """Reads one host. Slow facts are kept and read again by ``refresh``."""
+
+    def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
+        self.host = host
+        self.base = base
+        self.identity = machine.identify(host)
+        self.topology: shapes.Topology = topology.discover(host)
+        self.layout = cgroup.Layout()
+        self.unsupported: tuple[absence.Unsupported, ...] = ()
+        self.reader = cgroups.Reader(host, self.layout)
+        self._mounts = b""
+        self._mount()
+
+    def refresh(self) -> None:
+        """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
+        self.topology = topology.rescan(self.host, self.topology)
+        self._mount()
+
+    def _mount(self) -> None:
+        try:
+            mounts = self.host.read(self.host.proc("self", "mountinfo"))
+        except OSError:
+            mounts = b""
+        if mounts == self._mounts and self.layout.hierarchies:
+            return
+        self._mounts = mounts
+        self.layout = cgroups.writable(self.host, cgroups.discover(self.host, self.base))
+        self.reader = cgroups.Reader(self.host, self.layout)
+        self.unsupported = tuple(
+            why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
+        )
+
+    def snapshot(
+        self,
+        now: machine.Now,
+        node: snapshot.NodeInfo,
+        pods: Sequence[pod.Pod],
+        *,
+        also: Iterable[str] = (),
+        sources: tuple[snapshot.Source, ...] = (),
+    ) -> snapshot.Snapshot:
+        """One moment. ``also`` names groups beyond those of the pods: what the journal speaks of."""
+        return snapshot.Snapshot(
+            at=now.at,
+            wall=now.wall,
+            boot_id=self.identity.boot_id,
+            machine_id=self.identity.machine_id,
+            node=node,
+            topology=self.topology,
+            layout=self.layout,
+            groups=self.reader.read_all(self._interesting(pods, also)),
+            pods=tuple(pods),
+            sources=sources,
+            unsupported=self.unsupported,
+        )
+
+    def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
+        """The pods' groups, all above them (they limit) and all below (they must fit)."""
+        for path in also:
+            yield from cgroup.ancestors(path)
+            yield path
+        for one in pods:
+            if one.group is not None:
+                yield from cgroup.ancestors(one.group)
+                yield from self.reader.tree(one.group)
