@@ -1,0 +1,126 @@
+"""A recorded machine in an archive: the same answers as a recorded directory.
+
+Covers: the read calls of the port, answered from the index in memory, with the same link rules.
+Does not cover: reading and checking the archive (``host.tarindex``), finding the recorded root in
+it (``host.roots``).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from koordlet.host import root, tarindex
+
+_MAX_LINKS = 40
+
+
+class ArchiveHost(root.HostRoot):
+    """A machine below one directory of an archive. Read-only; links stay inside it."""
+
+    def __init__(self, top: tarindex.Entry) -> None:
+        self._top = top
+        self._open: dict[int, bytes] = {}
+        self._next = 3
+
+    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.Entry:
+        """Walk the components; absolute links start again at the top, ``..`` stops there."""
+        todo = [part for part in path.split("/") if part][::-1]
+        trail = [self._top]
+        links = 0
+        while todo:
+            part = todo.pop()
+            if part in (".", ".."):
+                if part == ".." and len(trail) > 1:
+                    trail.pop()
+                continue
+            here = trail[-1]
+            if here.kind is not root.Kind.DIRECTORY:
+                raise root.fail(errno.ENOTDIR, path)
+            below = here.children.get(part)
+            if below is None:
+                raise root.fail(errno.ENOENT, path)
+            if below.kind is root.Kind.LINK and (todo or follow):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise root.fail(errno.ELOOP, path)
+                if below.link.startswith("/"):
+                    del trail[1:]
+                todo.extend(step for step in reversed(below.link.split("/")) if step)
+                continue
+            trail.append(below)
+        return trail[-1]
+
+    def _file(self, path: root.HostPath) -> bytes:
+        found = self._find(path)
+        if found.kind is root.Kind.DIRECTORY:
+            raise root.fail(errno.EISDIR, path)
+        return found.data
+
+    def read(self, path: root.HostPath) -> bytes:
+        return self._file(path)
+
+    def open(self, path: root.HostPath) -> int:
+        data = self._file(path)
+        handle, self._next = self._next, self._next + 1
+        self._open[handle] = data
+        return handle
+
+    def pread(self, handle: int, size: int) -> bytes:
+        data = self._open.get(handle)
+        if data is None:
+            raise root.fail(errno.EBADF, str(handle))
+        return data[:size]
+
+    def close(self, handle: int) -> None:
+        if self._open.pop(handle, None) is None:
+            raise root.fail(errno.EBADF, str(handle))
+
+    def list(self, path: root.HostPath) -> list[str]:
+        found = self._find(path)
+        if found.kind is not root.Kind.DIRECTORY:
+            raise root.fail(errno.ENOTDIR, path)
+        return sorted(found.children)
+
+    def stat(self, path: root.HostPath, *, follow: bool = True) -> root.Stat:
+        found = self._find(path, follow=follow)
+        below = found.children.values()
+        return root.Stat(
+            kind=found.kind,
+            inode=found.inode,
+            links=2 + sum(one.kind is root.Kind.DIRECTORY for one in below)
+            if found.kind is root.Kind.DIRECTORY
+            else 1,
+            mode=found.mode,
+            size=len(found.link or found.data),
+            mtime=found.mtime,
+        )
+
+    def readlink(self, path: root.HostPath) -> str:
+        found = self._find(path, follow=False)
+        if found.kind is not root.Kind.LINK:
+            raise root.fail(errno.EINVAL, path)
+        return found.link
+
+    def statvfs(self, path: root.HostPath) -> os.statvfs_result:
+        raise root.fail(errno.ENOSYS, path)
+
+    def access(self, path: root.HostPath, mode: int) -> bool:
+        return not mode & os.W_OK and self.exists(path)
+
+    def write(self, path: root.HostPath, data: bytes) -> None:
+        del data
+        raise root.fail(errno.EROFS, path)
+
+    def mkdir(self, path: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, path)
+
+    def rmdir(self, path: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, path)
+
+    def mount(self, source: str, target: root.HostPath, fstype: str, options: str) -> None:
+        del source, fstype, options
+        raise root.fail(errno.EROFS, target)
+
+    def unmount(self, target: root.HostPath) -> None:
+        raise root.fail(errno.EROFS, target)
