@@ -1,0 +1,283 @@
+"""``koordlet topology``: the machine at a glance, or as one JSON document.
+
+Covers: the table (sockets, then NUMA nodes, L3 domains, cores, CPUs) and the choice of form.
+Does not cover: discovery (``host.topology``), the document (``report.topology_json``).
+
+Rules of the table:
+1. 80 columns, for 4 CPUs and for 2 048: sets are written as the kernel accepts them, with a stride
+   (``0-78:1/2``) where that is shorter; each core is listed only on machines of up to 64 CPUs.
+2. ``?`` is what the machine does not say.
+3. Not on a terminal: the same lines without colour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from koordlet.cli import options, output
+from koordlet.host import roots
+from koordlet.host import topology as discovery
+from koordlet.model import cpuset, topology
+from koordlet.report import topology_json
+
+NAME = "topology"
+HELP = "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine"
+EXAMPLES = """\
+koordlet topology                              this machine at a glance
+koordlet topology -o json                      everything, for programs
+koordlet topology --root machine.tar.gz        a recorded machine
+"""
+
+_WIDTH = 80
+_EACH_CORE_UP_TO = 64
+_WARNINGS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line and how deep in the machine it is: the level chooses indent and colour."""
+
+    level: int
+    text: str
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Discover and print; what cannot be read is in the warnings, not in the exit status."""
+    machine = discovery.discover(roots.open_root(args.root))
+    if args.output == "json":
+        output.print_json(topology_json.document(machine))
+    elif sys.stdout.isatty():
+        _print_coloured(lines(machine))
+    else:
+        sys.stdout.write("".join(f"{plain(line)}\n" for line in lines(machine)))
+    return 0
+
+
+def plain(line: Line) -> str:
+    """A line for a file or a pipe."""
+    return ("  " * max(line.level, 0) + line.text).rstrip()
+
+
+_STYLES = {-1: "yellow", 0: "bold", 1: "cyan", 2: "green", 3: "", 4: "dim"}
+
+
+def _print_coloured(rows: Iterable[Line]) -> None:
+    """On a terminal; rich is imported only here."""
+    from rich import console, text  # noqa: PLC0415
+
+    out = console.Console(highlight=False, soft_wrap=True)
+    for row in rows:
+        out.print(text.Text(plain(row), style=_STYLES.get(row.level, "")))
+
+
+# The table --------------------------------------------------------------------------------------
+
+
+def lines(machine: topology.Topology) -> Iterator[Line]:
+    """The whole table."""
+    yield from _wrapped(0, ", ".join(_summary(machine)))
+    name = " ".join(word for word in (machine.vendor, machine.model_name, machine.arch) if word)
+    yield from _wrapped(3, name or "model unknown")
+    for label, cpus in (
+        ("offline", machine.offline & machine.present),
+        ("isolated", machine.isolated),
+        ("nohz_full", machine.nohz_full),
+    ):
+        if cpus:
+            yield Line(3, f"{label} {compact(cpus, 50)}")
+    yield Line(3, "")
+    nodes = {one.node: one for one in machine.nodes}
+    online = [one for one in machine.cpus if one.online]
+    for socket, members in _split(online, lambda one: one.socket):
+        yield Line(0, f"socket {_name(socket)}: {_counts(members)}")
+        yield from _nodes(machine, members, nodes)
+    yield from _bare_nodes(machine)
+    yield from _warnings(machine)
+
+
+def _summary(machine: topology.Topology) -> Iterator[str]:
+    online = [one for one in machine.cpus if one.online]
+    sockets = {one.socket for one in online if one.socket is not None}
+    cores = {one.core for one in online if one.core is not None}
+    yield _many(len(sockets), "socket") if sockets else "sockets unknown"
+    yield _many(len(cores), "core") if cores else "cores unknown"
+    present = len(machine.cpus)
+    yield _many(len(online), "CPU") + (f" of {present} online" if len(online) < present else "")
+    yield _many(len(machine.nodes), "NUMA node") if machine.nodes else "no NUMA information"
+    yield f"SMT {machine.smt or 'unknown'}"
+
+
+def _nodes(
+    machine: topology.Topology, members: Sequence[topology.Cpu], nodes: dict[int, topology.Node]
+) -> Iterator[Line]:
+    for node, inside in _split(members, lambda one: one.node):
+        found = nodes.get(node) if node is not None else None
+        if found is not None:
+            yield from _node(found, inside)
+        elif machine.nodes:
+            yield Line(1, f"node ?: CPUs {compact(_cpus(inside), 50)}")
+        for l3, sharing in _split(inside, lambda one: one.l3):
+            yield from _l3(machine, l3, sharing)
+
+
+def _node(found: topology.Node, inside: Sequence[topology.Cpu]) -> Iterator[Line]:
+    cpus = f"CPUs {compact(_cpus(inside), 44)}" if inside else "no CPUs"
+    distances = " ".join(str(one) for one in found.distances)
+    parts = [_memory(found.memory_bytes), cpus]
+    if distances and len(found.distances) <= 8:
+        parts.append(f"distances {distances}")
+    used = [f"{p.total} x {size}" for size, p in found.hugepages.items() if p.total]
+    yield from _wrapped(1, f"node {found.node}: {', '.join(parts)}")
+    if used:
+        yield Line(2, f"huge pages {', '.join(used)}")
+
+
+def _l3(
+    machine: topology.Topology, l3: int | None, sharing: Sequence[topology.Cpu]
+) -> Iterator[Line]:
+    cpus = _cpus(sharing)
+    if l3 is None:
+        yield Line(2, f"L3 ?: {_counts(sharing)}")
+    else:
+        what = next((c for c in machine.caches if c.level == 3 and cpus <= c.cpus), None)
+        size = f", {_size(what.bytes)}" if what and what.bytes else ""
+        ways = f", {what.ways} ways" if what and what.ways else ""
+        yield Line(2, f"L3 {l3}{size}{ways}: {_counts(sharing)}")
+    for shape, cores in _core_kinds(sharing):
+        if len(machine.cpus) <= _EACH_CORE_UP_TO:
+            text = f"{shape}: " + "  ".join(str(core) for core in cores)
+            yield from _wrapped(3, text)
+        else:
+            yield Line(3, f"{shape}: CPUs {compact(cpuset.union(cores), 44)}")
+
+
+def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpuset.CPUSet]]]:
+    """Cores of the same kind together, in the order of their lowest CPU."""
+    kinds: dict[str, list[cpuset.CPUSet]] = {}
+    for core, threads in _split(sharing, lambda one: one.core):
+        sets = [_cpus([one]) for one in threads] if core is None else [_cpus(threads)]
+        for one in sets:
+            kinds.setdefault(_shape(threads[0], None if core is None else len(one)), []).append(one)
+    for shape, cores in kinds.items():
+        yield f"{_many(len(cores), 'core')}{shape}", cores
+
+
+def _shape(one: topology.Cpu, threads: int | None) -> str:
+    parts = [" x ?" if threads is None else f" x {threads}"]
+    if one.capacity is not None:
+        parts.append(f"capacity {one.capacity}")
+    if one.max_khz is not None:
+        parts.append(f"{one.max_khz / 1e6:.1f} GHz")
+    return ", ".join(parts)
+
+
+def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:
+    """Nodes that no online CPU is in: memory only, or nothing at all."""
+    used = {one.node for one in machine.cpus if one.online}
+    bare = [one for one in machine.nodes if one.node not in used]
+    if bare:
+        yield Line(0, f"{_many(len(bare), 'node')} without online CPUs")
+    for one in bare:
+        yield from _node(one, [])
+
+
+def _warnings(machine: topology.Topology) -> Iterator[Line]:
+    for warning in machine.warnings[:_WARNINGS_SHOWN]:
+        yield Line(-1, f"warning: {warning}")
+    more = len(machine.warnings) - _WARNINGS_SHOWN
+    if more > 0:
+        yield Line(-1, f"warning: ... and {more} more, see -o json")
+
+
+# Words ------------------------------------------------------------------------------------------
+
+
+def compact(cpus: cpuset.CPUSet, width: int) -> str:
+    """A set in at most ``width`` columns, as the kernel would accept it if it fits at all."""
+    text = str(cpus)
+    if len(text) <= width:
+        return text
+    strided = ",".join(_strides(cpus))
+    if len(strided) <= width:
+        return strided
+    head = text[: width - 16].rpartition(",")[0]
+    return f"{head},... ({len(cpus)} CPUs)"
+
+
+def _strides(cpus: cpuset.CPUSet) -> Iterator[str]:
+    """Runs of equal length and equal distance as one item: ``first-last:run/distance``."""
+    runs = list(cpus.ranges())
+    while runs:
+        first, last = runs[0]
+        length = last - first + 1
+        step = runs[1][0] - first if len(runs) > 1 else 0
+        count = 1
+        while (
+            count < len(runs)
+            and runs[count][0] == first + count * step
+            and runs[count][1] - runs[count][0] + 1 == length
+        ):
+            count += 1
+        if count < 3:
+            yield str(first) if first == last else f"{first}-{last}"
+            count = 1
+        else:
+            yield f"{first}-{runs[count - 1][1]}:{length}/{step}"
+        del runs[:count]
+
+
+def _wrapped(level: int, text: str) -> Iterator[Line]:
+    width = _WIDTH - 2 * level
+    for row in textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False):
+        yield Line(level, row)
+
+
+def _split(
+    members: Iterable[topology.Cpu], key: Callable[[topology.Cpu], int | None]
+) -> list[tuple[int | None, list[topology.Cpu]]]:
+    """By number, the unknown last."""
+    groups: dict[int | None, list[topology.Cpu]] = {}
+    for one in members:
+        groups.setdefault(key(one), []).append(one)
+    return sorted(groups.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
+
+
+def _cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
+    return cpuset.CPUSet.of(one.cpu for one in members)
+
+
+def _counts(members: Sequence[topology.Cpu]) -> str:
+    cores = {one.core for one in members if one.core is not None}
+    known = f"{_many(len(cores), 'core')}, " if cores else ""
+    return known + _many(len(members), "CPU")
+
+
+def _name(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _memory(size: int | None) -> str:
+    if size is None:
+        return "memory unknown"
+    return _size(size) if size else "no memory"
+
+
+def _size(size: int) -> str:
+    for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size >> 10} KiB"
