@@ -1,0 +1,151 @@
+"""The cpuset controller of cgroup v2: wishes, and what becomes of them.
+
+Covers: ``cpuset.cpus`` and ``.mems`` with their effective sets, hotplug, the files of partitions.
+Does not cover: how partitions are decided (``partition``).
+
+Kernel facts: ``kernel/cgroup/cpuset.c`` (``update_cpumask``, ``hotplug_update_tasks``), 6.1;
+Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+from collections.abc import Iterable
+
+from koordlet.model.cpuset import CPUSet
+from tests.kit.kernel import affinity, parsing
+from tests.kit.kernel.cpuset1 import MAX_NODES, MAX_WRITE
+from tests.kit.kernel.group import Group, Knob, On, Process
+from tests.kit.kernel.partition import Cpuset, Partitions, Role
+from tests.kit.kernel.tree import refused
+
+
+class Cpuset2(Partitions):
+    """``cpuset.*`` of v2."""
+
+    def knobs(self) -> Iterable[Knob]:
+        of, some = self.of, On.CHILDREN
+        return (
+            Knob("cpuset.cpus", lambda g: f"{of[g].cpus}\n", self.write_cpus, some, MAX_WRITE),
+            Knob("cpuset.mems", lambda g: f"{of[g].mems}\n", self.write_mems, some, MAX_WRITE),
+            Knob("cpuset.cpus.effective", lambda g: f"{of[g].effective}\n"),
+            Knob("cpuset.mems.effective", lambda g: f"{of[g].effective_mems}\n"),
+            Knob("cpuset.cpus.partition", lambda g: of[g].shown() + "\n", self._partition, some),
+        )
+
+    def fresh(self, group: Group) -> Cpuset:
+        if group.parent is None:
+            machine = self.machine
+            return Cpuset(
+                machine.possible,
+                machine.node_set,
+                machine.online,
+                machine.memory_nodes,
+                role=Role.ROOT,
+                exclusive=True,
+            )
+        above = self.of[group.parent]
+        return Cpuset(effective=above.effective, effective_mems=above.effective_mems, borrows=True)
+
+    def stop(self, group: Group) -> None:
+        """A partition root gives its CPUs back before it goes."""
+        if self.of[group].partition:
+            self.disable(group)
+        super().stop(group)
+
+    # Writes ---------------------------------------------------------------------------------------
+
+    def write_cpus(self, group: Group, text: str) -> None:
+        """ERANGE for impossible CPUs, ENOSPC for none while populated; everything else is taken."""
+        wish = parsing.bits(parsing.strip(text), self.machine.cpu_ids)
+        if not wish <= self.machine.possible:
+            raise refused(errno.EINVAL)
+        state = self.of[group]
+        if wish == state.cpus:
+            return
+        if state.cpus and not wish and group.populated:
+            raise refused(errno.ENOSPC)
+        collides = self.collides(group, dataclasses.replace(state, cpus=wish))
+        if collides:
+            assert group.parent is not None
+            for one in self.children(group.parent):
+                if not self.of[one].cpus.isdisjoint(wish):
+                    self.invalidate(one)
+        if state.role is not Role.MEMBER:
+            if collides:
+                self.invalidate(group)
+            else:
+                self.reconsider(group, wish)
+        state.cpus = wish
+        self._keep_given(group)
+        self.spread(group)
+        if state.role is not Role.MEMBER or collides:
+            self._borrowers(group)
+
+    def _keep_given(self, group: Group) -> None:
+        state = self.of[group]
+        reach = self.attainable(group, state.cpus)
+        starved = reach <= state.given and self.occupied(group)
+        state.given = state.given & state.cpus if state.partition and not starved else CPUSet()
+
+    def _borrowers(self, group: Group) -> None:
+        """Siblings that live on their parent's CPUs see them change (``update_sibling_cpumasks``)."""
+        assert group.parent is not None
+        for one in list(self.children(group.parent)):
+            if one is not group and self.of[one].borrows:
+                self.spread(one)
+        for process in self.inside(group.parent):
+            cpus = self.of[group.parent].effective
+            affinity.confine(process, cpus, self.machine.kernel)
+
+    def write_mems(self, group: Group, text: str) -> None:
+        """As ``write_cpus``; a possible node without memory is taken."""
+        wish = parsing.bits(parsing.strip(text), MAX_NODES)
+        if not wish <= self.machine.node_set:
+            raise refused(errno.EINVAL)
+        state = self.of[group]
+        if wish == state.mems:
+            return
+        if state.mems and not wish and group.populated:
+            raise refused(errno.ENOSPC)
+        state.mems = wish
+        for one in self.below(group):
+            assert one.parent is not None
+            above = self.of[one.parent].effective_mems
+            self.of[one].effective_mems = self.of[one].mems & above or above
+
+    def _partition(self, group: Group, text: str) -> None:
+        """The write is always taken; the outcome is in what can be read (``update_prstate``)."""
+        words = {role.value: role for role in Role}
+        role = words.get(parsing.strip(text))
+        if role is None:
+            raise refused(errno.EINVAL)
+        state = self.of[group]
+        if role is state.role:
+            return
+        if role is not Role.MEMBER and state.role is not Role.MEMBER:
+            state.role = role
+            return
+        if role is Role.MEMBER:
+            self.disable(group)
+            state.role, state.valid, state.reason = role, True, ""
+            self.spread(group, force=True)
+        else:
+            state.reason = self.enable(group)
+            state.role, state.valid = role, not state.reason
+            self.spread(group)
+        self._borrowers(group)
+
+    # Processes ------------------------------------------------------------------------------------
+
+    def moved(self, group: Group, process: Process) -> None:
+        affinity.confine(process, self.of[group].effective, self.machine.kernel)
+
+    # Hotplug --------------------------------------------------------------------------------------
+
+    def hotplug(self) -> None:
+        """A CPU came or went: wishes stay, effective sets follow."""
+        for top in [one for one in self.of if one.parent is None]:
+            self.of[top].effective = self.machine.online - self.of[top].given
+            self.spread(top)
