@@ -1,0 +1,234 @@
+"""What a recording of this machine holds: the files that the agent reads, and nothing else.
+
+Covers: which files and links below /sys, /proc and the cgroup mounts, as a stream of items.
+Does not cover: what must not leave the machine (``host.redaction``), writing the archive
+(``cli.record``).
+
+Rules:
+1. Names are allowed, not forbidden: a file that nobody thought of is not recorded. So no serial
+   numbers (``topology/ppin``), no addresses (``crash_notes``), no environment, no MAC addresses.
+2. A file that cannot be read, or vanished, is left out, as it would be missing for the agent.
+3. A link is kept as a link, if it stays inside the recorded tree.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from koordlet.host import cgroups, redaction, root
+
+#: More than ``host.tarindex`` accepts would be unreadable.
+MAX_ITEMS = 150_000
+_MAX_DEPTH = 32
+_MAX_FILE = 4 << 20
+
+_CPU_FILE = re.compile(
+    r"(?:possible|present|online|offline|isolated|nohz_full|kernel_max|smt/\w+"
+    r"|cpu\d+/(?:online|cpu_capacity|node\d+|cpufreq"
+    r"|topology/(?:\w+_id|\w+_siblings(?:_list)?|\w+_cpus(?:_list)?)"
+    r"|cache/index\d+/(?:id|level|size|type|ways_of_associativity|shared_cpu_\w+"
+    r"|coherency_line_size|number_of_sets|physical_line_partition))"
+    r"|cpufreq/policy\d+/(?:cpuinfo_m\w+_freq|scaling_m\w+_freq|scaling_governor|scaling_driver"
+    r"|related_cpus|affected_cpus|base_frequency))\Z"
+)
+_NODE_FILE = re.compile(
+    r"(?:possible|online|has_\w+|node\d+/(?:cpulist|cpumap|meminfo|distance|numastat|vmstat"
+    r"|cpu\d+|hugepages/hugepages-\d+kB/(?:nr|free|surplus)_hugepages"
+    r"|access\d/initiators/(?:read|write)_(?:latency|bandwidth)|memory_side_cache/index\d+/size))\Z"
+)
+_CONTROL_FILE = re.compile(
+    r"(?:cgroup|cpu|cpuset|cpuacct|memory|io|blkio|pids|hugetlb|misc|rdma)\.[\w.-]+\Z|tasks\Z"
+)
+#: Slow for the kernel to print, or a wait rather than a value.
+_SLOW = frozenset(
+    {"memory.kmem.slabinfo", "memory.pressure_level", "cgroup.event_control", "memory.reclaim"}
+)
+_RESCTRL_FILE = re.compile(r"(?!.*(?:^|/)(?:mbm_\w+_config|rmid|closid)\Z).+\Z")
+_NET_FILE = re.compile(r"(?:operstate|speed|mtu|type|flags)\Z")
+_PCI_FILES = ("class", "vendor", "device", "numa_node")
+_PROC = (
+    "cgroups",
+    "cmdline",
+    "cpuinfo",
+    "diskstats",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "pressure/cpu",
+    "pressure/io",
+    "pressure/irq",
+    "pressure/memory",
+    "self/cgroup",
+    "self/mountinfo",
+    "stat",
+    "uptime",
+    "version",
+    "vmstat",
+    "sys/kernel/arch",
+    "sys/kernel/osrelease",
+    "sys/kernel/ostype",
+    "sys/kernel/pid_max",
+    "sys/kernel/threads-max",
+    "sys/kernel/numa_balancing",
+    "sys/kernel/random/boot_id",
+    "sys/vm/overcommit_memory",
+    "sys/vm/swappiness",
+    "sys/vm/zone_reclaim_mode",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file with its redacted content, or a link with its text."""
+
+    path: root.HostPath
+    data: bytes
+    link: str | None = None
+
+
+def items(host: root.HostRoot) -> Iterator[Item]:
+    """Everything to record now; each path once."""
+    seen: set[root.HostPath] = set()
+    for item in _all(host):
+        if item.path not in seen:
+            seen.add(item.path)
+            yield item
+            if len(seen) >= MAX_ITEMS:
+                return
+
+
+def _all(host: root.HostRoot) -> Iterator[Item]:
+    for name in _PROC:
+        yield from _file(host, host.proc(*name.split("/")))
+    yield from _tree(host, host.sys("devices/system/cpu"), _CPU_FILE.match)
+    yield from _tree(host, host.sys("devices/system/node"), _NODE_FILE.match)
+    yield from _cgroups(host)
+    yield from _tree(host, host.sys("fs/resctrl"), _RESCTRL_FILE.match)
+    yield from _network(host)
+    yield from _pci(host)
+
+
+def _tree(
+    host: root.HostRoot, top: root.HostPath, wanted: Callable[[str], object], below: str = ""
+) -> Iterator[Item]:
+    """The wanted files and links of a tree; links are not descended."""
+    if below.count("/") > _MAX_DEPTH:
+        return
+    for name in _names(host, root.HostRoot.below(top, below)):
+        inside = f"{below}/{name}" if below else name
+        path = root.HostRoot.below(top, inside)
+        kind = _kind(host, path)
+        if kind is root.Kind.DIRECTORY:
+            yield from _tree(host, top, wanted, inside)
+        elif kind is root.Kind.LINK and wanted(inside):
+            yield from _link(host, path)
+        elif kind is root.Kind.FILE and wanted(inside):
+            yield from _file(host, path)
+
+
+def _cgroups(host: root.HostRoot) -> Iterator[Item]:
+    mounts = sorted({one.mount for one in cgroups.discover(host).hierarchies})
+    for parent in sorted({posixpath.dirname(mount) for mount in mounts}):
+        # On v1 ``cpu`` is a link to ``cpu,cpuacct`` beside it.
+        for name in _names(host, host.at(parent)):
+            path = root.HostRoot.below(host.at(parent), name)
+            if _kind(host, path) is root.Kind.LINK and parent.startswith("/sys/fs/cgroup"):
+                yield from _link(host, path)
+    for mount in mounts:
+        yield from _groups(host, host.at(mount), 0)
+
+
+def _groups(host: root.HostRoot, group: root.HostPath, depth: int) -> Iterator[Item]:
+    """One group and those below it. Names tell most files from groups: no ``stat`` for those."""
+    for name in _names(host, group):
+        path = root.HostRoot.below(group, name)
+        if _CONTROL_FILE.match(name):
+            if name not in _SLOW:
+                yield from _file(host, path)
+        elif depth < _MAX_DEPTH and _kind(host, path) is root.Kind.DIRECTORY:
+            yield from _groups(host, path, depth + 1)
+
+
+def _network(host: root.HostRoot) -> Iterator[Item]:
+    """The links of the interfaces, what they say of themselves, the node of their device."""
+    for name in _names(host, host.sys("class", "net")):
+        path = host.sys("class", "net", name)
+        if _kind(host, path) is not root.Kind.LINK:
+            continue
+        yield from _link(host, path)
+        target = _target(path, host.readlink(path))
+        if target is None:
+            continue
+        for one in _names(host, target):
+            if _NET_FILE.match(one):
+                yield from _file(host, root.HostRoot.below(target, one))
+        device = root.HostRoot.below(target, "device")
+        if _kind(host, device) is root.Kind.LINK:
+            yield from _link(host, device)
+
+
+def _pci(host: root.HostRoot) -> Iterator[Item]:
+    for name in _names(host, host.sys("bus", "pci", "devices")):
+        path = host.sys("bus", "pci", "devices", name)
+        if _kind(host, path) is not root.Kind.LINK:
+            continue
+        yield from _link(host, path)
+        target = _target(path, host.readlink(path))
+        if target is None:
+            continue
+        for one in _PCI_FILES:
+            yield from _file(host, root.HostRoot.below(target, one))
+        driver = root.HostRoot.below(target, "driver")
+        if _kind(host, driver) is root.Kind.LINK:
+            yield from _link(host, driver)
+
+
+# One thing --------------------------------------------------------------------------------------
+
+
+def _file(host: root.HostRoot, path: root.HostPath) -> Iterator[Item]:
+    try:
+        if not host.live and host.stat(path).kind is not root.Kind.FILE:
+            return
+        data = host.read(path)
+    except OSError:
+        return
+    if len(data) <= _MAX_FILE:
+        yield Item(path, redaction.redact(path, data))
+
+
+def _link(host: root.HostRoot, path: root.HostPath) -> Iterator[Item]:
+    try:
+        text = host.readlink(path)
+    except OSError:
+        return
+    if _target(path, text) is not None:
+        yield Item(path, b"", text)
+
+
+def _target(path: root.HostPath, text: str) -> root.HostPath | None:
+    """Where a link leads, ``None`` when that is outside of what we record."""
+    depth = 0 if text.startswith("/") else path.count("/") - 1
+    for step in text.split("/"):
+        depth += (step not in ("", ".", "..")) - (step == "..")
+        if depth < 0:
+            return None
+    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), text))
+    return root.HostPath(end) if end.startswith(("/sys/", "/proc/")) else None
+
+
+def _names(host: root.HostRoot, path: root.HostPath) -> list[str]:
+    try:
+        return host.list(path)
+    except OSError:
+        return []
+
+
+def _kind(host: root.HostRoot, path: root.HostPath) -> root.Kind:
+    try:
+        return host.stat(path, follow=False).kind
+    except OSError:
+        return root.Kind.OTHER
