@@ -24,7 +24,7 @@ REFUSED = "koordlet"
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+\.(service|scope|slice)\Z")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 _RESOURCE = re.compile(
-    r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9]([\w.-]*\w)?\Z", re.A
+    r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9]([\w.-]*\w)?\Z", re.ASCII
 )
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -91,12 +91,15 @@ def _overlay(
         if isinstance(old, dict) and value is None:
             # An empty section says nothing; it does not take back what a weaker layer said.
             continue
+        if isinstance(value, dict) and isinstance(old, dict):
+            _overlay(merged, layer, old, value, here)
+            continue
+        for stale in [one for one in merged.origins if one[: len(here)] == here]:
+            del merged.origins[stale]
         if isinstance(value, dict):
-            into[key] = old if isinstance(old, dict) else {}
+            into[key] = {}
             _overlay(merged, layer, into[key], value, here)
             continue
         into[key] = value
-        for stale in [one for one in merged.origins if one[: len(here)] == here]:
-            del merged.origins[stale]
         for leaf, _ in leaves(value, here):
             merged.origins[leaf] = layer.origins.get(leaf, layer.origins.get(here, BUILT_IN))

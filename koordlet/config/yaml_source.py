@@ -30,6 +30,12 @@ MAX_VALUES = 50_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+#: What YAML does not let into a file, escapes aside.
+_UNPRINTABLE = re.compile(
+    "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\\U00010000-\\U0010ffff]"
+)
+_TEXT_FIX = "write plain UTF-8 text"
+
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
 _BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
 _INT = re.compile(r"[-+]?[0-9]{1,18}\Z")
@@ -84,24 +90,31 @@ class _StopError(Exception):
     """The rest of the file cannot be judged any more."""
 
 
-def parse(text: str, name: str) -> Document:
+def parse(text: str, name: str, loader: Any = _LOADER) -> Document:
     """Read one document; problems are collected in it, never raised."""
     reader = _Reader(name)
+    odd = _UNPRINTABLE.search(text)
+    if odd is not None:
+        line, column = text.count("\n", 0, odd.start()), text.rfind("\n", 0, odd.start()) + 1
+        mark: Any = yaml.Mark(name, odd.start(), line, odd.start() - column, "", 0)
+        message = f"character U+{ord(odd[0]):04X}: this is not a text file"
+        reader.refuse(mark, message, _TEXT_FIX)
+        return reader.document
     try:
-        for event in _events(text):
+        for event in _events(loader(text)):
             reader.take(event)
         reader.document.complete = True
     except _StopError:
         pass
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        at = error.problem_mark or error.context_mark
         what = " ".join(filter(None, (error.context, error.problem)))
-        reader.refuse(mark, _plain_words(what), _syntax_fix(what))
+        reader.refuse(at, _plain_words(what), _syntax_fix(text, at))
     except yaml.YAMLError as error:
-        reader.refuse(None, _plain_words(str(error)), "write plain UTF-8 text")
+        reader.refuse(None, _plain_words(str(error)), _TEXT_FIX)
     except (ValueError, OverflowError):
         # The pure-Python scanner meets an escape such as "\Uffffffff" this way.
-        reader.refuse(None, "an escape sequence names no character", "write plain UTF-8 text")
+        reader.refuse(None, "an escape sequence names no character", _TEXT_FIX)
     return reader.document
 
 
@@ -121,8 +134,7 @@ def resolve(text: str) -> object:
     return value
 
 
-def _events(text: str) -> Iterator[Any]:
-    loader = _LOADER(text)
+def _events(loader: Any) -> Iterator[Any]:
     try:
         while loader.check_event():
             yield loader.get_event()
@@ -229,7 +241,10 @@ def _plain_words(text: str) -> str:
     return f"not valid YAML: {words[:200]}"
 
 
-def _syntax_fix(what: str) -> str:
-    if "\\t" in what or "\t" in what:
-        return "indent with spaces, not with tabs"
-    return ""
+def _syntax_fix(text: str, mark: Any) -> str:
+    lines = text.split("\n")
+    if mark is None or mark.line >= len(lines):
+        return ""
+    line = lines[mark.line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return "indent with spaces, not with tabs" if "\t" in indent else ""

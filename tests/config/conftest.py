@@ -1,0 +1,51 @@
+"""What the configuration tests share: files with the header written for them, a watchdog."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a configuration below its two header lines, and return its path."""
+
+    def to_file(body: str) -> str:
+        path = tmp_path / "config.yaml"
+        path.write_text(HEADER + body, encoding="utf-8")
+        return str(path)
+
+    return to_file
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Callable[[bytes], str]:
+    """Write a file as it is, and return its path."""
+
+    def to_file(content: bytes) -> str:
+        path = tmp_path / "config.yaml"
+        path.write_bytes(content)
+        return str(path)
+
+    return to_file
+
+
+@pytest.fixture
+def no_hang() -> Iterator[None]:
+    """Fail what waits for ever."""
+
+    def expired(_number: int, _frame: object) -> None:
+        pytest.fail("still waiting after 5 s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,173 @@
+"""The sources become one effective configuration with the origin of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pydantic import ValidationError
+
+from koordlet import config
+from koordlet.config import layers, loader, places, schema
+from koordlet.model import errors
+
+Write = Callable[[str], str]
+
+FULL = """\
+mode: observe
+node:
+  name: n1
+  annotations: {node.koordinator.sh/reservation: '{"reservedCPUs":"0"}'}
+workloads:
+- name: web
+  qos: LS
+  requests: {cpu: 1500m, memory: 1Gi}
+  match: {unit: nginx.service}
+- {name: pinned, qos: LSR, cpus: 4, priority: 9500, match: {cgroup: a/b}}
+policies:
+  reserved_cpus: {mode: shadow, cpus: 0-1, limits: {maxCpus: 4}}
+  shared_pools:
+    mode: off
+state: {handoverSeconds: 0, onStop: handover}
+"""
+
+
+def test_built_in() -> None:
+    """Without any source everything is built in, and every leaf says so."""
+    effective = config.load(None, {}, {})
+
+    assert schema.defaults() == effective.config
+    assert {"built-in"} == set(effective.origins.values())
+    assert {places.dotted(loc) for loc, _ in layers.leaves(schema.plain(effective.config))} == set(
+        effective.origins
+    )
+
+
+def test_defaults_of_the_contract() -> None:
+    """The defaults are those that the documentation promises."""
+    found = schema.defaults()
+
+    assert ("enforce", 120, "restore") == (
+        found.mode,
+        found.state.handover_seconds,
+        found.state.on_stop,
+    )
+    assert "127.0.0.1:9316" == found.report.http.address
+    assert ("enforce", "enforce") == (
+        found.policies.reserved_cpus.mode,
+        found.policies.shared_pools.mode,
+    )
+
+
+def test_full(write: Write) -> None:
+    """A file sets what it says and leaves the rest."""
+    path = write(FULL)
+
+    effective = config.load(path, {}, {})
+
+    found = effective.config
+    assert ("observe", "off", "shadow") == (
+        found.mode,
+        found.policies.shared_pools.mode,
+        found.policies.reserved_cpus.mode,
+    )
+    assert (4, "0-1") == (found.workloads[1].cpus, found.policies.reserved_cpus.cpus)
+    assert {"cpu": "1500m", "memory": "1Gi"} == found.workloads[0].requests
+    assert ("info", ()) == (found.log.level, effective.warnings)
+    assert f"{path}:16" == effective.origins["policies.shared_pools.mode"]
+    assert f"{path}:10" == effective.origins["workloads[0].requests.memory"]
+    assert "built-in" == effective.origins["workloads[0].priority"]
+    assert f"{path}:6" == effective.origins['node.annotations["node.koordinator.sh/reservation"]']
+
+
+@pytest.mark.parametrize("word", ["off", "'off'", "false"])
+def test_off(write: Write, word: str) -> None:
+    """Off is a mode, also where a tool of YAML 1.1 has rewritten it."""
+    path = write(f"policies: {{shared_pools: {{mode: {word}}}}}\n")
+
+    assert "off" == config.load(path, {}, {}).config.policies.shared_pools.mode
+
+
+@pytest.mark.parametrize("key", ["state", "policies", "node", "workloads", "report"])
+def test_null_section(write: Write, key: str) -> None:
+    """A section whose keys are all commented out is at its defaults."""
+    assert schema.defaults() == config.load(write(f"{key}:\n"), {}, {}).config
+
+
+def test_precedence(write: Write) -> None:
+    """A flag beats a variable, a variable beats the file, the file beats the default."""
+    path = write("mode: enforce\nlog: {level: error}\nstate: {handoverSeconds: 1}\n")
+    env = {"KOORDLET_MODE": "enforce", "KOORDLET_STATE__HANDOVER_SECONDS": "2"}
+    flags = {"mode": config.Flag("observe", "--observe")}
+
+    effective = config.load(path, env, flags)
+
+    assert ("observe", "--observe") == (effective.config.mode, effective.origins["mode"])
+    assert (2, "KOORDLET_STATE__HANDOVER_SECONDS") == (
+        effective.config.state.handover_seconds,
+        effective.origins["state.handoverSeconds"],
+    )
+    assert ("error", f"{path}:4") == (effective.config.log.level, effective.origins["log.level"])
+
+
+def test_bad_file_below_good_flag(write: Write) -> None:
+    """A bad value in the file is an error even where a flag has the last word."""
+    path = write("mode: bogus\n")
+
+    with pytest.raises(errors.ConfigError) as caught:
+        config.load(path, {}, {"mode": "observe"})
+
+    assert f"{path}:3:7: mode" == caught.value.culprit
+
+
+def test_flag_text() -> None:
+    """A flag may hand over text; it is read as the type of its field."""
+    flags = {"state.handoverSeconds": "5", "report.http.enabled": "false"}
+
+    found = config.load(None, {}, flags).config
+
+    assert (5, False) == (found.state.handover_seconds, found.report.http.enabled)
+
+
+def test_flag_bad() -> None:
+    """A bad value of a flag is the operator's error, named as it was spelled."""
+    with pytest.raises(errors.ConfigError) as caught:
+        config.load(None, {}, {"state.dir": config.Flag("x", "--state-dir")})
+
+    assert "--state-dir: state.dir" == caught.value.culprit
+
+
+def test_flag_unknown() -> None:
+    """A flag for a field that does not exist is our own mistake."""
+    with pytest.raises(errors.BugError):
+        config.load(None, {}, {"state.dri": "x"})
+
+
+def test_limits_last(write: Write) -> None:
+    """The limit holds against every source, and the origin of a cut value is the limit."""
+    path = write("policies: {reserved_cpus: {limits: {maxCpus: 2}}}\n")
+    env = {"KOORDLET_POLICIES__RESERVED_CPUS__CPUS": "0-3"}
+
+    effective = config.load(path, env, {})
+
+    key = "policies.reserved_cpus"
+    assert "0-1" == effective.config.policies.reserved_cpus.cpus
+    assert f"{path}:3 ({key}.limits.maxCpus)" == effective.origins[f"{key}.cpus"]
+    assert (
+        f"{key}.cpus: 0-3 exceeds {key}.limits.maxCpus and is cut to 0-1",
+    ) == effective.warnings
+
+
+def test_quantity_without_use(write: Write) -> None:
+    """A quantity beside a CPU list is not used, and that is said."""
+    path = write("policies: {reserved_cpus: {cpus: '0', quantity: 2}}\n")
+
+    assert ("policies.reserved_cpus.quantity is not used because cpus is given",) == config.load(
+        path, {}, {}
+    ).warnings
+
+
+def test_frozen() -> None:
+    """A configuration cannot be changed in place."""
+    with pytest.raises(ValidationError):
+        loader.load(None, {}, {}).config.state.handover_seconds = 1

@@ -1,0 +1,240 @@
+"""A changed file is taken when it is valid and has held still; a bad one keeps the old one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from koordlet import config
+from koordlet.config import reloader
+from koordlet.model import errors
+
+Write = Callable[[str], str]
+
+
+def watch(path: str) -> config.Reloader:
+    """A reloader that has looked at the file as it is."""
+    found = config.Reloader(path, {}, {}, config.load(path, {}, {}))
+    assert [None, None, None] == [found.poll() for _ in range(3)]
+    return found
+
+
+def test_unchanged(write: Write) -> None:
+    """An unchanged file is never read again."""
+    watched = watch(path := write("mode: observe\n"))
+    Path(path).chmod(0o600)
+
+    assert [None] * 4 == [watched.poll() for _ in range(4)]
+
+
+def test_changed(write: Write) -> None:
+    """A valid change is returned once, by the poll after the one that noticed it."""
+    watched = watch(write("mode: observe\n"))
+    write("mode: enforce\nlog: {level: error}\n")
+
+    noticed, result, after = watched.poll(), watched.poll(), watched.poll()
+
+    assert (None, None) == (noticed, after)
+    assert isinstance(result, config.Effective)
+    assert ("enforce", "error") == (result.config.mode, result.config.log.level)
+    assert result is watched.effective
+
+
+def test_half_written(write: Write) -> None:
+    """A file that is still being written is not read."""
+    watched = watch(write("mode: observe\n"))
+    results = []
+    for length in range(1, 5):
+        write("mode: enforce\n" + "# more\n" * length)
+        results.append(watched.poll())
+
+    assert [None] * 4 == results
+    assert isinstance(watched.poll(), config.Effective)
+
+
+def test_replaced(write: Write, tmp_path: Path) -> None:
+    """A file that is replaced by renaming is noticed, even with size and time kept."""
+    path = write("mode: observe\n")
+    watched = watch(path)
+    new = tmp_path / "new"
+    new.write_text(Path(path).read_text().replace("observe", "enforce"))
+    before = os.stat(path)
+    os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
+    new.rename(path)
+
+    watched.poll()
+    result = watched.poll()
+
+    assert isinstance(result, config.Effective)
+    assert "enforce" == result.config.mode
+
+
+def test_changed_before_the_first_poll(write: Write) -> None:
+    """A change between loading and the first poll is not lost."""
+    path = write("mode: observe\n")
+    watched = config.Reloader(path, {}, {}, config.load(path, {}, {}))
+    write("mode: enforce\n")
+
+    results = [watched.poll() for _ in range(3)]
+
+    assert 1 == sum(isinstance(one, config.Effective) for one in results)
+
+
+def test_bad_once(write: Write) -> None:
+    """A bad file is reported once for its content, and the old configuration stays."""
+    watched = watch(write("mode: observe\n"))
+    path = write("mode: bogus\n")
+
+    results = [watched.poll() for _ in range(5)]
+    os.utime(path)
+    results += [watched.poll() for _ in range(3)]
+
+    found = [one for one in results if one is not None]
+    assert 1 == len(found)
+    assert isinstance(found[0], errors.ConfigError)
+    assert f"{path}:3:7: mode" == found[0].culprit
+    assert ("observe", found[0]) == (watched.effective.config.mode, watched.error)
+
+
+def test_bad_then_other_bad(write: Write) -> None:
+    """Another bad content is reported again."""
+    watched = watch(write("mode: observe\n"))
+    results = []
+    for body in ("mode: bogus\n", "mode: other\n"):
+        write(body)
+        results += [watched.poll(), watched.poll()]
+
+    assert [False, True, False, True] == [isinstance(one, errors.ConfigError) for one in results]
+
+
+def test_mended(write: Write) -> None:
+    """When the old content is back there is nothing to apply, and the error is gone."""
+    watched = watch(write("mode: observe\n"))
+    write("mode: bogus\n")
+    watched.poll(), watched.poll()
+    write("mode: observe\n")
+
+    assert [None, None] == [watched.poll(), watched.poll()]
+    assert watched.error is None
+
+
+@pytest.mark.parametrize("spoil", [lambda p: p.unlink(), lambda p: p.write_text("# nothing\n")])
+def test_vanished_or_empty(write: Write, spoil: Callable[[Path], object]) -> None:
+    """A file that vanished or became empty keeps the old configuration."""
+    path = write("mode: observe\n")
+    watched = watch(path)
+    spoil(Path(path))
+
+    results = [watched.poll() for _ in range(4)]
+
+    assert 1 == sum(isinstance(one, errors.ConfigError) for one in results)
+    assert "observe" == watched.effective.config.mode
+    assert "its last content stays" in str(watched.error)
+
+
+def test_became_a_directory(write: Write) -> None:
+    """Trouble with reading the file is reported once, too."""
+    path = Path(write("mode: observe\n"))
+    watched = watch(str(path))
+    path.unlink()
+    path.mkdir()
+
+    results = [watched.poll() for _ in range(3)]
+    (path / "x").touch()
+    results += [watched.poll() for _ in range(3)]
+
+    assert 1 == sum(isinstance(one, errors.ConfigError) for one in results)
+
+
+def test_empty_from_the_start(tmp_path: Path) -> None:
+    """A file that was empty when the agent started is no trouble, and may be filled later."""
+    path = tmp_path / "config.yaml"
+    path.touch()
+    watched = watch(str(path))
+    path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n")
+    watched.poll()
+
+    assert isinstance(watched.poll(), config.Effective)
+
+
+def test_appears(tmp_path: Path) -> None:
+    """A file that was not there at the start is taken when it appears."""
+    path = tmp_path / "config.yaml"
+    watched = config.Reloader(str(path), {}, {}, config.load(None, {}, {}))
+    assert [None, None] == [watched.poll(), watched.poll()]
+    path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n")
+    watched.poll()
+
+    result = watched.poll()
+
+    assert isinstance(result, config.Effective)
+    assert str(path) == result.path
+
+
+def test_sources_stay(write: Write) -> None:
+    """Variables and flags keep their precedence over a changed file."""
+    path = write("")
+    env, flags = {"KOORDLET_LOG__LEVEL": "error"}, {"mode": "observe"}
+    watched = config.Reloader(path, env, flags, config.load(path, env, flags))
+    write("mode: enforce\nlog: {level: debug, format: json}\n")
+    watched.poll()
+    watched.poll()
+
+    found = watched.effective.config
+    assert ("observe", "error", "json") == (found.mode, found.log.level, found.log.format)
+
+
+def test_force(write: Write) -> None:
+    """A forced reload reads at once, and answers even when nothing changed."""
+    watched = watch(write("mode: observe\n"))
+
+    assert watched.effective == watched.force()
+
+    write("mode: enforce\n")
+    result = watched.force()
+
+    assert isinstance(result, config.Effective)
+    assert ("enforce", None) == (result.config.mode, watched.poll())
+
+
+def test_force_bad(write: Write) -> None:
+    """A forced reload of a bad file answers with the error each time, and keeps the old one."""
+    watched = watch(write("mode: observe\n"))
+    write("mode: bogus\n")
+
+    assert isinstance(watched.force(), errors.ConfigError)
+    assert isinstance(watched.force(), errors.ConfigError)
+    assert [None, None] == [watched.poll(), watched.poll()]
+    assert "observe" == watched.effective.config.mode
+
+
+def test_cost(write: Write) -> None:
+    """A poll of an unchanged file opens nothing."""
+    watched = watch(path := write("mode: observe\n"))
+    opened: list[object] = []
+    listening = True
+
+    def hook(event: str, args: tuple[object, ...]) -> None:
+        # A hook cannot be taken away again.
+        if listening and event == "open":
+            opened.append(args[0])
+
+    sys.addaudithook(hook)
+    watched.poll()
+    quiet = list(opened)
+    watched.force()
+    listening = False
+
+    assert ([], [path]) == (quiet, opened)
+
+
+def test_changes(write: Write) -> None:
+    """The changed values are named by their paths."""
+    old = config.load(None, {}, {}).config
+    new = config.load(write("mode: observe\nnode: {labels: {a: b}}\n"), {}, {}).config
+
+    assert ("mode", "node.labels", "node.labels.a") == reloader.changes(old, new)

@@ -1,0 +1,107 @@
+"""The schema: what a valid configuration is, and what editors are told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from koordlet.config import catalog, schema
+
+
+def workload(**fields: object) -> dict[str, Any]:
+    """A configuration with one workload."""
+    return {"workloads": [{"name": "a", "qos": "BE", "match": {"unit": "a.service"}, **fields}]}
+
+
+def sections(model: type[BaseModel]) -> set[type[BaseModel]]:
+    """The model and all below it."""
+    found: set[type[BaseModel]] = {model}
+    for _, info in catalog.section_fields(model):
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            found |= sections(info.annotation)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("match", "words"),
+    [
+        ({}, "found neither"),
+        ({"unit": "a.service", "cgroup": "a"}, "found both"),
+        ({"cgroup": "../a"}, '"../a"'),
+        ({"cgroup": "/a"}, '"/a"'),
+        ({"cgroup": ""}, "empty"),
+        ({"cgroup": "a\n"}, r'"a\n"'),
+    ],
+)
+def test_match(match: object, words: str) -> None:
+    """A workload matches exactly one unit or one plain relative cgroup path."""
+    with pytest.raises(ValidationError, match="workloads") as caught:
+        schema.Config.model_validate(workload(match=match))
+
+    assert words in caught.value.errors()[0]["msg"]
+
+
+def test_unique_names() -> None:
+    """Two workloads of one name are an error at the second one."""
+    data = workload()
+    data["workloads"] *= 2
+
+    with pytest.raises(ValidationError) as caught:
+        schema.Config.model_validate(data)
+
+    detail = caught.value.errors()[0]
+    assert ("workloads", 1, "name") == detail["ctx"]["at"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "fits"),
+    [
+        ({"cpu": "1"}, {"cpu": "1000m"}, True),
+        ({"cpu": "1001m"}, {"cpu": 1}, False),
+        ({"memory": "1Gi"}, {"cpu": 1}, True),
+        ({"memory": "1Gi"}, {"memory": "1G"}, False),
+    ],
+)
+def test_requests_within_limits(requests: object, limits: object, *, fits: bool) -> None:
+    """A request never exceeds the limit of the same resource."""
+    data = workload(requests=requests, limits=limits)
+    if fits:
+        schema.Config.model_validate(data)
+        return
+    with pytest.raises(ValidationError, match="exceeds the limit"):
+        schema.Config.model_validate(data)
+
+
+def test_every_field_is_described() -> None:
+    """Every field has a description of one sentence for the reference page and for editors."""
+    described: set[type[BaseModel]] = {schema.Workload, schema.Match}
+    for section in sections(schema.Config) | described:
+        for key, info in catalog.section_fields(section):
+            assert (info.description or "").endswith("."), f"{section.__name__}.{key}"
+
+
+def test_policies_have_mode_and_limits() -> None:
+    """Each policy section has a mode and limits, and is spelled as its stem."""
+    for stem, info in catalog.section_fields(schema.Policies):
+        assert stem == stem.lower()
+        assert isinstance(info.annotation, type)
+        assert {"mode", "limits"} <= set(info.annotation.model_fields)
+
+
+def test_json_schema() -> None:
+    """The JSON schema has the keys of the file, refuses others, and knows the choices."""
+    found = schema.json_schema()
+
+    assert set(schema.plain(schema.defaults())) == set(found["properties"])
+    assert found["additionalProperties"] is False
+    shared = found["$defs"]["SharedPools"]["properties"]
+    assert ["off", "shadow", "enforce"] == shared["mode"]["enum"]
+
+
+def test_plain_round_trip() -> None:
+    """The plain form of a configuration is the same configuration again."""
+    config = schema.Config.model_validate(workload(cpus=3, requests={"cpu": 0.5}))
+
+    assert config == schema.Config.model_validate(schema.plain(config))
