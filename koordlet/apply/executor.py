@@ -47,7 +47,9 @@ class Executor:
         for left in draft.left:
             if left.forget:
                 self.book.forget(left.target)
-            tell(result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why))
+            if left.tell:
+                verdict = result.Verdict.LEFT
+                tell(result.Result(target=left.target, verdict=verdict, detail=left.why))
         steps = self._due(draft.plan.steps, now.at, tell)
         contested = {s.action.target for s in steps if self._contested(s)}
         self._intend(steps, now.wall)
@@ -71,10 +73,7 @@ class Executor:
                 continue
             target = step.action.target
             pause = self.pauses.waiting(target, at)
-            protective = isinstance(step.action, action.WriteFile) and step.action.protective
-            entry = self.book.entries.get(target)
-            # A protective limit that others remove comes back at once; a refusal waits all the same.
-            if pause and not (protective and entry is not None):
+            if pause:
                 detail = f"tried lately, again in {pause:.0f} s"
                 tell(result.Result(target=target, verdict=result.Verdict.WAITING, detail=detail, step=step))
             else:
@@ -180,8 +179,11 @@ class Executor:
             self.book.forget(target)
 
     def _pace(self, outcome: result.Result, at: float) -> None:
+        one = outcome.step.action if outcome.step is not None else None
+        # A protective limit that others remove comes back at once; a refusal waits all the same.
+        protective = isinstance(one, action.WriteFile) and one.protective
         troubled = outcome.verdict in (result.Verdict.REFUSED, result.Verdict.DIFFERENT)
-        if troubled or outcome.contested:
+        if troubled or (outcome.contested and not protective):
             self.pauses.failed(outcome.target, at)
         elif outcome.verdict is result.Verdict.DONE:
             self.pauses.succeeded(outcome.target, at)

@@ -28,11 +28,14 @@ from koordlet.state import journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Something of ours that is not put back, and why. ``forget``: the journal need not keep it."""
+    """Something of ours that is not put back, and why."""
 
     target: str
     why: str
+    #: The journal need not keep it.
     forget: bool
+    #: A person should know: it is not as it was before us.
+    tell: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +179,10 @@ class _Undoing:
     #: Sets that groups will have, by (knob, group): a child comes back inside its parent's new set.
     sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
 
-    def leave(self, entry: journal.Entry, why: str, *, forget: bool) -> None:
-        self.left.append(Left(target=entry.target, why=why, forget=forget))
+    def leave(
+        self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
+    ) -> None:
+        self.left.append(Left(target=entry.target, why=why, forget=forget, tell=tell))
 
 
 def _undo(
@@ -198,7 +203,7 @@ def _undo(
         elif entry.kind == action.MakeDir.__name__:
             _undo_directory(undoing, entry, now, there, todo)
         elif entry.target.rpartition("/")[0] in removed:
-            undoing.leave(entry, "goes with its group", forget=True)
+            undoing.leave(entry, "goes with its group")
         else:
             _undo_file(undoing, entry, now, there)
     return undoing
@@ -214,7 +219,7 @@ def _forget_move(
     """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it."""
     directory = entry.target.rpartition("/")[0]
     if directory not in removed or directory not in there.inodes:
-        undoing.leave(entry, "its group is gone or not ours", forget=True)
+        undoing.leave(entry, "its group is gone or not ours")
 
 
 def _undo_directory(
@@ -225,10 +230,10 @@ def _undo_directory(
     entries: Sequence[journal.Entry],
 ) -> None:
     if entry.target not in there.inodes:
-        undoing.leave(entry, "already gone", forget=True)
+        undoing.leave(entry, "already gone")
         return
     if not _same_group(entry, there):
-        undoing.leave(entry, "another group has taken its name since", forget=True)
+        undoing.leave(entry, "another group has taken its name since", tell=True)
         return
     members = there.procs.get(entry.target, ())
     if members:
@@ -263,7 +268,7 @@ def _undo_file(
 ) -> None:
     current = there.texts.get(entry.target)
     if current is None or not _same_group(entry, there):
-        undoing.leave(entry, "its group is gone", forget=True)
+        undoing.leave(entry, "its group is gone")
         return
     write = action.WriteFile(
         target=entry.target,
@@ -277,17 +282,17 @@ def _undo_file(
         _undo_switches(undoing, entry, write, current)
         return
     if kinds.same(write, write.value, current):
-        undoing.leave(entry, "already as it was", forget=True)
+        undoing.leave(entry, "already as it was")
         return
     if not any(kinds.same(write, ours, current) for ours in entry.values):
         why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
-        undoing.leave(entry, why, forget=True)
+        undoing.leave(entry, why, tell=True)
         return
     back, problem = _original(entry, now, undoing)
     if problem:
-        undoing.leave(entry, problem, forget=False)
+        undoing.leave(entry, problem, forget=False, tell=True)
     elif kinds.same(write, back, current):
-        undoing.leave(entry, "already as wide as it may be", forget=True)
+        undoing.leave(entry, "already as wide as it may be")
     else:
         undoing.actions.append(_with(write, back))
 
@@ -311,7 +316,7 @@ def _undo_switches(
     ours = {word[1:] for value in entry.values for word in value.split() if word.startswith("+")}
     on_now = [word for word in current.split() if word in ours and word not in before]
     if not on_now:
-        undoing.leave(entry, "already as it was", forget=True)
+        undoing.leave(entry, "already as it was")
         return
     undoing.actions.append(_with(write, " ".join(f"-{word}" for word in on_now)))
 

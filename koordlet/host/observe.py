@@ -73,7 +73,8 @@ class Observer:
         )
 
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
-        """The pods' groups, all above them (they limit) and all below (they must fit)."""
+        """The root, the pods' groups, all above them (they limit) and all below (they must fit)."""
+        yield ""
         for path in also:
             yield from cgroup.ancestors(path)
             yield path

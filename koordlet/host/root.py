@@ -207,7 +207,8 @@ class _Disk(HostRoot):
             os.close(handle)
 
     def open(self, path: HostPath) -> int:
-        return os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
+        # O_NONBLOCK: opening a FIFO must not hang us; kernel files do not care.
+        return os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def pread(self, handle: int, size: int) -> bytes:
         return os.pread(handle, size, 0)

@@ -1,0 +1,113 @@
+"""The agent of one host: the line with its hands, its book and its locks.
+
+Covers: opening and closing, one pass, restoring, handing over.
+Does not cover: when to pass (``daemon``), what is shown (``report``).
+"""
+
+from __future__ import annotations
+
+import time
+
+from koordlet import line, restoring, telling
+from koordlet.apply import executor, planner, protective
+from koordlet.host import claim, machine
+from koordlet.model import result
+from koordlet.state import audit, checkpoint, handover, journal, lock, paths
+
+
+class Agent:
+    """Holds everything that must be given back."""
+
+    def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
+        self.line = run
+        self.enforce = enforce
+        self.lock = lock.Lock(where.lock)
+        self.lock.acquire()
+        self._claim = claim.take(run.host, run.observer.layout) if enforce else None
+        identity = run.observer.identity
+        ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
+        self.book = journal.Journal(where.journal, **ids)
+        self.hands = executor.Executor(run.host, self.book)
+        self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
+        self.handover = handover.Handover(where.handover, identity.boot_id)
+        self.watch = protective.Watch(run.host)
+        self.teller = telling.Teller(
+            audit.Audit(where.audit), mode="enforce" if enforce else "observe"
+        )
+        for damage in self.book.damage:
+            self.teller.log.warning("journal.damaged", detail=damage)
+        self._revive()
+
+    def _revive(self) -> None:
+        """Take the policies' states from their checkpoints; a bad one costs that policy's memory."""
+        for row in self.line.rows:
+            body, problem = self.checkpoints.load(row.stem, row.schema)
+            try:
+                if body is not None:
+                    self.line.states[row.stem] = row.revive(body)
+            except (ValueError, TypeError) as error:
+                problem = f"{row.stem}: {error}"
+            if problem:
+                self.teller.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+
+    def overdue(self) -> bool:
+        """Whether limits outlived their hand-over: then they go before anything else is done."""
+        deadline = self.handover.read()
+        return deadline is not None and deadline.boottime < machine.boottime()
+
+    def one_pass(self, *, slow: bool, lateness: float = 0.0, late: bool = False) -> bool:
+        """Look, decide, do, tell. ``True`` when something was changed."""
+        started = time.process_time()
+        made = self.line.run_once(self.book.entries, slow=slow)
+        results: tuple[result.Result, ...] = ()
+        if self.enforce:
+            results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
+            self._save()
+            wanted = planner.desired(made.said.outcomes)
+            self.watch.follow(wanted)
+            self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
+        self.teller.passed(
+            made,
+            results,
+            self.line.usage(made.snapshot),
+            seconds=time.process_time() - started,
+            lateness=lateness,
+            late=late,
+        )
+        return any(one.verdict is result.Verdict.DONE for one in results)
+
+    def _save(self) -> None:
+        for row in self.line.rows:
+            try:
+                self.checkpoints.save(row.stem, row.schema, self.line.states[row.stem])
+            except OSError as error:
+                self.teller.repeats.say(
+                    self.teller.log.error, "checkpoint.failed", row.stem, detail=str(error)
+                )
+
+    def protection_broken(self) -> bool:
+        """Whether somebody removed a limit that protects others, and it is not waiting."""
+        now = self.line.clock().at
+        return any(not self.hands.pauses.waiting(target, now) for target in self.watch.broken())
+
+    def restore(self) -> restoring.Summary:
+        """Put everything back."""
+        done = restoring.restore(self.line, self.hands, self.teller.heard)
+        if not self.book.entries:
+            self.handover.clear()
+        return done
+
+    def hand_over(self) -> float:
+        """Leave everything in place for a successor, until the deadline; the seconds it has."""
+        seconds = float(self.line.effective.config.state.handover_seconds)
+        if self.book.entries:
+            self.handover.record(machine.boottime() + seconds, extend=True)
+        return seconds
+
+    def close(self) -> None:
+        """Give back descriptors and locks."""
+        self.watch.close()
+        self.book.close()
+        if self._claim is not None:
+            self.line.host.close(self._claim)
+        self.lock.release()

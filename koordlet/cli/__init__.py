@@ -1,0 +1,92 @@
+"""The command line: one module for each command.
+
+Covers: finding the command, errors and exit codes, what all commands share.
+Does not cover: the work itself; a command only asks the line and prints.
+
+A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)`` and ``run(args) -> int``. It is
+imported when its command was named, so that ``koordlet run`` does not pay for the tables of others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import koordlet
+from koordlet.cli import output
+from koordlet.model import errors
+
+#: Command to its one line of help, in the order of the help page.
+COMMANDS = {
+    "run": "run the agent on this machine",
+    "plan": "show what would be done now, and why; change nothing",
+    "restore": "put everything back that koordlet changed",
+    "check": "show what this machine supports, and what is missing",
+    "config": "show the effective configuration and where each value comes from",
+    "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
+    "record": "record what the agent reads into one archive",
+    "completion": "print shell completion for bash or zsh",
+}
+
+_EPILOG = """\
+examples:
+  koordlet check                          can this machine be managed?
+  koordlet run --demo                     two busy processes, and what becomes of them
+  koordlet plan                           what would change now, and why
+  koordlet topology --root machine.tgz    a recorded machine
+  koordlet COMMAND --help                 more about a command
+"""
+
+
+def parser(named: str | None, *, everything: bool = False) -> argparse.ArgumentParser:
+    """The parser; only the named command's options are loaded, or those of all."""
+    top = argparse.ArgumentParser(
+        prog="koordlet",
+        description="Run latency-sensitive and best-effort work side by side on one machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"koordlet {koordlet.__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, help_line in COMMANDS.items():
+        if everything or name == named:
+            module = importlib.import_module(f"koordlet.cli.{name}")
+            one = commands.add_parser(
+                name,
+                help=help_line,
+                description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
+                epilog=f"examples:\n{_indent(module.EXAMPLES)}",
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            module.add(one)
+            one.set_defaults(run=module.run)
+        else:
+            commands.add_parser(name, help=help_line)
+    return top
+
+
+def _indent(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.strip().splitlines())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the process's exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    named = next((word for word in words if not word.startswith("-")), None)
+    args = parser(named).parse_args(words)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except errors.KoordletError as error:
+        output.print_error(error, as_json=getattr(args, "output", None) == "json")
+        return error.status
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Keep the interpreter from saying so at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status

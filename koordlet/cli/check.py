@@ -1,0 +1,97 @@
+"""``koordlet check``: can this machine be managed, and what is missing?"""
+
+from __future__ import annotations
+
+import argparse
+
+from koordlet import opening
+from koordlet.cli import options, output
+from koordlet.model import cgroup, snapshot
+
+NAME = "check"
+HELP = "show what this machine supports, and what is missing"
+EXAMPLES = """\
+koordlet check             what works here
+koordlet check --strict    exit 1 when anything is missing
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    parser.add_argument("--strict", action="store_true", help="exit 1 when anything is missing")
+    parser.add_argument(
+        "--cgroup-root", metavar="GROUP", default=None, help="work below this cgroup"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look once, and say what was found."""
+    config = opening.effective(args, {})
+    host = opening.host(args)
+    run_line = opening.open_line(args, host, config)
+    seen = run_line.look()
+    why = opening.why_observe(config, seen.layout) if host.live else "a recorded machine"
+    found = document(seen, why)
+    if args.output == "json":
+        output.print_json(found)
+    else:
+        print("\n".join(lines(seen, why)))
+    return 1 if args.strict and (seen.unsupported or why) else 0
+
+
+def document(seen: snapshot.Snapshot, why: str) -> dict[str, object]:
+    """The machine's abilities."""
+    return {
+        "mode": "observe" if why else "enforce",
+        "why": why,
+        "cgroups": seen.layout.version.value,
+        "hierarchies": [
+            {
+                "mount": one.mount,
+                "version": "v2" if one.unified else "v1",
+                "controllers": sorted(one.controllers),
+                "writable": one.writable,
+            }
+            for one in seen.layout.hierarchies
+        ],
+        "cpus": {"online": str(seen.topology.online), "count": len(seen.topology.online)},
+        "workloads": [
+            {"workload": pod.key, "match": pod.match, "cgroup": pod.group} for pod in seen.pods
+        ],
+        "unsupported": [{"feature": one.feature, "why": one.why} for one in seen.unsupported],
+        "warnings": list(seen.topology.warnings),
+    }
+
+
+def lines(seen: snapshot.Snapshot, why: str) -> list[str]:
+    """The same for people."""
+    text = [
+        f"mode          {'observe: ' + why if why else 'enforce'}",
+        f"cpus          {len(seen.topology.online)} online ({seen.topology.online})",
+        f"cgroups       {_cgroups(seen.layout)}",
+    ]
+    for one in seen.layout.hierarchies:
+        names = ",".join(sorted(one.controllers)) or "no controllers"
+        state = "" if one.writable else "  (not writable)"
+        text.append(f"  {'v2' if one.unified else 'v1'} {one.mount}  {names}{state}")
+    if not seen.pods:
+        text.append("workloads     none declared: there is nothing to enforce")
+    for pod in seen.pods:
+        where = pod.group or f"not running ({pod.match})"
+        text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
+    for gap in seen.unsupported:
+        text.append(f"unsupported   {gap.feature}: {gap.why}")
+    for warning in seen.topology.warnings:
+        text.append(f"warning       {output.visible(warning)}")
+    return text
+
+
+def _cgroups(layout: cgroup.Layout) -> str:
+    holder = layout.holder("cpuset")
+    if layout.version is cgroup.Version.NONE:
+        return "none mounted"
+    where = f", cpuset on {'v2' if holder.unified else 'v1'}" if holder is not None else ""
+    return f"{layout.version.value}{where}"

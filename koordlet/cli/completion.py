@@ -1,0 +1,27 @@
+"""``koordlet completion``: shell completion, made from the same parser that reads the options."""
+
+from __future__ import annotations
+
+import argparse
+
+from koordlet import cli
+
+NAME = "completion"
+HELP = "print shell completion for bash or zsh"
+EXAMPLES = """\
+koordlet completion bash > /etc/bash_completion.d/koordlet
+koordlet completion zsh > "${fpath[1]}/_koordlet"
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("shell", choices=("bash", "zsh"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script for the shell."""
+    import shtab  # noqa: PLC0415 -- only this command needs it
+
+    print(shtab.complete(cli.parser(None, everything=True), shell=args.shell))
+    return 0

@@ -1,0 +1,128 @@
+"""``koordlet config``: the effective configuration, and where each value comes from.
+
+Covers: table, JSON and YAML output of the configuration, the JSON schema.
+Does not cover: how the sources are read and merged (``config``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+
+from koordlet import config
+from koordlet.cli import options, output
+from koordlet.config import layers, places, schema
+
+NAME = "config"
+HELP = "print the effective configuration and where each value comes from"
+EXAMPLES = """\
+koordlet config                              every value with its origin
+koordlet config --config site.yaml -o yaml   as a file, origins as comments
+KOORDLET_MODE=observe koordlet config -o json
+koordlet config --schema > koordlet.schema.json
+"""
+
+#: Words that a YAML parser of either version may take for something else than text.
+_RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.output(parser, ("table", "json", "yaml"))
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of the file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it; errors of the configuration leave as ``ConfigError``."""
+    if args.schema:
+        sys.stdout.write(json.dumps(schema.json_schema(), indent=2) + "\n")
+        return 0
+    effective = config.load(args.config, os.environ, {})
+    if args.output == "json":
+        output.print_json(document(effective))
+        return 0
+    lines = yaml_lines(effective) if args.output == "yaml" else table_lines(effective)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    for warning in effective.warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+    return 0
+
+
+def document(effective: config.Effective) -> dict[str, object]:
+    """The machine-readable form."""
+    return {
+        "version": "v1",
+        "config": schema.plain(effective.config),
+        "origins": dict(effective.origins),
+        "warnings": list(effective.warnings),
+    }
+
+
+def table_lines(effective: config.Effective) -> Iterator[str]:
+    """One line for each value: path, value, origin."""
+    found = [
+        (places.dotted(loc), _scalar(value))
+        for loc, value in layers.leaves(schema.plain(effective.config))
+    ]
+    rows = [("KEY", "VALUE", "ORIGIN")]
+    rows += [(path, value, effective.origins[path]) for path, value in found]
+    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
+    # One giant annotation must not push the origins off the screen.
+    second = min(second, 40)
+    for path, value, origin in rows:
+        yield f"{path:<{first}}  {value:<{second}}  {origin}"
+
+
+def yaml_lines(effective: config.Effective) -> Iterator[str]:
+    """A file that says the same, each value with its origin as a comment."""
+    yield from _block(schema.plain(effective.config), (), effective.origins, "")
+
+
+def _block(
+    section: Mapping[str, object], loc: places.Loc, origins: Mapping[str, str], indent: str
+) -> Iterator[str]:
+    for key, value in section.items():
+        yield from _entry(f"{indent}{_key(key)}:", value, (*loc, key), origins, f"{indent}  ")
+
+
+def _entry(
+    head: str, value: object, loc: places.Loc, origins: Mapping[str, str], indent: str
+) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        yield head
+        yield from _block(value, loc, origins, indent)
+    elif isinstance(value, list) and value:
+        yield head
+        for index, item in enumerate(value):
+            lines = list(_block(item, (*loc, index), origins, f"{indent}  "))
+            yield f"{indent}- {lines[0].lstrip()}"
+            yield from lines[1:]
+    else:
+        yield f"{head} {_scalar(value)}  # {_visible(origins[places.dotted(loc)])}"
+
+
+def _key(key: str) -> str:
+    return _scalar(key)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str) and _PLAIN.match(value) and value.lower() not in _RESERVED:
+        return value
+    # JSON is YAML, apart from characters beyond the 16-bit plane: those are written as they are.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

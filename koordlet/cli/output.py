@@ -1,0 +1,50 @@
+"""How commands print: one JSON document, a plain table, an error that names the culprit.
+
+Covers: stdout and stderr forms shared by all commands. Does not cover: what is in them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+
+from koordlet.model import errors
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    """One document on stdout, ``version`` first, and nothing else."""
+    print(json.dumps({"version": "v1", **document}, indent=2, default=str))
+
+
+def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
+    """On stderr: for people ``koordlet: culprit: message (fix)``, with ``-o json`` the contract's form."""
+    if not as_json:
+        print(f"koordlet: {error}", file=sys.stderr)
+        return
+    body = {
+        "code": error.code,
+        "message": error.message,
+        "culprit": error.culprit,
+        "fix": error.fix,
+    }
+    print(json.dumps({"version": "v1", "error": body}), file=sys.stderr)
+
+
+def table(rows: Sequence[Sequence[str]], *, head: Sequence[str], indent: str = "") -> list[str]:
+    """Aligned columns as lines; the last column is cut to the terminal's width."""
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 1000
+    every = [list(head), *[[visible(cell) for cell in row] for row in rows]]
+    sizes = [max(len(row[i]) for row in every) for i in range(len(head))]
+    lines = []
+    for row in every:
+        cells = [cell.ljust(size) for cell, size in zip(row[:-1], sizes[:-1], strict=True)]
+        text = indent + "  ".join([*cells, row[-1]])
+        lines.append(text if len(text) <= width else text[: width - 1] + "…")
+    return lines
+
+
+def visible(text: str) -> str:
+    """Without control characters: a file name must not steer the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

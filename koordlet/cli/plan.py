@@ -1,0 +1,84 @@
+"""``koordlet plan``: what would be done now, and why; changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from koordlet import opening
+from koordlet.cli import options, output
+from koordlet.model import action, plan
+from koordlet.report import plan_json
+
+NAME = "plan"
+HELP = "show what would be done now, and why; change nothing"
+EXAMPLES = """\
+koordlet plan                                  this machine, this configuration
+koordlet plan --config new.yaml                what a new configuration would change
+koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    parser.add_argument(
+        "--cgroup-root", metavar="GROUP", default=None, help="work below this cgroup"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """One pass of the line with empty history and state, printed."""
+    config = opening.effective(args, {})
+    run_line = opening.open_line(args, opening.host(args), config)
+    made = run_line.run_once({}).draft.plan
+    if args.output == "json":
+        output.print_json(plan_json.render(made))
+    else:
+        print("\n".join(lines(made)))
+    return 0
+
+
+def lines(made: plan.Plan) -> list[str]:
+    """The plan as a person reads it: who owns what, what would change, what is wrong."""
+    text = owners(made)
+    if made.steps:
+        text += ["", f"{len(made.steps)} actions, in this order:"]
+        for step in made.steps:
+            text += _step(step)
+    else:
+        text += ["", "Nothing to do: everything is as it should be."]
+    for one in made.conditions:
+        text.append(f"! {one.type} {output.visible(one.subject)}: {output.visible(one.message)}")
+    for failure in made.failures:
+        text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
+    for gap in made.unsupported:
+        text.append(f"! not supported here: {gap.feature}: {gap.why}")
+    return text
+
+
+def owners(made: plan.Plan) -> list[str]:
+    """Claims and pools as a table."""
+    rows = [
+        (claim.owner.value, str(claim.cpus), "", claim.reason) for claim in made.ledger.claims
+    ]
+    rows += [
+        (f"{pool.kind} pool", str(pool.cpus), "" if pool.node is None else str(pool.node), "")
+        for pool in made.ledger.pools
+    ]
+    if not rows:
+        return ["No CPU has an owner."]
+    return output.table(rows, head=("OWNER", "CPUS", "NODE", "WHY"))
+
+
+def _step(step: plan.Step) -> list[str]:
+    one = step.action
+    shadow = " [shadow]" if step.mode is plan.Mode.SHADOW else ""
+    interim = " (on the way)" if step.interim else ""
+    value = plan_json.value_of(one)
+    change = f"  {step.was or 'unset'!s} → {value}" if isinstance(one, action.WriteFile) else ""
+    return [
+        f"{step.order:4} {action.kind(one)} {output.visible(one.target)}{change}{interim}{shadow}",
+        f"       {one.policy}: {output.visible(one.reason)}",
+    ]

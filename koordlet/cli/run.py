@@ -1,0 +1,114 @@
+"""``koordlet run``: the agent, in the foreground, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+
+from koordlet import agent, daemon, demo, log, notify, opening, surfaces
+from koordlet.cli import options, welcome
+from koordlet.config import loader, reloader
+from koordlet.model import errors
+from koordlet.policy import registry
+from koordlet.report import view
+
+NAME = "run"
+HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
+EXAMPLES = """\
+koordlet run                              with /etc/koordlet/config.yaml
+koordlet run --observe                    decide and show everything, change nothing
+koordlet run --demo                       with two busy processes in cgroups of their own
+koordlet run --config node.yaml --state-dir /tmp/state
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.state(parser)
+    parser.add_argument(
+        "--observe", action="store_true", help="do everything but act (also without root)"
+    )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="start a latency-sensitive and a best-effort process to look at",
+    )
+    parser.add_argument(
+        "--http",
+        metavar="ADDRESS:PORT",
+        default=None,
+        help="where the HTTP server listens (report.http.address)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open, run, close. Exit 0 after SIGTERM or Ctrl-C."""
+    flags = _flags(args)
+    config = opening.effective(args, flags)
+    if args.demo:
+        config, flags = _for_demo(args, config, flags)
+    log.configure(config.config.log.level, config.config.log.format)
+    host = opening.host(args)
+    if not host.live:
+        raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
+    rows = (demo.ROW, *registry.POLICIES) if args.demo else registry.POLICIES
+    run_line = opening.open_line(args, host, config, rows)
+    why = opening.why_observe(config, run_line.observer.layout)
+    if why:
+        print(f"koordlet: observing only, changing nothing: {why}", file=sys.stderr)
+    where = opening.state_paths(args, config)
+    who = agent.Agent(run_line, where, enforce=not why)
+    busy = None
+    if args.demo:
+        run_line.extra_pods = demo.PODS
+        if not why:
+            busy = demo.Processes()
+            run_line.extra_settings = {demo.STEM: busy.settings()}
+    try:
+        shown = surfaces.Surfaces(config.config.report, where)
+        life = daemon.Daemon(
+            who,
+            reload=reloader.Reloader(args.config, os.environ, flags, config),
+            notifier=notify.Notifier(os.environ),
+            surfaces=shown,
+            on_ready=_say_hello(demo_on=args.demo),
+        )
+        asyncio.run(life.run())
+    finally:
+        if busy is not None:
+            busy.stop()
+    return 0
+
+
+def _flags(args: argparse.Namespace) -> dict[str, object]:
+    flags: dict[str, object] = {}
+    if args.observe:
+        flags["mode"] = loader.Flag("observe", "--observe")
+    if args.http is not None:
+        flags["report.http.address"] = loader.Flag(args.http, "--http")
+    return flags
+
+
+def _for_demo(
+    args: argparse.Namespace, config: loader.Effective, flags: dict[str, object]
+) -> tuple[loader.Effective, dict[str, object]]:
+    """With a CPU to spare, one is reserved, so that there is something to see."""
+    reserved = config.config.policies.reserved_cpus
+    more: dict[str, object] = {"policies.shared_pools.enableControllers": loader.Flag(True, "--demo")}
+    if reserved.cpus is None and reserved.quantity is None and (os.cpu_count() or 1) > 1:
+        more["policies.reserved_cpus.quantity"] = loader.Flag("1", "--demo")
+    return opening.effective(args, flags | more), flags | more
+
+
+def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+    """What a person sees first; a service's log is not for that."""
+
+    def hello(now: view.View, addresses: tuple[str, ...]) -> None:
+        if demo_on or sys.stdout.isatty():
+            print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
+
+    return hello

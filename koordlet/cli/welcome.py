@@ -1,0 +1,48 @@
+"""What ``koordlet run`` shows a person first: the machine, its owners, what is enforced, where to look.
+
+Covers: the text. Does not cover: anything later; that is the log's and the surfaces' part.
+"""
+
+from __future__ import annotations
+
+from koordlet.cli import output, plan
+from koordlet.cli import topology as machine
+from koordlet.report import view
+
+
+def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
+    """The whole greeting."""
+    verb = "enforcing" if now.mode == "enforce" else "observing: nothing is changed"
+    text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}", "", "The machine"]
+    text += [f"  {'  ' * one.level}{one.text}" for one in machine.lines(now.snapshot.topology)]
+    text += ["", "Whose CPUs", *(f"  {row}" for row in plan.owners(now.plan)), ""]
+    text += ["What is enforced", *_workloads(now)]
+    if now.plan.steps and now.mode != "enforce":
+        text += ["", "What would be done"]
+        text += [f"  {one.action.reason} ({one.action.target})" for one in now.plan.steps]
+    text += ["", "Where to look", *(f"  {address}" for address in addresses)]
+    if demo_on:
+        text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups."]
+    return text
+
+
+def _workloads(now: view.View) -> list[str]:
+    rows = []
+    for one in now.snapshot.pods:
+        group = now.snapshot.groups.get(one.group) if one.group is not None else None
+        effective = group.effective() if group is not None else None
+        used = now.usage.get(one.key)
+        rows.append(
+            (
+                one.qos.value,
+                one.key,
+                one.group or "not running",
+                "?" if effective is None else str(effective),
+                "?" if used is None else f"{used:.2f}",
+                now.plan.explanations.get("shared_pools", {}).get(one.key, ""),
+            )
+        )
+    if not rows:
+        return ["  nothing: no workload is declared (workloads: in the configuration)"]
+    head = ("QOS", "WORKLOAD", "CGROUP", "CPUS", "CORES USED", "WHY")
+    return output.table(rows, head=head, indent="  ")

@@ -1,0 +1,192 @@
+"""The whole line on one screen: look, decide, do, publish, again and again.
+
+Covers: the lanes, readiness, reloading, stopping.
+Does not cover: any station's work; one pass is ``agent.one_pass``.
+
+Rules:
+1. One thread, one event loop; a pass is synchronous. Nothing that may block runs in it.
+2. A pass that fails costs that pass: it is said once and counted, the next one comes. systemd's
+   watchdog hears of good passes only.
+3. READY comes after the first verified pass; surfaces come after READY.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from koordlet import agent, log, notify
+from koordlet.config import loader, reloader
+from koordlet.model import errors
+from koordlet.report import view
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One clock of the loop."""
+
+    name: str
+    period: float
+
+
+#: fast: limits that protect others. tick: everything. slow: topology, mounts, units as well.
+FAST = Lane("fast", 0.1)
+TICK = Lane("tick", 1.0)
+SLOW = Lane("slow", 10.0)
+
+#: Passes until a fresh start is quiet: groups are made, then controllers, then sets.
+_SETTLE = 5
+
+
+class Surfaces(Protocol):
+    """What others look at: started late, stopped first."""
+
+    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+        """Come up; the addresses, for people."""
+
+    def publish(self, now: view.View | None) -> None:
+        """There is a new view."""
+
+    async def stop(self) -> None:
+        """Go away."""
+
+
+class Daemon:
+    """Runs an agent until it is told to stop."""
+
+    def __init__(
+        self,
+        who: agent.Agent,
+        *,
+        reload: reloader.Reloader,
+        notifier: notify.Notifier,
+        surfaces: Surfaces,
+        on_ready: Callable[[view.View, tuple[str, ...]], None],
+    ) -> None:
+        self.agent = who
+        self.teller = who.teller
+        self.reload = reload
+        self.notifier = notifier
+        self.surfaces = surfaces
+        self._on_ready = on_ready
+        self._wake = asyncio.Event()
+        self._hup = False
+        self._stopping = False
+
+    async def run(self) -> None:
+        """From the first pass to the restored machine."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.hup)
+        try:
+            self._begin()
+            try:
+                await self._show()
+                await self._loop()
+            finally:
+                await self.surfaces.stop()
+        finally:
+            self._end()
+
+    def stop(self) -> None:
+        """End after the current pass."""
+        self._stopping = True
+        self._wake.set()
+
+    def hup(self) -> None:
+        """Read the configuration again now."""
+        self._hup = True
+        self._wake.set()
+
+    def _begin(self) -> None:
+        if self.agent.enforce and self.agent.overdue():
+            done = self.agent.restore()
+            self.teller.log.warning("handover.overdue", restored=done.restored)
+        for _ in range(_SETTLE):
+            if not self.agent.one_pass(slow=True):
+                break
+        self.agent.handover.clear()
+        self.notifier.ready(self._status())
+
+    async def _show(self) -> None:
+        addresses = await self.surfaces.start(lambda: self.teller.view)
+        self.teller.became_ready()
+        self.teller.log.info("daemon.ready", mode=self.teller.mode, surfaces=list(addresses))
+        if self.teller.view is not None:
+            self.surfaces.publish(self.teller.view)
+            self._on_ready(self.teller.view, addresses)
+
+    async def _loop(self) -> None:
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        due = {lane: start + lane.period for lane in (FAST, TICK, SLOW)}
+        while not self._stopping:
+            await self._sleep(min(due.values()) - clock())
+            now = clock()
+            ready = {lane for lane, at in due.items() if now >= at}
+            lateness = now - due[TICK] if TICK in ready else 0.0
+            for lane in ready:
+                # Monotonic: a late lane keeps its phase and skips what it missed.
+                due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
+            if self._hup or TICK in ready:
+                self._reconfigure()
+            broken = FAST in ready and self.agent.protection_broken()
+            if TICK in ready or SLOW in ready or broken:
+                self._pass(slow=SLOW in ready, lateness=lateness)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._wake.wait(), max(0.0, seconds))
+            self._wake.clear()
+        except TimeoutError:
+            return
+
+    def _pass(self, *, slow: bool, lateness: float) -> None:
+        try:
+            late = lateness > TICK.period / 2
+            self.agent.one_pass(slow=slow, lateness=lateness, late=late)
+        except Exception as error:  # noqa: BLE001 -- rule 2
+            self.teller.repeats.say(
+                self.teller.log.error, "daemon.pass_failed", repr(error), exc_info=error
+            )
+        else:
+            self.notifier.alive()
+            self.surfaces.publish(self.teller.view)
+
+    def _reconfigure(self) -> None:
+        forced, self._hup = self._hup, False
+        if forced:
+            self.notifier.reloading()
+        found = self.reload.force() if forced else self.reload.poll()
+        if isinstance(found, errors.ConfigError):
+            self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
+        elif isinstance(found, loader.Effective):
+            self.agent.line.configure(found)
+            log.configure(found.config.log.level, found.config.log.format)
+            self.teller.log.info("config.applied", file=found.path or "built-in")
+        self.teller.config_problem = str(self.reload.error or "")
+        if forced:
+            self.notifier.ready(self._status())
+
+    def _status(self) -> str:
+        return f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
+
+    def _end(self) -> None:
+        """A final stop restores; a stop that expects a successor leaves a deadline."""
+        if self.agent.enforce and self.agent.line.effective.config.state.on_stop == "restore":
+            self.notifier.stopping("restoring")
+            done = self.agent.restore()
+            self.teller.log.info(
+                "daemon.restored",
+                restored=done.restored,
+                left=len(done.left),
+                failed=len(done.failed),
+            )
+        elif self.agent.enforce:
+            self.notifier.stopping("handing over")
+            self.teller.log.info("daemon.handover", seconds=self.agent.hand_over())
+        self.agent.close()

@@ -1,0 +1,165 @@
+"""The demo: one latency-sensitive and one best-effort busy process, in cgroups of their own.
+
+Covers: the two processes, and the policy ``demo`` that makes their cgroups through the same line as
+everything else, so that stopping removes them like any other change.
+Does not cover: what they are allowed to use: ``reserved_cpus`` and ``shared_pools`` decide that.
+
+This is the only place where koordlet starts workloads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, knob, pod, qos, snapshot
+from koordlet.policy import registry
+
+STEM = "demo"
+GROUP = "koordlet-demo"
+SCHEMA = 1
+
+#: What the processes do until their parent is gone: a third of a core, and all of one.
+_PROGRAMS = {
+    "ls": """
+import os, time
+parent = os.getppid()
+while os.getppid() == parent:
+    end = time.monotonic() + 0.003
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.006)
+""",
+    "be": """
+import os, time
+parent = os.getppid()
+while os.getppid() == parent:
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        pass
+""",
+}
+
+PODS = tuple(
+    pod.Pod(
+        uid=f"{STEM}/{name}",
+        namespace=GROUP,
+        name=name,
+        qos=kind,
+        source=STEM,
+        match=f"cgroup={GROUP}/{name}",
+        group=f"{GROUP}/{name}",
+    )
+    for name, kind in (("ls", qos.Qos.LS), ("be", qos.Qos.BE))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The processes that were started, by the name of their group; none without root."""
+
+    pids: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The demo remembers nothing."""
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """Whatever a checkpoint holds, there is nothing to bring back."""
+    del body
+    return State()
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Groups in every hierarchy that counts, and the processes inside them."""
+    del past
+    actions: list[action.Action] = []
+    for hierarchy in _hierarchies(now.layout):
+        for path in (GROUP, *(f"{GROUP}/{name}" for name in _PROGRAMS)):
+            actions.append(
+                action.MakeDir(
+                    target=hierarchy.directory(path),
+                    group=path,
+                    policy=STEM,
+                    reason="a cgroup for the demo",
+                    initial=_initial(now, hierarchy),
+                )
+            )
+        for name, pid in settings.pids:
+            path = f"{GROUP}/{name}"
+            actions.append(
+                action.MoveTasks(
+                    target=f"{hierarchy.directory(path)}/{knob.PROCS.v2}",
+                    pids=(pid,),
+                    group=path,
+                    policy=STEM,
+                    reason=f"the demo's {name.upper()} process",
+                )
+            )
+    return decision.Decision(next_state=state, actions=tuple(actions))
+
+
+def _hierarchies(layout: cgroup.Layout) -> Iterator[cgroup.Hierarchy]:
+    """One tree on v2, up to three on v1; each once."""
+    seen: set[str] = set()
+    for controller in ("cpuset", "cpu", "cpuacct"):
+        holder = layout.holder(controller)
+        if holder is not None and holder.mount not in seen:
+            seen.add(holder.mount)
+            yield holder
+
+
+def _initial(
+    now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy
+) -> tuple[tuple[str, str], ...]:
+    """A v1 cpuset group is born empty and refuses tasks until it has CPUs and nodes."""
+    if hierarchy.unified or "cpuset" not in hierarchy.controllers:
+        return ()
+    top = now.groups.get("")
+    values = top.values if top is not None else {}
+    machine = now.topology
+    return (
+        (str(knob.CPUSET_CPUS.v1), values.get(knob.CPUSET_EFFECTIVE.name) or str(machine.online)),
+        (str(knob.CPUSET_MEMS.v1), values.get(knob.MEMS_EFFECTIVE.name) or str(machine.memory_nodes)),
+    )
+
+
+ROW = registry.row(
+    stem=STEM,
+    summary="two busy processes in cgroups of their own, to look at",
+    decide=decide,
+    settings=Settings(),
+    state=State(),
+    revive=revive,
+    schema=SCHEMA,
+)
+
+
+class Processes:
+    """The two busy processes."""
+
+    def __init__(self) -> None:
+        self._running = {
+            name: subprocess.Popen(  # noqa: S603 -- our own interpreter and our own text
+                [sys.executable, "-S", "-c", text], stdin=subprocess.DEVNULL
+            )
+            for name, text in _PROGRAMS.items()
+        }
+
+    def settings(self) -> Settings:
+        """What the policy has to know of them."""
+        return Settings(pids=tuple((name, one.pid) for name, one in self._running.items()))
+
+    def stop(self) -> None:
+        """Kill and reap both."""
+        for one in self._running.values():
+            one.kill()
+        for one in self._running.values():
+            one.wait()

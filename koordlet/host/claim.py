@@ -1,0 +1,57 @@
+"""A claim on the cgroup tree itself, so that two agents never write the same one.
+
+Covers: flock(2) on the managed directory, and finding who holds it.
+Does not cover: the lock file in the run directory (``state.lock``).
+
+Two agents may have different state directories, or live in different containers; the directory in
+the cgroup filesystem is one inode for all of them. No file is made and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from koordlet.host import root
+from koordlet.model import cgroup, errors
+
+
+def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
+    """Claim the tree for the life of the handle; ``None`` where there is nothing to claim."""
+    home = layout.holder("cpuset") or layout.tree
+    if home is None or not host.live:
+        return None
+    directory = host.at(home.directory(""))
+    try:
+        handle = host.open(directory)
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot open the cgroup root: {error.strerror}",
+            culprit=directory,
+            fix="make the group, or correct cgroups.root",
+            errno=error.errno,
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = _holder(host, os.fstat(handle).st_ino)
+        os.close(handle)
+        raise errors.HostError(
+            f"another koordlet manages this cgroup tree (pid {pid})",
+            culprit=directory,
+            fix=f"stop it first, or look at it: ps -fp {pid}",
+        ) from None
+    return handle
+
+
+def _holder(host: root.HostRoot, inode: int) -> str:
+    """The pid behind a lock, from /proc/locks: ``1: FLOCK ADVISORY WRITE PID MAJ:MIN:INODE …``."""
+    try:
+        lines = host.text(host.proc("locks")).splitlines()
+    except OSError:
+        return "unknown"
+    for line in lines:
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            return words[4]
+    return "unknown"

@@ -1,0 +1,93 @@
+"""Who may ask what: the one seam that every request passes before its handler.
+
+Covers: the verdict, the policy of a loopback server, the guard against DNS rebinding.
+Does not cover: TLS and tokens; they will be further functions of the same type.
+
+Rules:
+1. The verdict is made from the head of the request: a body is read only from those allowed.
+2. A function may answer later (it returns an awaitable), for a decision that somebody else makes.
+3. A web page in a browser on this machine can reach loopback by pointing its own name at 127.0.0.1
+   (DNS rebinding). So a request from loopback must call us by an IP address or a loopback name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from koordlet.http import message, routes
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Allowed, or the response that says why not."""
+
+    refusal: message.Response | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """True where the handler may answer."""
+        return self.refusal is None
+
+
+Authorise = Callable[[message.Request, message.Peer], Verdict | Awaitable[Verdict]]
+
+ALLOWED = Verdict()
+
+_NAME = re.compile(r"(?:[a-z0-9-]+\.)*localhost\.?\Z")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]*)(?::\d{0,5})?\Z")
+
+
+def local_readers(request: message.Request, peer: message.Peer) -> Verdict:
+    """Loopback peers may read; nobody else may do anything."""
+    if not peer.loopback:
+        return Verdict(
+            message.error(
+                403,
+                "forbidden",
+                "only this machine may ask",
+                culprit=peer.host,
+                fix="ask from the machine itself",
+            )
+        )
+    if request.method not in {"GET", "HEAD"}:
+        return Verdict(routes.not_allowed(request, "GET, HEAD"))
+    return ALLOWED
+
+
+def rebound(request: message.Request, peer: message.Peer) -> Verdict:
+    """Refuse a request from this machine that calls us by somebody's name."""
+    host = request.headers.get("host")
+    # Browsers always send one; HTTP/1.1 without it is refused by the parser.
+    if not peer.loopback or host is None or is_local_name(host):
+        return ALLOWED
+    return Verdict(
+        message.error(
+            421,
+            "misdirected",
+            "not a name of this server",
+            culprit=host[:200],
+            fix="use localhost or an IP address",
+        )
+    )
+
+
+def is_local_name(host: str) -> bool:
+    """Whether a ``Host`` header is an IP address or a loopback name."""
+    match = _HOST.match(host)
+    if match is None:
+        return False
+    name = match[1].strip("[]").lower()
+    return bool(_NAME.match(name)) or address(name) is not None
+
+
+def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An IP address, with IPv4 in IPv6 unwrapped and the zone cut off; ``None`` for a name."""
+    try:
+        found = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found

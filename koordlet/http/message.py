@@ -1,0 +1,182 @@
+"""Requests and responses as values.
+
+Covers: what a handler gets and gives, JSON and error bodies, conditional requests.
+Does not cover: bytes on the wire (``connection``).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MAX_QUERY_FIELDS = 32
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Who is at the other end of the connection."""
+
+    host: str
+    port: int
+    loopback: bool
+    #: True on TLS.
+    secure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request. Header names are in lower case; repeated headers are joined with a comma."""
+
+    method: str
+    path: str
+    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def one(self, name: str) -> str | None:
+        """The last value of a query field."""
+        values = self.query.get(name)
+        return values[-1] if values else None
+
+    def prefers(self, *offers: str) -> str:
+        """The first offer of the best quality that ``Accept`` allows; the first one for none."""
+        ranges = _accepted(self.headers.get("accept", ""))
+        best, quality = offers[0], 0.0
+        for offer in offers:
+            found = _quality(offer, ranges)
+            if found > quality:
+                best, quality = offer, found
+        return best
+
+
+class Response:
+    """One response. The same object may be sent many times: it is packed once."""
+
+    __slots__ = ("_packed", "body", "headers", "status")
+
+    def __init__(
+        self, status: int, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> None:
+        self.status = status
+        self.headers: Mapping[str, str] = {} if headers is None else headers
+        self.body = body
+        self._packed: bytes | None = None
+
+    def packed(self) -> bytes:
+        """The body, compressed; made on first use and kept."""
+        if self._packed is None:
+            self._packed = gzip.compress(self.body, compresslevel=1, mtime=0)
+        return self._packed
+
+
+def text(body: str, *, status: int = 200, kind: str = TEXT) -> Response:
+    """A text response."""
+    return Response(status, {"content-type": kind}, body.encode())
+
+
+def document(content: Mapping[str, object], *, status: int = 200) -> Response:
+    """A JSON response with an entity tag of its content."""
+    body = json.dumps(content, separators=(",", ":")).encode() + b"\n"
+    tag = hashlib.blake2b(body, digest_size=12, usedforsecurity=False).hexdigest()
+    return Response(status, {"content-type": JSON, "etag": f'W/"{tag}"'}, body)
+
+
+def error(
+    status: int,
+    code: str,
+    problem: str,
+    *,
+    culprit: str = "",
+    fix: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An error in the contract's form."""
+    inner = {"code": code, "message": problem, "culprit": culprit, "fix": fix}
+    body = json.dumps({"version": "v1", "error": inner}).encode() + b"\n"
+    return Response(status, {"content-type": JSON, **(headers or {})}, body)
+
+
+def parse(
+    method: bytes, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes = b""
+) -> Request:
+    """A request from what came over the wire; ``ValueError`` where it makes no sense.
+
+    A target with a host (``http://host/path``) replaces the ``Host`` header, as RFC 9112 3.2.2
+    demands. Paths are compared as they are: no route needs an escape.
+    """
+    merged: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("ascii").lower(), raw_value.decode("latin-1")
+        merged[name] = f"{merged[name]}, {value}" if name in merged else value
+    where = target.decode("ascii")
+    if not where.startswith("/") and where != "*":
+        parts = urllib.parse.urlsplit(where)
+        if parts.scheme not in {"http", "https"} or not parts.netloc:
+            msg = "the target is neither a path nor an http address"
+            raise ValueError(msg)
+        merged["host"] = parts.netloc
+        where = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    path, _, query = where.partition("?")
+    fields: dict[str, tuple[str, ...]] = {}
+    for name, value in urllib.parse.parse_qsl(
+        query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS, errors="strict"
+    ):
+        fields[name] = (*fields.get(name, ()), value)
+    return Request(
+        method=method.decode("ascii"), path=path, query=fields, headers=merged, body=body
+    )
+
+
+def same_tag(request: Request, response: Response) -> bool:
+    """Whether the client has this response already (weak comparison, RFC 9110 13.1.2)."""
+    tag = response.headers.get("etag")
+    known = request.headers.get("if-none-match")
+    if tag is None or known is None or response.status != 200:
+        return False
+    tags = [one.strip().removeprefix("W/") for one in known.split(",")]
+    return "*" in tags or tag.removeprefix("W/") in tags
+
+
+def takes_gzip(request: Request) -> bool:
+    """Whether ``Accept-Encoding`` allows gzip."""
+    for part in request.headers.get("accept-encoding", "").lower().split(","):
+        name, _, rest = part.partition(";")
+        if name.strip() in {"gzip", "*"}:
+            return _weight(rest) > 0
+    return False
+
+
+def _accepted(header: str) -> list[tuple[str, float]]:
+    ranges = []
+    for part in header.split(",")[:MAX_QUERY_FIELDS]:
+        kind, _, rest = part.partition(";")
+        if kind.strip():
+            ranges.append((kind.strip().lower(), _weight(rest)))
+    return ranges
+
+
+def _quality(offer: str, ranges: list[tuple[str, float]]) -> float:
+    """The most exact range that covers the offer decides."""
+    for wanted in (offer, offer.partition("/")[0] + "/*", "*/*"):
+        for kind, weight in ranges:
+            if kind == wanted:
+                return weight
+    return 0.0
+
+
+def _weight(parameters: str) -> float:
+    for one in parameters.split(";"):
+        name, _, value = one.partition("=")
+        if name.strip() == "q":
+            try:
+                return max(0.0, min(1.0, float(value)))
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -1,0 +1,65 @@
+"""The table of what is served: method and path to a handler.
+
+Covers: looking a handler up, 404, 405. Does not cover: what handlers say (``report.http_api``).
+
+A handler is a quick, plain function: it takes a value and gives a value, and may be called in the
+loop. ``HEAD`` is answered wherever ``GET`` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from koordlet.http import message
+
+Handler = Callable[[message.Request], message.Response]
+
+
+class Routes:
+    """An immutable table."""
+
+    def __init__(self, rows: Iterable[tuple[str, str, Handler]]) -> None:
+        self._rows: dict[str, dict[str, Handler]] = {}
+        for method, path, handler in rows:
+            methods = self._rows.setdefault(path, {})
+            if method in methods:
+                msg = f"two handlers for {method} {path}"
+                raise ValueError(msg)
+            methods[method] = handler
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths, in the order of the table."""
+        return iter(self._rows)
+
+    def answer(self, request: message.Request) -> message.Response:
+        """The handler's response, 404 or 405."""
+        methods = self._rows.get(request.path)
+        if methods is None:
+            return message.error(
+                404,
+                "not_found",
+                "there is nothing at this path",
+                culprit=request.path[:200],
+                fix="GET / lists what is served",
+            )
+        handler = methods.get("GET" if request.method == "HEAD" else request.method)
+        if handler is not None:
+            return handler(request)
+        return not_allowed(request, self._allowed(methods))
+
+    @staticmethod
+    def _allowed(methods: dict[str, Handler]) -> str:
+        names = set(methods) | ({"HEAD"} if "GET" in methods else set())
+        return ", ".join(sorted(names))
+
+
+def not_allowed(request: message.Request, allowed: str) -> message.Response:
+    """405, naming what is allowed."""
+    return message.error(
+        405,
+        "method_not_allowed",
+        f"{request.method[:40]} is not served here",
+        culprit=request.path[:200],
+        fix=f"use one of: {allowed}",
+        headers={"allow": allowed},
+    )

@@ -1,0 +1,157 @@
+"""The line, once: look, decide, draft. Shared by ``run``, ``plan`` and ``restore``.
+
+Covers: one pass from the host's files to a drafted plan, and the memory between passes.
+Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from koordlet import assembly
+from koordlet.apply import planner, present
+from koordlet.config import loader
+from koordlet.history import series
+from koordlet.host import machine, observe, root
+from koordlet.model import decision, plan, pod, snapshot
+from koordlet.policy import chain, registry
+from koordlet.state import journal
+from koordlet.workloads import declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One pass of the line."""
+
+    snapshot: snapshot.Snapshot
+    said: chain.Round
+    draft: planner.Draft
+
+
+class Line:
+    """One host, one configuration, and what the policies remember."""
+
+    def __init__(
+        self,
+        host: root.HostRoot,
+        effective: loader.Effective,
+        *,
+        rows: Sequence[registry.Row] = registry.POLICIES,
+        base: str | None = None,
+        clock: Callable[[], machine.Now] = machine.now,
+    ) -> None:
+        self.host = host
+        self.clock = clock
+        self.rows = tuple(rows)
+        self.history = series.History()
+        self.states: dict[str, object] = {row.stem: row.state for row in rows}
+        self.last: dict[str, decision.Decision[object]] = {}
+        #: Settings and pods of policies that the configuration file does not speak of.
+        self.extra_settings: Mapping[str, object] = {}
+        self.extra_pods: tuple[pod.Pod, ...] = ()
+        self.observer = observe.Observer(
+            host, base=effective.config.cgroups.root or "" if base is None else base
+        )
+        self._base = base
+        self.configure(effective)
+
+    def configure(self, effective: loader.Effective) -> None:
+        """Take a new configuration. The next pass is made with it."""
+        config = effective.config
+        self.effective = effective
+        self.settings = assembly.settings(config)
+        self.modes = assembly.modes(config)
+        self.node = assembly.node(config, machine.hostname(self.host))
+        self._declared = assembly.workloads(config)
+        wanted = config.cgroups.root or "" if self._base is None else self._base
+        if wanted.strip("/") != self.observer.base.strip("/"):
+            self.observer = observe.Observer(self.host, base=wanted)
+        self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+
+    def look(
+        self, entries: Iterable[journal.Entry] = (), *, slow: bool = True
+    ) -> snapshot.Snapshot:
+        """Read the host. ``slow`` also reads what seldom changes."""
+        if slow:
+            self.observer.refresh()
+            self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+        now = self.clock()
+        pods = self._finder.find((*self._declared, *self.extra_pods), search=slow)
+        seen = self.observer.snapshot(
+            now,
+            self.node,
+            pods,
+            also=dict.fromkeys(entry.group for entry in entries),
+            sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
+        )
+        self._remember(seen)
+        return seen
+
+    def _remember(self, seen: snapshot.Snapshot) -> None:
+        names = set()
+        for group in seen.groups.values():
+            if group.usage_usec is not None:
+                name = f"cpu:{group.path}:{group.inode}"
+                names.add(name)
+                self.history.count(name, seen.at, group.usage_usec / 1e6)
+        self.history.forget(names)
+
+    def usage(self, seen: snapshot.Snapshot) -> dict[str, float | None]:
+        """Cores in use by each workload, by key."""
+        used: dict[str, float | None] = {}
+        for one in seen.pods:
+            group = seen.groups.get(one.group) if one.group is not None else None
+            name = f"cpu:{group.path}:{group.inode}" if group is not None else ""
+            used[one.key] = self.history.last_rate(name)
+        return used
+
+    def decide(self, seen: snapshot.Snapshot) -> chain.Round:
+        """Ask the policies; their states and last good decisions are kept for the next pass."""
+        said = chain.decide(
+            self.rows,
+            seen,
+            self.history,
+            settings={**self.settings, **self.extra_settings},
+            modes=self.modes,
+            states=self.states,
+            last=self.last,
+        )
+        for outcome in said.outcomes:
+            if outcome.decision is not None:
+                self.states[outcome.stem] = outcome.decision.next_state
+                self.last[outcome.stem] = outcome.decision
+        return said
+
+    def draft(
+        self,
+        seen: snapshot.Snapshot,
+        said: chain.Round,
+        entries: Mapping[str, journal.Entry],
+    ) -> planner.Draft:
+        """Compare what the policies want with what is there."""
+        there = present.read(self.host, seen, planner.desired(said.outcomes), _known(entries))
+        return planner.draft(said, seen, there, entries)
+
+    def run_once(self, entries: Mapping[str, journal.Entry], *, slow: bool = True) -> Pass:
+        """Look, decide and draft."""
+        seen = self.look(entries.values(), slow=slow)
+        said = self.decide(seen)
+        return Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
+
+    def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
+        """The draft that puts everything back."""
+        seen = self.look(entries.values(), slow=True)
+        there = present.read(self.host, seen, (), _known(entries))
+        nothing = chain.Round(outcomes=(), ledger=seen.ledger)
+        return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
+
+
+def _known(entries: Mapping[str, journal.Entry]) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.target) for entry in entries.values()]
+
+
+def shadowed(made: plan.Plan) -> plan.Plan:
+    """The plan of an agent that only observes: the same steps, none of them to be done."""
+    steps = tuple(replace(step, mode=plan.Mode.SHADOW) for step in made.steps)
+    return replace(made, steps=steps)

@@ -1,0 +1,65 @@
+"""Telling systemd: READY, RELOADING, STOPPING, WATCHDOG, in sd_notify(3)'s protocol.
+
+Covers: one datagram for each message. Without ``NOTIFY_SOCKET`` every call does nothing.
+Does not cover: what makes the agent ready (``daemon``).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+
+class Notifier:
+    """The service manager that started us, if any."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        address = env.get("NOTIFY_SOCKET", "")
+        # "@" is systemd's spelling of the abstract namespace.
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._watchdog = _watchdog_seconds(env)
+
+    @property
+    def watchdog_seconds(self) -> float | None:
+        """How often it wants to hear from us at least."""
+        return self._watchdog
+
+    def ready(self, status: str) -> None:
+        """The first verified tick is done."""
+        self._send(f"READY=1\nSTATUS={status}")
+
+    def reloading(self) -> None:
+        """A reload begins; ``ready`` ends it."""
+        micros = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={micros}")
+
+    def stopping(self, status: str) -> None:
+        """The end begins."""
+        self._send(f"STOPPING=1\nSTATUS={status}")
+
+    def alive(self) -> None:
+        """A tick went well: the watchdog may wait again."""
+        if self._watchdog is not None:
+            self._send("WATCHDOG=1")
+
+    def _send(self, message: str) -> None:
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
+                one.connect(self._address)
+                one.sendall(message.encode())
+        except OSError:
+            # The manager restarts us if it minds; there is nobody else to tell.
+            return
+
+
+def _watchdog_seconds(env: Mapping[str, str]) -> float | None:
+    try:
+        micros = int(env.get("WATCHDOG_USEC", ""))
+        meant_for = int(env.get("WATCHDOG_PID") or os.getpid())
+    except ValueError:
+        return None
+    return micros / 1e6 if micros > 0 and meant_for == os.getpid() else None

@@ -1,0 +1,83 @@
+"""From command-line options to an open line: what ``run``, ``plan``, ``restore`` and ``check`` share.
+
+Covers: configuration, host, state paths, the choice between enforcing and observing.
+Does not cover: options themselves (``cli.options``), running (``daemon``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+
+from koordlet import line
+from koordlet.config import loader
+from koordlet.host import machine, root, roots
+from koordlet.model import cgroup, knob
+from koordlet.policy import registry
+from koordlet.state import paths
+
+
+def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> loader.Effective:
+    """The configuration, with the command line on top."""
+    return loader.load(args.config, os.environ, flags)
+
+
+def host(args: argparse.Namespace) -> root.HostRoot:
+    """This machine, or the recorded one that ``--root`` names."""
+    return roots.open_root(getattr(args, "root", None))
+
+
+def open_line(
+    args: argparse.Namespace,
+    where: root.HostRoot,
+    config: loader.Effective,
+    rows: tuple[registry.Row, ...] = registry.POLICIES,
+) -> line.Line:
+    """The line on that machine."""
+    return line.Line(
+        where,
+        config,
+        rows=rows,
+        base=getattr(args, "cgroup_root", None),
+        clock=_clock(args, where),
+    )
+
+
+def _clock(args: argparse.Namespace, where: root.HostRoot) -> Callable[[], machine.Now]:
+    """This machine's clock; a recording's own time for a recording."""
+    if where.live:
+        return machine.now
+    wall = getattr(args, "now", None)
+    if wall is None:
+        wall = newest(where)
+    return lambda: machine.Now(at=wall, wall=wall)
+
+
+def newest(where: root.HostRoot) -> float:
+    """The newest timestamp in a recording: the moment that it was made."""
+    times = []
+    for path in (where.proc("stat"), where.proc("meminfo"), where.sys("devices/system/cpu/online")):
+        try:
+            times.append(where.stat(path).mtime)
+        except OSError:
+            continue
+    return max(times, default=0.0)
+
+
+def state_paths(args: argparse.Namespace, config: loader.Effective) -> paths.Paths:
+    """Where our own files are."""
+    directory = getattr(args, "state_dir", None) or config.config.state.dir
+    return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
+
+
+def why_observe(config: loader.Effective, layout: cgroup.Layout) -> str:
+    """Why this agent may only observe; empty when it may act."""
+    if config.config.mode == "observe":
+        return f"mode is observe ({config.origins.get('mode', 'configuration')})"
+    if os.geteuid() != 0:
+        return "not running as root"
+    if layout.version is cgroup.Version.NONE:
+        return "no cgroup hierarchy is mounted; mount one, usually at /sys/fs/cgroup"
+    gap = layout.why_not(knob.CPUSET_CPUS)
+    return gap.why if gap is not None else ""

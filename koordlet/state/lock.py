@@ -1,0 +1,54 @@
+"""One agent per host: the second one is told who the first is.
+
+Covers: the lock file. Does not cover: the claim on the cgroup tree (``host.claim``), which also
+holds between containers that do not share this directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from koordlet.model import errors
+
+
+class Lock:
+    """Held for as long as the process lives: the kernel drops it with the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Take it, or raise ``HostError`` naming the holder."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise errors.HostError(
+                f"cannot make the lock file: {error.strerror}",
+                culprit=str(self.path),
+                fix="name a writable directory with --state-dir",
+                errno=error.errno,
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 64, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(handle)
+            raise errors.HostError(
+                f"another koordlet is running (pid {holder})",
+                culprit=str(self.path),
+                fix=f"stop it first, or look at it: ps -fp {holder}",
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, b"%d\n" % os.getpid(), 0)
+        self._file = handle
+
+    def release(self) -> None:
+        """Let go. The file stays: removing it would race with the next agent."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None

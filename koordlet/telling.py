@@ -1,0 +1,182 @@
+"""Says what the agent does: log, audit log, counters, and the published view.
+
+Covers: turning results and plans into words, each repeated condition said once.
+Does not cover: rendering for HTTP or gRPC (``report``), deciding anything.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from koordlet import line, log
+from koordlet.model import action, plan, result
+from koordlet.report import plan_json, view
+from koordlet.state import audit
+
+
+class Teller:
+    """Everything that one agent says."""
+
+    def __init__(self, book: audit.Audit, *, mode: str) -> None:
+        self.audit = book
+        self.mode = mode
+        self.log = log.get()
+        self.repeats = log.Repeats(time.monotonic)
+        self.counters = view.Counters()
+        self.view: view.View | None = None
+        self.ready = False
+        #: Why the configuration file as it is now is not in force.
+        self.config_problem = ""
+        self._epoch = uuid.uuid4().hex
+        self._revision = 0
+        self._content: tuple[object, ...] = ()
+        self._results: tuple[result.Result, ...] = ()
+
+    def heard(self, one: result.Result) -> None:
+        """One step: to the audit log and, where a person should know, to the log."""
+        if one.verdict is result.Verdict.WAITING:
+            return
+        record = audit_record(one)
+        self.audit.write({"at": time.time(), **record})
+        fields = {key: value for key, value in record.items() if key not in ("policy", "verdict")}
+        event = f"{record['policy']}.{one.verdict.value}"
+        if one.verdict in result.BAD or one.contested:
+            self.repeats.say(self.log.warning, event, (one.target, one.detail), **fields)
+        else:
+            self.log.info(event, **fields)
+
+    def passed(
+        self,
+        made: line.Pass,
+        results: Sequence[result.Result],
+        usage: Mapping[str, float | None],
+        *,
+        seconds: float,
+        lateness: float,
+        late: bool,
+    ) -> None:
+        """One pass: count it, say what is wrong, publish the view."""
+        shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
+        self._complain(shown)
+        verdicts = [one.verdict for one in results]
+        before = self.counters
+        failures = dict(before.failures)
+        for failure in shown.failures:
+            failures[failure.policy] = failures.get(failure.policy, 0) + 1
+        self.counters = replace(
+            before,
+            ticks=before.ticks + 1,
+            late_ticks=before.late_ticks + late,
+            writes=before.writes + verdicts.count(result.Verdict.DONE),
+            refusals=before.refusals + verdicts.count(result.Verdict.REFUSED),
+            contested=before.contested + sum(one.contested for one in results),
+            conflicts=before.conflicts + len(shown.conflicts),
+            failures=failures,
+            tick_cpu_seconds=seconds,
+            tick_lateness_seconds=lateness,
+        )
+        if results:
+            self._results = tuple(results)
+        self._publish(made, shown, usage, results)
+
+    def _complain(self, shown: plan.Plan) -> None:
+        for failure in shown.failures:
+            event = f"{failure.policy}.failed"
+            self.repeats.say(self.log.error, event, failure.error, error=failure.error)
+        for one in shown.conditions:
+            self.repeats.say(
+                self.log.warning,
+                f"condition.{one.type}",
+                (one.subject, one.message),
+                subject=one.subject,
+                message=one.message,
+            )
+        for clash in shown.conflicts:
+            self.repeats.say(
+                self.log.warning,
+                f"{clash.dropped_policy}.conflict",
+                clash.target,
+                target=clash.target,
+                dropped=clash.dropped,
+                kept=clash.kept,
+                kept_policy=clash.kept_policy,
+            )
+        for gap in shown.unsupported:
+            self.repeats.say(
+                self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
+            )
+
+    def _publish(
+        self,
+        made: line.Pass,
+        shown: plan.Plan,
+        usage: Mapping[str, float | None],
+        results: Sequence[result.Result],
+    ) -> None:
+        seen = made.snapshot
+        content = (seen.topology, seen.pods, seen.unsupported, shown.ledger, shown.conditions)
+        if content != self._content:
+            self._content = content
+            self._revision += 1
+        self.view = view.View(
+            epoch=self._epoch,
+            revision=self._revision,
+            mode=self.mode,
+            ready=self.ready,
+            snapshot=seen,
+            plan=shown,
+            results=self._results,
+            usage=usage,
+            checks=self._checks(shown, results),
+            counters=self.counters,
+        )
+
+    def _checks(
+        self, shown: plan.Plan, results: Sequence[result.Result]
+    ) -> tuple[view.Check, ...]:
+        refused = [one.target for one in results if one.verdict in result.BAD]
+        failed = "; ".join(f"{one.policy}: {one.error}" for one in shown.failures)
+        return (
+            view.Check(name="policies", ok=not failed, detail=failed),
+            view.Check(name="writes", ok=not refused, detail=", ".join(refused[:5])),
+            view.Check(
+                name="configuration", ok=not self.config_problem, detail=self.config_problem
+            ),
+            view.Check(
+                name="audit",
+                ok=self.audit.lost == 0,
+                detail=f"{self.audit.lost} lines lost" if self.audit.lost else "",
+            ),
+        )
+
+    def became_ready(self) -> None:
+        """The first verified pass is done and the surfaces are up."""
+        self.ready = True
+        if self.view is not None:
+            self.view = replace(self.view, ready=True)
+
+
+def audit_record(one: result.Result) -> dict[str, object]:
+    """One result as the audit log keeps it."""
+    record: dict[str, object] = {"verdict": one.verdict.value, "target": one.target}
+    if one.step is not None:
+        did = one.step.action
+        record |= {
+            "policy": did.policy,
+            "kind": action.kind(did),
+            "group": did.group,
+            "was": one.step.was,
+            "value": plan_json.value_of(did),
+            "reason": did.reason,
+            "undo": one.step.undo,
+        }
+    else:
+        record["policy"] = "restore"
+    if one.detail:
+        record["detail"] = one.detail
+    if one.contested:
+        record["contested"] = True
+    return record
