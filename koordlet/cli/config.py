@@ -18,7 +18,7 @@ from koordlet.cli import options, output
 from koordlet.config import layers, places, schema
 
 NAME = "config"
-HELP = "print the effective configuration and where each value comes from"
+HELP = "show the effective configuration and where each value comes from"
 EXAMPLES = """\
 koordlet config                              every value with its origin
 koordlet config --config site.yaml -o yaml   as a file, origins as comments
@@ -26,6 +26,8 @@ KOORDLET_MODE=observe koordlet config -o json
 koordlet config --schema > koordlet.schema.json
 """
 
+#: Longer values are cut in the table.
+_MAX_SHOWN = 60
 #: Words that a YAML parser of either version may take for something else than text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
@@ -50,33 +52,28 @@ def run(args: argparse.Namespace) -> int:
     lines = yaml_lines(effective) if args.output == "yaml" else table_lines(effective)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
-        sys.stderr.write(f"warning: {warning}\n")
+        sys.stderr.write(f"warning: {output.visible(warning)}\n")
     return 0
 
 
 def document(effective: config.Effective) -> dict[str, object]:
-    """The machine-readable form."""
+    """The machine-readable form, without its version."""
     return {
-        "version": "v1",
         "config": schema.plain(effective.config),
         "origins": dict(effective.origins),
         "warnings": list(effective.warnings),
     }
 
 
-def table_lines(effective: config.Effective) -> Iterator[str]:
+def table_lines(effective: config.Effective) -> list[str]:
     """One line for each value: path, value, origin."""
-    found = [
-        (places.dotted(loc), _scalar(value))
-        for loc, value in layers.leaves(schema.plain(effective.config))
-    ]
-    rows = [("KEY", "VALUE", "ORIGIN")]
-    rows += [(path, value, effective.origins[path]) for path, value in found]
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    # One giant annotation must not push the origins off the screen.
-    second = min(second, 40)
-    for path, value, origin in rows:
-        yield f"{path:<{first}}  {value:<{second}}  {origin}"
+    rows = []
+    for loc, value in layers.leaves(schema.plain(effective.config)):
+        path, text = places.dotted(loc), _scalar(value)
+        # One giant annotation must not push the origins off the screen.
+        shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+        rows.append((path, shown, effective.origins[path]))
+    return output.table(rows, head=("KEY", "VALUE", "ORIGIN"))
 
 
 def yaml_lines(effective: config.Effective) -> Iterator[str]:
@@ -104,7 +101,7 @@ def _entry(
             yield f"{indent}- {lines[0].lstrip()}"
             yield from lines[1:]
     else:
-        yield f"{head} {_scalar(value)}  # {_visible(origins[places.dotted(loc)])}"
+        yield f"{head} {_scalar(value)}  # {output.visible(origins[places.dotted(loc)])}"
 
 
 def _key(key: str) -> str:
@@ -122,7 +119,3 @@ def _scalar(value: object) -> str:
 def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
-def _visible(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,145 @@
+"""``koordlet config`` prints what holds and where it comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet import cli, config
+from koordlet.cli import config as command
+from koordlet.config import layers, loader, places, schema
+
+BODY = """\
+apiVersion: koordlet.io/v1
+kind: Config
+mode: observe
+node: {annotations: {node.koordinator.sh/reservation: '{"reservedCPUs":"0"}'}}
+policies:
+  shared_pools: {mode: off}
+workloads:
+- {name: web, qos: LS, match: {unit: nginx.service}}
+- {name: two, qos: BE, requests: {cpu: 1}, match: {cgroup: a/b}}
+"""
+
+LABELS = st.dictionaries(
+    st.text(st.characters(codec="utf-8"), max_size=6),
+    st.text(st.characters(codec="utf-8"), max_size=12),
+    max_size=3,
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the variables of whoever runs the tests."""
+    for name in ("KOORDLET_CONFIG", "KOORDLET_MODE", "KOORDLET_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """The path of a configuration file."""
+    found = tmp_path / "config.yaml"
+    found.write_text(BODY)
+    return str(found)
+
+
+def test_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has version, config and the origin of each value by its path."""
+    assert 0 == cli.main(["config", "--config", path, "-o", "json"])
+
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert ("version", "v1") == (next(iter(found)), found["version"])
+    assert {"version", "config", "origins"} <= set(found)
+    assert ("observe", "off") == (
+        found["config"]["mode"],
+        found["config"]["policies"]["shared_pools"]["mode"],
+    )
+    assert "built-in" == found["origins"]["state.handoverSeconds"]
+    assert f"{path}:3" == found["origins"]["mode"]
+    assert f"{path}:8" == found["origins"]["workloads[0].qos"]
+
+
+def test_table(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table has one line for each value with its origin, variables among them."""
+    monkeypatch.setenv("KOORDLET_STATE__HANDOVER_SECONDS", "7")
+
+    assert 0 == cli.main(["config", "--config", path])
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["KEY", "VALUE", "ORIGIN"] == lines[0]
+    assert ["mode", "observe", f"{path}:3"] in lines
+    assert ["state.handoverSeconds", "7", "KOORDLET_STATE__HANDOVER_SECONDS"] in lines
+    assert ["policies.shared_pools.mode", '"off"', f"{path}:6"] in lines
+
+
+def test_yaml(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The YAML is a configuration file that says the same, with the origins as comments."""
+    assert 0 == cli.main(["config", "--config", path, "-o", "yaml"])
+
+    text = capsys.readouterr().out
+    again = tmp_path / "again.yaml"
+    again.write_text(text)
+    assert config.load(path, {}, {}).config == config.load(str(again), {}, {}).config
+    assert f"mode: observe  # {path}:3" in text
+
+
+@given(LABELS)
+def test_yaml_round_trip(labels: dict[str, str]) -> None:
+    """Whatever text a value has, the printed YAML is read back as the same."""
+    data = {"node": {"labels": labels}}
+    effective = config.Effective(
+        schema.Config.model_validate(data),
+        _everywhere(schema.Config.model_validate(data)),
+    )
+
+    text = "\n".join(command.yaml_lines(effective))
+
+    assert effective.config == loader.from_text(text, "f", {}, {}).config
+
+
+def _everywhere(found: schema.Config) -> dict[str, str]:
+    return {places.dotted(loc): "f:1" for loc, _ in layers.leaves(schema.plain(found))}
+
+
+def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON schema is printed without reading any file."""
+    assert 0 == cli.main(["config", "--schema", "--config", "/does/not/exist"])
+
+    assert schema.json_schema() == json.loads(capsys.readouterr().out)
+
+
+def test_bad_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bad file is exit code 2, with the culprit and the fix, and nothing on stdout."""
+    path = tmp_path / "bad.yaml"
+    path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: enfroce\n")
+
+    assert 2 == cli.main(["config", "--config", str(path), "-o", "json"])
+
+    out, err = capsys.readouterr()
+    error = json.loads(err)["error"]
+    assert ("", f"{path}:3:7: mode", 'did you mean "enforce"?') == (
+        out,
+        error["culprit"],
+        error["fix"],
+    )
+
+
+def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings are on stderr, away from what a program reads; JSON has them inside."""
+    path = tmp_path / "empty.yaml"
+    path.touch()
+
+    cli.main(["config", "--config", str(path), "-o", "yaml"])
+    out, err = capsys.readouterr()
+    cli.main(["config", "--config", str(path), "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert ("empty" in err, "empty:" in out) == (True, False)
+    assert 1 == len(document["warnings"])
