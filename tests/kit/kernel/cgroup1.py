@@ -80,6 +80,8 @@ class Pids(Stateful[int]):
         return (
             Knob("pids.max", self._max, self._write_max, On.CHILDREN),
             Knob("pids.current", self._current, on=On.CHILDREN),
+            # In 6.1 since a stable update of it.
+            Knob("pids.peak", self._current, on=On.CHILDREN),
             Knob("pids.events", lambda group: "max 0\n", on=On.CHILDREN),
         )
 

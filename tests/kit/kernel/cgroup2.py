@@ -81,10 +81,18 @@ class Hierarchy2(Hierarchy):
                 if any(name in self.state[child].subtree for child in below):
                     raise refused(errno.EBUSY)
         self._vet_enable(group, enable)
-        state.subtree |= enable
-        state.subtree -= {name for name, on in wanted.items() if not on}
+        disable = {name for name, on in wanted.items() if not on and name in state.subtree}
+        state.subtree = (state.subtree | enable) - disable
         for child in group.subgroups.values():
             self.refresh(child)
+            self._reattach(child, enable | disable)
+
+    def _reattach(self, child: Group, changed: set[str]) -> None:
+        """Controllers came or went: all processes below are attached to them anew."""
+        for controller in (self.controllers[name] for name in changed):
+            for one in child.walk():
+                for process in one.members:
+                    controller.moved(controller.holder(one), process)
 
     def _vet_enable(self, group: Group, enable: set[str]) -> None:
         if not enable:

@@ -97,6 +97,10 @@ class KernelHost(HostRoot):
         """A process ends."""
         self.processes.end(self.processes.table[pid])
 
+    def hold(self, pid: int, size: int) -> None:
+        """A process holds so many bytes of memory from now on."""
+        self.processes.table[pid].memory = size
+
     def move(self, pid: int, group: str) -> None:
         """Somebody else moves a process."""
         with _named(group):
