@@ -115,6 +115,7 @@ class Daemon:
     async def _show(self) -> None:
         addresses = await self.surfaces.start(lambda: self.teller.view)
         self.teller.became_ready()
+        self.notifier.status(f"all surfaces up, {self._status()}")
         self.teller.log.info("daemon.ready", mode=self.teller.mode, surfaces=list(addresses))
         if self.teller.view is not None:
             self.surfaces.publish(self.teller.view)

@@ -30,6 +30,10 @@ class Notifier:
         """The first verified tick is done."""
         self._send(f"READY=1\nSTATUS={status}")
 
+    def status(self, text: str) -> None:
+        """A line for ``systemctl status``."""
+        self._send(f"STATUS={text}")
+
     def reloading(self) -> None:
         """A reload begins; ``ready`` ends it."""
         micros = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000

@@ -1,0 +1,390 @@
+"""One connection: bytes in, requests to the routes, responses out, nothing unbounded.
+
+Covers: the phases of a connection and their deadlines, back pressure, early refusals.
+Does not cover: HTTP's grammar (h11), how many connections there are (``server``).
+
+Rules:
+1. Every phase has one deadline that no amount of dripping bytes moves.
+2. One request for each turn of the loop: a client that sends a thousand at once waits for the
+   others.
+3. A response is handed over in pieces, the next one when the transport has taken the last; all
+   connections share the bytes of the body.
+4. Nothing that a client does raises into the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import time
+from collections.abc import Awaitable
+from typing import Protocol
+
+import h11
+
+from koordlet.http import authorisation, limits, message, respond, routes
+
+#: One read. It bounds what h11 has to look at in one go.
+_READ_BYTES = 8 << 10
+
+
+class Phase(enum.Enum):
+    """What the connection waits for."""
+
+    #: The first byte of a request.
+    IDLE = "idle"
+    HEAD = "head"
+    AUTHORISE = "authorise"
+    BODY = "body"
+    #: The client to take the response.
+    WRITE = "write"
+    #: The client to see a refusal.
+    LINGER = "linger"
+    #: What was sent to be taken.
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class Owner(Protocol):
+    """What a connection needs of its server."""
+
+    limits: limits.Limits
+    routes: routes.Routes
+
+    def authorise(
+        self, request: message.Request, peer: message.Peer
+    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
+        """May it?"""
+
+    def opened(self, connection: Connection) -> bool:
+        """Count it in; ``False`` where there are too many."""
+
+    def closed(self, connection: Connection) -> None:
+        """Count it out."""
+
+    def count(self, event: str) -> None:
+        """Something happened that an operator may want to see."""
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """An exception of ours."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A client, until it goes or is sent away."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._http = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes
+        )
+        self._buffer = bytearray(_READ_BYTES)
+        self._phase = Phase.CLOSED
+        self._deadline: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Future[authorisation.Verdict] | None = None
+        self._head: h11.Request | None = None
+        self._request: message.Request | None = None
+        self._body = bytearray()
+        self._rest = memoryview(b"")
+        self._writable = True
+        self._last = False
+        self._discarded = 0
+        #: Loop time at which it last began to wait for a request.
+        self.idle_since = self._loop.time()
+
+    # What the transport tells us.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start, or turn away."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows the type
+        self._transport = transport
+        self._peer = _peer(transport)
+        if not self._owner.opened(self):
+            busy = message.error(
+                429, "busy", "too many connections", fix="close some, or try again later"
+            )
+            self._send_head(None, busy, close=True)
+            transport.write(bytes(self._rest))
+            self._finish(self._owner.limits.linger_seconds)
+            return
+        transport.set_write_buffer_limits(high=self._owner.limits.chunk_bytes)
+        # A new connection owes us a request soon; only later ones may come at leisure.
+        self._enter(Phase.IDLE, self._owner.limits.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end, whoever wanted it."""
+        del exc
+        self._enter(Phase.CLOSED, None)
+        self._rest = memoryview(b"")
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._owner.closed(self)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Where the transport puts what it reads."""
+        del sizehint
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes came."""
+        if self._phase is Phase.CLOSED or self._transport.is_closing():
+            return
+        if self._phase is Phase.LINGER:
+            self._discarded += nbytes
+            if self._discarded > self._owner.limits.linger_bytes:
+                self._transport.abort()
+            return
+        if self._phase is Phase.IDLE:
+            self._enter(Phase.HEAD, self._owner.limits.head_seconds)
+        self._guarded(bytes(self._buffer[:nbytes]))
+
+    def eof_received(self) -> bool:
+        """The client has said all it has to say; it may still read the response."""
+        self._guarded(b"")
+        return self._phase in {Phase.WRITE, Phase.AUTHORISE}
+
+    def pause_writing(self) -> None:
+        """The client reads slower than we write."""
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._writable = True
+        if self._phase is Phase.WRITE:
+            self._push()
+
+    # What the server tells us.
+
+    @property
+    def idle(self) -> bool:
+        """True between two requests."""
+        return self._phase is Phase.IDLE
+
+    def close(self) -> None:
+        """Go when nothing is being sent; the deadline of the phase bounds the rest."""
+        if self._phase is Phase.WRITE:
+            self._last = True
+        else:
+            self._finish(self._owner.limits.linger_seconds)
+
+    def abort(self) -> None:
+        """Go now."""
+        self._transport.abort()
+
+    # Requests.
+
+    def _guarded(self, data: bytes | None) -> None:
+        """Take bytes (``None``: only what is there already) and go on as far as they reach."""
+        try:
+            if data is not None:
+                self._http.receive_data(data)
+            self._advance()
+        except h11.RemoteProtocolError as error:
+            self._owner.count("malformed")
+            self._refuse(
+                message.error(error.error_status_hint, "malformed", str(error), fix="speak HTTP/1.1")
+            )
+        except Exception as error:  # noqa: BLE001 - a client must not cost more than itself
+            self._owner.failed("connection", error)
+            self._transport.abort()
+
+    def _advance(self) -> None:
+        while self._phase in {Phase.HEAD, Phase.BODY}:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Request):
+                self._on_head(event)
+            elif isinstance(event, h11.Data):
+                self._on_body(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                self._on_end()
+            else:
+                # PAUSED cannot be while we wait for bytes; the other is the client gone.
+                self._finish(self._owner.limits.linger_seconds)
+                return
+
+    def _on_head(self, event: h11.Request) -> None:
+        headers = list(event.headers)
+        if len(headers) > self._owner.limits.headers:
+            self._owner.count("malformed")
+            self._refuse(message.error(431, "malformed", "too many headers", fix="send fewer"))
+            return
+        self._head = event
+        self._body.clear()
+        try:
+            self._request = message.parse(event.method, event.target, headers)
+        except ValueError as error:
+            self._owner.count("malformed")
+            self._refuse(message.error(400, "malformed", str(error)[:200], fix="correct the target"))
+            return
+        self._owner.count("requests")
+        verdict = authorisation.rebound(self._request, self._peer)
+        found = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
+        if isinstance(found, authorisation.Verdict):
+            self._judged(found)
+        else:
+            self._enter(Phase.AUTHORISE, self._owner.limits.authorise_seconds)
+            self._transport.pause_reading()
+            self._waiting = asyncio.ensure_future(found)
+            self._waiting.add_done_callback(self._answered)
+
+    def _answered(self, verdict: asyncio.Future[authorisation.Verdict]) -> None:
+        """A verdict that took its time."""
+        self._waiting = None
+        if verdict.cancelled() or self._phase is not Phase.AUTHORISE:
+            return
+        error = verdict.exception()
+        if error is not None:
+            self._owner.failed("authorise", error)
+            self._refuse(message.error(500, "failed", "the request could not be authorised"))
+            return
+        self._transport.resume_reading()
+        self._judged(verdict.result())
+        self._guarded(None)
+
+    def _judged(self, verdict: authorisation.Verdict) -> None:
+        if verdict.refusal is not None:
+            self._owner.count("refused")
+            self._refuse(verdict.refusal)
+            return
+        self._enter(Phase.BODY, self._owner.limits.body_seconds)
+        if self._http.they_are_waiting_for_100_continue:
+            go_on = h11.InformationalResponse(status_code=100, headers=[])
+            self._transport.write(self._http.send(go_on) or b"")
+
+    def _on_body(self, data: bytes) -> None:
+        self._body += data
+        if len(self._body) > self._owner.limits.body_bytes:
+            most = self._owner.limits.body_bytes
+            self._refuse(message.error(413, "too_large", f"the body is over {most} bytes"))
+
+    def _on_end(self) -> None:
+        request = self._request
+        assert request is not None  # noqa: S101 - a body has a head before it
+        if self._body:
+            request = message.Request(
+                method=request.method,
+                path=request.path,
+                query=request.query,
+                headers=request.headers,
+                body=bytes(self._body),
+            )
+        try:
+            response = self._owner.routes.answer(request)
+        except Exception as error:  # noqa: BLE001 - an endpoint that fails costs its answer only
+            self._owner.failed(request.path, error)
+            response = message.error(
+                500, "failed", "the answer could not be made", fix="the log says why"
+            )
+        self._respond(request, response)
+
+    # Responses.
+
+    def _refuse(self, response: message.Response) -> None:
+        """Answer before the request is complete, and close."""
+        if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            # An answer has begun already: another one would be read as part of it.
+            self._transport.abort()
+            return
+        self._respond(self._request if self._head is not None else None, response, close=True)
+
+    def _respond(
+        self, request: message.Request | None, response: message.Response, *, close: bool = False
+    ) -> None:
+        self._enter(Phase.WRITE, self._owner.limits.write_seconds)
+        self._transport.pause_reading()
+        self._send_head(request, response, close=close)
+        self._push()
+
+    def _send_head(
+        self, request: message.Request | None, response: message.Response, *, close: bool
+    ) -> None:
+        status, headers, body = respond.finish(request, response, now=time.time())
+        if close:
+            headers.append(("connection", "close"))
+        head = h11.Response(status_code=status, headers=headers)
+        self._transport.write(self._http.send(head) or b"")
+        self._rest = memoryview(body)
+
+    def _push(self) -> None:
+        """Hand over as much as the transport takes."""
+        size = self._owner.limits.chunk_bytes
+        while self._rest and self._writable and not self._transport.is_closing():
+            piece, self._rest = self._rest[:size], self._rest[size:]
+            self._transport.write(self._http.send(h11.Data(data=bytes(piece))) or b"")
+        if not self._rest and self._writable:
+            self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
+            self._after()
+
+    def _after(self) -> None:
+        """The response is on its way: next request, or good-bye."""
+        self._head = self._request = None
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            if self._last:
+                self._finish(self._owner.limits.write_seconds)
+                return
+            self._http.start_next_cycle()
+            self._transport.resume_reading()
+            self.idle_since = self._loop.time()
+            if any(self._http.trailing_data):
+                self._enter(Phase.HEAD, self._owner.limits.head_seconds)
+                self._loop.call_soon(self._guarded, None)
+            else:
+                self._enter(Phase.IDLE, self._owner.limits.idle_seconds)
+        elif self._http.their_state in {h11.MUST_CLOSE, h11.CLOSED}:
+            self._finish(self._owner.limits.write_seconds)
+        else:
+            self._linger()
+
+    def _finish(self, seconds: float) -> None:
+        """Close when the client has taken what was sent, and in any case after some time."""
+        self._enter(Phase.CLOSING, seconds)
+        self._transport.close()
+
+    def _linger(self) -> None:
+        """Close our half and read on a little: a reset would take the answer from the client."""
+        self._enter(Phase.LINGER, self._owner.limits.linger_seconds)
+        _, gone = self._http.trailing_data
+        if gone or not self._transport.can_write_eof():
+            self._finish(self._owner.limits.write_seconds)
+            return
+        self._transport.write_eof()
+        self._transport.resume_reading()
+
+    # Deadlines.
+
+    def _enter(self, phase: Phase, seconds: float | None) -> None:
+        self._phase = phase
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if seconds is not None:
+            self._deadline = self._loop.call_later(seconds, self._expired, phase)
+
+    def _expired(self, phase: Phase) -> None:
+        self._deadline = None
+        if phase is Phase.IDLE:
+            self._finish(self._owner.limits.linger_seconds)
+            return
+        self._owner.count("timeouts")
+        if phase in {Phase.HEAD, Phase.BODY}:
+            self._refuse(message.error(408, "timeout", "the request took too long"))
+        elif phase is Phase.AUTHORISE:
+            if self._waiting is not None:
+                self._waiting.cancel()
+            self._refuse(message.error(503, "timeout", "the authorisation took too long"))
+        else:
+            self._transport.abort()
+
+
+def _peer(transport: asyncio.Transport) -> message.Peer:
+    name = transport.get_extra_info("peername")
+    host, port = (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
+    where = authorisation.address(host)
+    return message.Peer(
+        host=host,
+        port=port,
+        loopback=where is not None and where.is_loopback,
+        secure=transport.get_extra_info("ssl_object") is not None,
+    )

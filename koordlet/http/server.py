@@ -1,0 +1,193 @@
+"""The listening side: one address, a bounded number of connections, a clean stop.
+
+Covers: binding and what to say when that fails, making room, stopping.
+Does not cover: one connection (``connection``), what is served (``routes``).
+
+Rules:
+1. At most ``limits.connections`` connections and ``limits.backlog`` more for an instant: the
+   descriptors of the control loop stay free.
+2. A newcomer is more important than a connection that idles: the one that has idled longest goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Awaitable, Mapping
+
+from koordlet import log
+from koordlet.http import authorisation, connection, message, routes
+from koordlet.http import limits as bounds
+from koordlet.model import errors
+
+_PROBE_SECONDS = 0.5
+
+
+class Server:
+    """One HTTP server in the running loop."""
+
+    def __init__(
+        self,
+        address: str,
+        table: routes.Routes,
+        authorise: authorisation.Authorise = authorisation.local_readers,
+        *,
+        limits: bounds.Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.address = address
+        self.routes = table
+        self.limits = bounds.Limits() if limits is None else limits
+        self._authorise = authorise
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._connections: set[connection.Connection] = set()
+        self._counts: dict[str, int] = {}
+        self._empty = asyncio.Event()
+        self._repeats: log.Repeats | None = None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often what happened: requests, refused, malformed, timeouts, busy, failed."""
+        return dict(self._counts)
+
+    async def start(self) -> str:
+        """Listen; the address with the port that it became."""
+        host, port = split(self.address)
+        loop = asyncio.get_running_loop()
+        self._repeats = log.Repeats(loop.time)
+        try:
+            self._server = await loop.create_server(
+                lambda: connection.Connection(self),
+                host,
+                port,
+                backlog=self.limits.backlog,
+                ssl=self._tls,
+            )
+        except OSError as error:
+            raise await _why_not(self.address, host, port, error) from error
+        bound = self._server.sockets[0].getsockname()
+        return join(str(bound[0]), int(bound[1]))
+
+    async def stop(self) -> None:
+        """Accept nothing more, let running responses end, then cut."""
+        if self._server is None:
+            return
+        self._server.close()
+        for one in list(self._connections):
+            one.close()
+        for patience in (self.limits.stop_seconds, self.limits.stop_seconds):
+            if not self._connections:
+                break
+            self._empty.clear()
+            try:
+                await asyncio.wait_for(self._empty.wait(), patience)
+            except TimeoutError:
+                for one in list(self._connections):
+                    one.abort()
+        await self._server.wait_closed()
+        self._server = None
+
+    # What connections ask of it.
+
+    def authorise(
+        self, request: message.Request, peer: message.Peer
+    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
+        """The seam."""
+        return self._authorise(request, peer)
+
+    def opened(self, one: connection.Connection) -> bool:
+        """Count a connection in, if need be in place of one that idles."""
+        if len(self._connections) >= self.limits.connections:
+            idle = min(
+                (other for other in self._connections if other.idle),
+                key=lambda other: other.idle_since,
+                default=None,
+            )
+            if idle is None:
+                self.count("busy")
+                return False
+            self._connections.discard(idle)
+            idle.abort()
+        self._connections.add(one)
+        return True
+
+    def closed(self, one: connection.Connection) -> None:
+        """Count it out."""
+        self._connections.discard(one)
+        if not self._connections:
+            self._empty.set()
+
+    def count(self, event: str) -> None:
+        """Count an event."""
+        self._counts[event] = self._counts.get(event, 0) + 1
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """Say an exception of ours, each kind once."""
+        self.count("failed")
+        if self._repeats is not None:
+            self._repeats.say(
+                log.get().error,
+                "http.failed",
+                (where, type(error)),
+                where=where,
+                error=f"{type(error).__name__}: {error}",
+            )
+
+
+def split(address: str) -> tuple[str, int]:
+    """``host:port``, ``[v6]:port``."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise errors.ConfigError(
+            "not an address", culprit=address, fix="write it like 127.0.0.1:9316 or [::1]:9316"
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def join(host: str, port: int) -> str:
+    """The address as one writes it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def _why_not(address: str, host: str, port: int, error: OSError) -> errors.HostError:
+    """The failure to listen, with its culprit and what to do about it."""
+    if isinstance(error, socket.gaierror):
+        why, fix = f"the host has no address: {error.strerror}", "use an IP address of this machine"
+    elif error.errno == errno.EADDRINUSE:
+        who = await _who(host, port)
+        why = f"{who} listens there already"
+        fix = (
+            f"stop it (`ss -ltnp 'sport = :{port}'` names the process), or set another"
+            " report.http.address"
+        )
+    elif error.errno == errno.EADDRNOTAVAIL:
+        why, fix = "not an address of this machine", "set report.http.address to one that is"
+    elif error.errno in {errno.EACCES, errno.EPERM}:
+        why, fix = "no permission to listen there", "set report.http.address to a port above 1023"
+    else:
+        why = f"cannot listen: {error.strerror or error}"
+        fix = "set another report.http.address"
+    return errors.HostError(why, culprit=address, fix=fix, errno=error.errno)
+
+
+async def _who(host: str, port: int) -> str:
+    """Who answers at an address that is taken: another koordlet says so in its headers."""
+    where = host
+    found = authorisation.address(host)
+    if found is not None and found.is_unspecified:
+        where = "127.0.0.1" if isinstance(found, ipaddress.IPv4Address) else "::1"
+    try:
+        async with asyncio.timeout(_PROBE_SECONDS):
+            reader, writer = await asyncio.open_connection(where, port)
+            try:
+                writer.write(b"HEAD / HTTP/1.0\r\n\r\n")
+                head = await reader.read(4096)
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return "another program"
+    return "another koordlet" if b"\nserver: koordlet" in head.lower() else "another program"

@@ -1,0 +1,233 @@
+"""The table of metric families: what each says, its labels, its bound, and where it comes from.
+
+Covers: every series of our own. Pure. Does not cover: writing them (``metrics``), the agent's
+``process_*`` series (``metrics.Process``).
+
+Rules:
+1. One stem for a feature: the family's name begins with the policy's or station's stem.
+2. What is unknown has no sample: never a zero that nobody measured.
+3. No label takes free text or something of unbounded variety; ``most`` cuts what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from koordlet.model import ledger
+from koordlet.report import view
+
+Rows = Iterable[tuple[tuple[str, ...], float | None]]
+
+GAUGE = "gauge"
+COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One family. The name of a counter is without ``_total``, which its samples end in."""
+
+    name: str
+    help: str
+    rows: Callable[[view.View], Rows]
+    type: str = GAUGE
+    labels: tuple[str, ...] = ()
+    #: How many series there can be, in words.
+    bound: str = "1"
+    #: No more than this, whatever the machine says.
+    most: int = 256
+    #: How a value is printed: counts as integers, so that none is rounded.
+    form: str = "%.6g"
+
+
+def _one(read: Callable[[view.View], float | None]) -> Callable[[view.View], Rows]:
+    """The rows of a family without labels."""
+    return lambda now: (((), read(now)),)
+
+
+def _count(name: str, text: str, read: Callable[[view.View], int]) -> Family:
+    return Family(name=name, help=text, type=COUNTER, form="%d", rows=_one(read))
+
+
+def _failures(now: view.View) -> Rows:
+    stems = sorted({*now.plan.explanations, *now.counters.failures})
+    return (((stem,), now.counters.failures.get(stem, 0)) for stem in stems)
+
+
+def _ages(now: view.View) -> Rows:
+    for one in now.snapshot.sources:
+        age = None if one.last_good is None else max(0.0, now.snapshot.at - one.last_good)
+        yield (one.name,), age
+
+
+def _pools(now: view.View) -> Rows:
+    sizes: dict[tuple[str, ...], int] = {}
+    for one in now.plan.ledger.pools:
+        key = (one.kind, "" if one.node is None else str(one.node))
+        sizes[key] = sizes.get(key, 0) + len(one.cpus)
+    return sizes.items()
+
+
+def _pool(kind: str) -> Callable[[view.View], Rows]:
+    """The peer's form: one series, labelled with the node's name."""
+
+    def rows(now: view.View) -> Rows:
+        if any(one.kind == kind for one in now.plan.ledger.pools):
+            yield (now.snapshot.node.name,), len(now.plan.ledger.pool(kind))
+
+    return rows
+
+
+def _workloads(now: view.View) -> Rows:
+    counted: dict[str, int] = {}
+    for one in now.snapshot.pods:
+        counted[one.qos.value] = counted.get(one.qos.value, 0) + 1
+    return (((qos,), number) for qos, number in counted.items())
+
+
+FAMILIES = (
+    Family(
+        name="koordlet_ready",
+        help="1 after the first verified tick.",
+        rows=_one(lambda now: now.ready),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_enforcing",
+        help="1 where the agent acts, 0 where it only observes.",
+        rows=_one(lambda now: now.mode == "enforce"),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_check_healthy",
+        help="1 where the named health check passes.",
+        labels=("check",),
+        bound="one for each named check",
+        rows=lambda now: (((one.name,), one.ok) for one in now.checks),
+        form="%d",
+    ),
+    _count("koordlet_ticks", "Ticks since the start.", lambda now: now.counters.ticks),
+    _count(
+        "koordlet_late_ticks",
+        "Ticks that started more than half a period late.",
+        lambda now: now.counters.late_ticks,
+    ),
+    Family(
+        name="koordlet_tick_duration_seconds",
+        help="CPU time of the newest tick.",
+        rows=_one(lambda now: now.counters.tick_cpu_seconds),
+    ),
+    Family(
+        name="koordlet_tick_lateness_seconds",
+        help="How late the newest tick started.",
+        rows=_one(lambda now: now.counters.tick_lateness_seconds),
+    ),
+    _count("koordlet_writes", "Actions done and read back.", lambda now: now.counters.writes),
+    _count(
+        "koordlet_refusals", "Actions that the kernel refused.", lambda now: now.counters.refusals
+    ),
+    _count(
+        "koordlet_contested",
+        "Values of ours that another writer replaced.",
+        lambda now: now.counters.contested,
+    ),
+    _count(
+        "koordlet_conflicts",
+        "Values of one policy that gave way to those of another.",
+        lambda now: now.counters.conflicts,
+    ),
+    Family(
+        name="koordlet_policy_failures",
+        help="Ticks in which a policy failed; the others went on.",
+        type=COUNTER,
+        labels=("policy",),
+        bound="one for each policy",
+        rows=_failures,
+        form="%d",
+    ),
+    Family(
+        name="koordlet_source_healthy",
+        help="1 where the source answered when it was last asked.",
+        labels=("source",),
+        bound="one for each source of workloads",
+        rows=lambda now: (((one.name,), one.ok) for one in now.snapshot.sources),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_source_age_seconds",
+        help="Time since the last good answer of a source.",
+        labels=("source",),
+        bound="one for each source of workloads",
+        rows=_ages,
+    ),
+    Family(
+        name="koordlet_unsupported",
+        help="1 for each feature that this machine lacks; /api/v1/node says why.",
+        labels=("feature",),
+        bound="one for each known feature",
+        rows=lambda now: (((one.feature,), 1) for one in now.plan.unsupported),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_condition",
+        help="1 where the condition is the case, 0 where it is known not to be.",
+        labels=("type", "subject"),
+        bound="condition types × (workloads + 1), at most 1024",
+        most=1024,
+        rows=lambda now: (((one.type, one.subject), one.status) for one in now.plan.conditions),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_plan_steps",
+        help="Steps of the newest plan: what is not yet as it shall be.",
+        rows=_one(lambda now: len(now.plan.steps)),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_reserved_cpus",
+        help="CPUs that are kept from workloads.",
+        rows=_one(lambda now: len(now.plan.ledger.held(ledger.Owner.RESERVED))),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_shared_pools_cpus",
+        help="CPUs of a shared pool on a NUMA node (no node: an empty label).",
+        labels=("kind", "numa_node"),
+        bound="2 kinds × NUMA nodes",
+        rows=_pools,
+        form="%d",
+    ),
+    Family(
+        name="koordlet_cpuset_share_pool_cpu_cores",
+        help="CPUs of the LS pool, under the name and labels of Koordinator's agent.",
+        labels=("node",),
+        rows=_pool("LS"),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_cpuset_be_share_pool_cpu_cores",
+        help="CPUs of the BE pool, under the name and labels of Koordinator's agent.",
+        labels=("node",),
+        rows=_pool("BE"),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_workloads",
+        help="Known workloads of a class.",
+        labels=("qos",),
+        bound="5 classes",
+        rows=_workloads,
+        form="%d",
+    ),
+    Family(
+        name="koordlet_workload_cpu_cores",
+        help="CPU that a workload uses, in cores.",
+        labels=("namespace", "name", "qos"),
+        bound="one for each workload, at most 4096",
+        most=4096,
+        rows=lambda now: (
+            ((one.namespace, one.name, one.qos.value), now.usage.get(one.key))
+            for one in now.snapshot.pods
+        ),
+    ),
+)

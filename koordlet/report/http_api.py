@@ -1,0 +1,244 @@
+"""What the HTTP endpoints say, from the newest view.
+
+Covers: health, the documents below ``/api/v1``, metrics, the list of what there is.
+Does not cover: connections and who may ask (``http``), the content of the documents.
+
+Rules:
+1. Each answer is made at most once for each view, when it is first asked for, and kept until what
+   it is made of is another object.
+2. Health also says when no view has come for a while: a view cannot know that it is old.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from koordlet.http import message, routes
+from koordlet.report import audit_json, metrics, node_json, plan_json, topology_json, view
+
+#: Ticks come every second; so many seconds without one is not well.
+STALE_SECONDS = 15.0
+
+_ABOUT = {
+    "/metrics": "Prometheus and OpenMetrics",
+    "/healthz": "named checks; ?verbose lists them",
+    "/readyz": "whether the first verified tick is done",
+    "/api/v1/node": "pools, workloads, conditions",
+    "/api/v1/topology": "the machine",
+    "/api/v1/plan": "what is done now, and why",
+    "/api/v1/audit": "what was done: ?limit= &since= &pod= &policy=",
+}
+_CSP = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+Surfaces = Callable[[], Mapping[tuple[str, str], int]]
+
+
+class Api:
+    """The handlers of one agent."""
+
+    def __init__(
+        self,
+        current: Callable[[], view.View | None],
+        *,
+        version: str,
+        audit: Path | None = None,
+        with_metrics: bool = True,
+        surfaces: Surfaces = dict,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._current = current
+        self._version = version
+        self._audit = audit
+        self._with_metrics = with_metrics
+        self._surfaces = surfaces
+        self._monotonic = monotonic
+        self._wall = wall
+        self._process = metrics.Process()
+        self._kept: dict[str, tuple[tuple[object, ...], message.Response]] = {}
+
+    def routes(self) -> routes.Routes:
+        """The table."""
+        rows: list[tuple[str, str, routes.Handler]] = [
+            ("GET", "/", self.index),
+            ("GET", "/healthz", self.healthz),
+            ("GET", "/readyz", self.readyz),
+            ("GET", "/api/v1/node", self.node),
+            ("GET", "/api/v1/topology", self.topology),
+            ("GET", "/api/v1/plan", self.plan),
+        ]
+        if self._audit is not None:
+            rows.append(("GET", "/api/v1/audit", self.audit))
+        if self._with_metrics:
+            rows.append(("GET", "/metrics", self.metrics))
+        table = routes.Routes(rows)
+        self._paths = tuple(table)
+        return table
+
+    def index(self, _request: message.Request) -> message.Response:
+        """A page that lists what there is."""
+        now = self._current()
+        name = html.escape(now.snapshot.node.name) if now is not None else "starting"
+        rows = "".join(
+            f'<tr><td><a href="{path}">{path}</a></td><td>{html.escape(about)}</td></tr>'
+            for path, about in _ABOUT.items()
+            if path in self._paths
+        )
+        page = (
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            f"<title>koordlet: {name}</title><h1>koordlet</h1>"
+            f"<p>{name}, version {html.escape(self._version)}</p><table>{rows}</table></html>\n"
+        )
+        found = message.text(page, kind="text/html; charset=utf-8")
+        found.headers = {**found.headers, "content-security-policy": _CSP}
+        return found
+
+    def healthz(self, request: message.Request) -> message.Response:
+        """Every named check."""
+        now = self._current()
+        checks = [self._fresh(now)]
+        if now is not None:
+            checks.extend(now.checks)
+        return _health(request, checks)
+
+    def readyz(self, request: message.Request) -> message.Response:
+        """Whether the agent does its work, and does it still."""
+        now = self._current()
+        ready = now is not None and now.ready
+        detail = "" if ready else "the first verified tick is not done"
+        return _health(
+            request, [view.Check(name="ready", ok=ready, detail=detail), self._fresh(now)]
+        )
+
+    def node(self, _request: message.Request) -> message.Response:
+        """The node."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        return self._once(
+            "node", (now,), lambda: message.document(node_json.document(now, self._version))
+        )
+
+    def topology(self, _request: message.Request) -> message.Response:
+        """The machine."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        machine = now.snapshot.topology
+        return self._once(
+            "topology", (machine,), lambda: message.document(topology_json.document(machine))
+        )
+
+    def plan(self, _request: message.Request) -> message.Response:
+        """What is done, and why."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        return self._once(
+            "plan",
+            (now.plan, now.results),
+            lambda: message.document(plan_json.render(now.plan, now.results)),
+        )
+
+    def metrics(self, request: message.Request) -> message.Response:
+        """Prometheus text, or OpenMetrics where the scraper prefers it."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        wanted = request.prefers("text/plain", "application/openmetrics-text")
+        form = metrics.OPENMETRICS if wanted == "application/openmetrics-text" else metrics.TEXT
+
+        def made() -> message.Response:
+            body = metrics.render(now, self._version, self._surfaces(), form)
+            body += self._process.render(form) + form.end
+            return message.Response(200, {"content-type": form.content_type}, body)
+
+        return self._once(form.content_type, (now,), made)
+
+    def audit(self, request: message.Request) -> message.Response:
+        """The newest audit lines."""
+        assert self._audit is not None  # noqa: S101 - there is no route without a path
+        try:
+            question = self._question(request)
+        except ValueError as error:
+            return message.error(
+                400,
+                "usage",
+                str(error)[:200],
+                culprit="/api/v1/audit",
+                fix="limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem",
+            )
+        try:
+            return message.document(audit_json.document(self._audit, question))
+        except OSError as error:
+            return message.error(
+                503,
+                "host",
+                f"the audit log cannot be read: {error.strerror}",
+                culprit=str(self._audit),
+            )
+
+    def _question(self, request: message.Request) -> audit_json.Question:
+        unknown = set(request.query) - {"limit", "since", "pod", "policy"}
+        if unknown:
+            msg = f"unknown field {min(unknown)[:40]!r}"
+            raise ValueError(msg)
+        limit = int(request.one("limit") or audit_json.DEFAULT_LINES)
+        if not 1 <= limit <= audit_json.MAX_LINES:
+            msg = f"limit is not in 1-{audit_json.MAX_LINES}"
+            raise ValueError(msg)
+        since, pod = request.one("since"), request.one("pod")
+        now = self._current()
+        pods = now.snapshot.pods if now is not None else ()
+        return audit_json.Question(
+            limit=limit,
+            since=audit_json.moment(since, self._wall()) if since else None,
+            pod=pod,
+            group=next((one.group for one in pods if one.key == pod), None),
+            policy=request.one("policy"),
+        )
+
+    def _fresh(self, now: view.View | None) -> view.Check:
+        if now is None:
+            return view.Check(name="ticks", ok=False, detail="no tick is done")
+        age = self._monotonic() - now.snapshot.at
+        late = age > STALE_SECONDS
+        detail = f"the newest is {age:.0f} s old" if late else ""
+        return view.Check(name="ticks", ok=not late, detail=detail)
+
+    def _once(
+        self, name: str, key: tuple[object, ...], make: Callable[[], message.Response]
+    ) -> message.Response:
+        """The kept response, unless it was made of other objects."""
+        kept = self._kept.get(name)
+        if kept is not None and all(a is b for a, b in zip(kept[0], key, strict=True)):
+            return kept[1]
+        made = make()
+        self._kept[name] = (key, made)
+        return made
+
+
+def _starting() -> message.Response:
+    return message.error(503, "starting", "the first tick is not done", fix="try again in a second")
+
+
+def _health(request: message.Request, checks: list[view.Check]) -> message.Response:
+    well = all(one.ok for one in checks)
+    status = 200 if well else 503
+    if request.prefers("text/plain", "application/json") == "application/json":
+        rows = [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in checks]
+        return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
+    if well and "verbose" not in request.query:
+        return message.text("ok\n")
+    lines = [
+        f"[{'+' if one.ok else '-'}]{one.name} {_line(one.detail) or ('ok' if one.ok else 'failed')}\n"
+        for one in checks
+    ]
+    return message.text("".join([*lines, "ok\n" if well else "failed\n"]), status=status)
+
+
+def _line(detail: str) -> str:
+    return detail.replace("\n", " ").replace("\r", " ")

@@ -1,0 +1,174 @@
+"""Prometheus text and OpenMetrics, from a view.
+
+Covers: writing our own families fast, and the agent's own ``process_*`` series.
+Does not cover: what the families say (``families``), HTTP (``http_api``).
+
+Rules:
+1. The bulk is written by us: a line is a prefix that is kept from scrape to scrape, and a value.
+2. Label values may be anything; they are escaped, cut to ``MAX_LABEL``, and never make two series
+   of one name.
+3. A family is cut at its bound, and ``koordlet_series_dropped`` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from koordlet.report import families, view
+
+#: Kubernetes names have up to 253 characters.
+MAX_LABEL = 256
+#: Prefixes that are kept; all are forgotten beyond it.
+_MAX_KEPT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One of the two text formats."""
+
+    content_type: str
+    #: Whether a counter's metadata carries the ``_total`` of its samples.
+    total_in_name: bool
+    end: bytes
+
+
+TEXT = Form("text/plain; version=0.0.4; charset=utf-8", total_in_name=True, end=b"")
+OPENMETRICS = Form(
+    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    total_in_name=False,
+    end=b"# EOF\n",
+)
+
+Events = Mapping[tuple[str, str], int]
+
+
+class Writer:
+    """Writes families; keeps the prefixes of their lines."""
+
+    def __init__(self) -> None:
+        self._prefixes: dict[tuple[str, tuple[str, ...]], str] = {}
+
+    def write(
+        self, chosen: Iterable[families.Family], now: view.View, form: Form
+    ) -> tuple[list[str], dict[str, int]]:
+        """The lines, and by family how many series were dropped."""
+        if len(self._prefixes) > _MAX_KEPT:
+            self._prefixes.clear()
+        lines: list[str] = []
+        dropped: dict[str, int] = {}
+        for one in chosen:
+            written, lost = self._family(one, now, form)
+            lines += written
+            if lost:
+                dropped[one.name] = lost
+        return lines, dropped
+
+    def _family(
+        self, one: families.Family, now: view.View, form: Form
+    ) -> tuple[list[str], int]:
+        sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
+        shown = sample if form.total_in_name else one.name
+        kept, printed, finite = self._prefixes, one.form, math.isfinite
+        # By prefix: two labels that are one after escaping and cutting are one series.
+        values: dict[str, float] = {}
+        for labels, value in one.rows(now):
+            if value is not None and finite(value):
+                prefix = kept.get((sample, labels))
+                if prefix is None:
+                    prefix = _prefix(sample, one.labels, labels)
+                    kept[sample, labels] = prefix
+                values.setdefault(prefix, value)
+        lost = len(values) - one.most
+        rows = list(values.items())[: one.most]
+        lines = [
+            f"# HELP {shown} {_help(one.help)}",
+            f"# TYPE {shown} {one.type}",
+            *[prefix + printed % value for prefix, value in rows],
+        ]
+        return lines, max(0, lost)
+
+
+_WRITER = Writer()
+
+
+def render(now: view.View, version: str, events: Events, form: Form) -> bytes:
+    """Our own series, without the end mark of the format."""
+    lines, dropped = _WRITER.write((*families.FAMILIES, *extra(version, events)), now, form)
+    more, _ = _WRITER.write((_dropped(dropped),), now, form)
+    return ("\n".join([*lines, *more]) + "\n").encode("utf-8", "replace")
+
+
+def extra(version: str, events: Events) -> tuple[families.Family, ...]:
+    """The families that are not of the view."""
+    return (
+        families.Family(
+            name="koordlet_build_info",
+            help="1; the label is the agent's version.",
+            labels=("version",),
+            rows=lambda _: (((version,), 1),),
+            form="%d",
+        ),
+        families.Family(
+            name="koordlet_surface_events",
+            help="What happened to clients: requests, refused, busy, dropped, timeouts.",
+            type=families.COUNTER,
+            labels=("surface", "event"),
+            bound="2 surfaces × 8 events",
+            rows=lambda _: list(events.items()),
+            form="%d",
+        ),
+    )
+
+
+def _dropped(counted: Mapping[str, int]) -> families.Family:
+    return families.Family(
+        name="koordlet_series_dropped",
+        help="Series that a family has beyond its bound; they are not shown.",
+        labels=("family",),
+        bound="one for each family that was cut",
+        rows=lambda _: (((name,), number) for name, number in counted.items()),
+        form="%d",
+    )
+
+
+def table() -> tuple[families.Family, ...]:
+    """Every family, for the documentation."""
+    return (*families.FAMILIES, *extra("", {}), _dropped({}))
+
+
+def _prefix(name: str, names: tuple[str, ...], values: tuple[str, ...]) -> str:
+    if not names:
+        return f"{name} "
+    pairs = ",".join(
+        f'{label}="{_value(value)}"' for label, value in zip(names, values, strict=True)
+    )
+    return f"{name}{{{pairs}}} "
+
+
+def _value(text: str) -> str:
+    clean = text[:MAX_LABEL].encode("utf-8", "replace").decode()
+    return clean.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+class Process:
+    """The agent's own ``process_*`` series, by ``prometheus_client``; imported when it is made."""
+
+    def __init__(self) -> None:
+        import prometheus_client  # noqa: PLC0415 - 50 ms that the first tick must not wait for
+        from prometheus_client.openmetrics import exposition  # noqa: PLC0415
+
+        self._registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self._registry)
+        self._text = prometheus_client.generate_latest
+        self._openmetrics = exposition.generate_latest
+
+    def render(self, form: Form) -> bytes:
+        """The series, without the end mark of the format."""
+        written = (self._text if form is TEXT else self._openmetrics)(self._registry)
+        return written.removesuffix(b"# EOF\n")

@@ -1,0 +1,44 @@
+"""The page ``docs/metrics.md``, from the table of families.
+
+Covers: one row for each family. Does not cover: the series of ``prometheus_client``, which has its
+own documentation.
+
+    python -m koordlet.report.metrics_page > docs/metrics.md
+"""
+
+from __future__ import annotations
+
+import sys
+
+from koordlet.report import families, metrics
+
+_HEAD = """\
+# Metrics
+
+`/metrics` answers in Prometheus text (0.0.4), or in OpenMetrics (1.0.0) where `Accept` prefers it.
+
+Beside the families of this table there are those of the agent's own process (`process_*`). A
+family is cut at its bound and at 256 series where the table says no other number, and
+`koordlet_series_dropped` says so. Label values are cut at 256 characters. What is unknown has no
+sample. `node` is the node's name, `numa_node` a NUMA node's number.
+
+This page is generated: `python -m koordlet.report.metrics_page > docs/metrics.md`.
+
+| name | type | labels | series | what it says |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + "".join(_row(one) for one in sorted(metrics.table(), key=lambda f: f.name))
+
+
+def _row(one: families.Family) -> str:
+    name = f"{one.name}_total" if one.type == families.COUNTER else one.name
+    labels = ", ".join(f"`{label}`" for label in one.labels)
+    return f"| `{name}` | {one.type} | {labels} | {one.bound} | {one.help} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,73 @@
+"""The node as the ``v1`` document of ``/api/v1/node``, from a view. Pure.
+
+Covers: identity, health, pools, workloads with what they use now, conditions, sources.
+Does not cover: the machine itself (``topology_json``), what is being done (``plan_json``).
+"""
+
+from __future__ import annotations
+
+from koordlet.model import pod
+from koordlet.report import plan_json, view
+
+
+def document(now: view.View, version: str) -> dict[str, object]:
+    """The whole document."""
+    seen = now.snapshot
+    return {
+        "version": "v1",
+        "name": seen.node.name,
+        "agent": version,
+        "epoch": now.epoch,
+        "revision": now.revision,
+        "mode": now.mode,
+        "ready": now.ready,
+        "observedAt": seen.wall,
+        "machineId": seen.machine_id,
+        "bootId": seen.boot_id,
+        "cgroup": seen.layout.version.value,
+        "labels": dict(seen.node.labels),
+        "annotations": dict(seen.node.annotations),
+        "cpus": {"present": str(seen.topology.present), "online": str(seen.topology.online)},
+        "pools": plan_json.pools(now.plan),
+        "workloads": [_workload(now, one) for one in seen.pods],
+        "conditions": [
+            {
+                "type": one.type,
+                "status": str(one.status),
+                "reason": one.reason,
+                "message": one.message,
+                "subject": one.subject,
+            }
+            for one in now.plan.conditions
+        ],
+        "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
+        "sources": [
+            {
+                "name": one.name,
+                "ok": one.ok,
+                "ageSeconds": None if one.last_good is None else round(seen.at - one.last_good, 3),
+                "problem": one.problem,
+            }
+            for one in seen.sources
+        ],
+        "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
+    }
+
+
+def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+    group = now.snapshot.groups.get(one.group) if one.group is not None else None
+    cpus = group.effective() or group.cpus() if group is not None else None
+    return {
+        "uid": one.uid,
+        "namespace": one.namespace,
+        "name": one.name,
+        "qos": one.qos.value,
+        "priority": one.priority,
+        "source": one.source,
+        "match": one.match,
+        "cgroup": one.group,
+        "cpus": None if cpus is None else str(cpus),
+        "cpuCores": now.usage.get(one.key),
+        "requests": dict(one.requests),
+        "limits": dict(one.limits),
+    }

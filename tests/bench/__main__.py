@@ -1,0 +1,31 @@
+"""``python -m tests.bench [NAME …]``: run the gates, print ratios, exit 1 when one is over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tests.bench import gate, memory, startup
+
+GATES: dict[str, Callable[[], gate.Ratio]] = {
+    "startup.first_tick": startup.first_tick,
+    "startup.all_surfaces": startup.all_surfaces,
+    "memory.enforce_only": memory.enforce_only,
+    "memory.all_surfaces": memory.all_surfaces,
+}
+
+
+def main() -> int:
+    """Run the named gates, or all."""
+    wanted = sys.argv[1:] or list(GATES)
+    unknown = [name for name in wanted if name not in GATES]
+    if unknown:
+        print(f"no gate {unknown[0]!r}; there are: {', '.join(GATES)}", file=sys.stderr)
+        return 2
+    held = [gate.hold(GATES[name], lambda text: print(text, flush=True)) for name in wanted]
+    print(f"{sum(held)} passed, {held.count(False)} failed")
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""An agent started for a measurement, watched through systemd's own protocol.
+
+Covers: starting it below a cgroup of its own, its CPU time and memory at a given moment.
+Does not cover: comparing (``gate``).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+DEADLINE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used so far."""
+
+    cpu_seconds: float
+    rss_bytes: int
+    modules: int = 0
+
+
+class Agent:
+    """A running agent and the messages that it sends to its manager."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], inbox: socket.socket, log_file: Path
+    ) -> None:
+        self._process = process
+        self._log_file = log_file
+        self._inbox = inbox
+        self._heard = ""
+
+    def wait_for(self, word: str) -> Usage:
+        """Its usage at the moment when it sent a message that contains ``word``."""
+        end = time.monotonic() + DEADLINE
+        while word not in self._heard:
+            ready, _, _ = select.select([self._inbox], [], [], max(0.0, end - time.monotonic()))
+            if not ready or self._process.poll() is not None:
+                msg = f"the agent never said {word!r}; it said {self._heard!r}: {self._log()}"
+                raise TimeoutError(msg)
+            self._heard += self._inbox.recv(4096).decode() + "\n"
+        return self.usage()
+
+    def _log(self) -> str:
+        return self._log_file.read_text()[-2000:]
+
+    def usage(self) -> Usage:
+        """CPU time from schedstat (nanoseconds), resident memory from status."""
+        proc = Path("/proc") / str(self._process.pid)
+        cpu = int((proc / "schedstat").read_text().split()[0]) / 1e9
+        for task in (proc / "task").iterdir():
+            if task.name != str(self._process.pid):
+                cpu += int((task / "schedstat").read_text().split()[0]) / 1e9
+        lines = (proc / "status").read_text().splitlines()
+        rss = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+        return Usage(cpu_seconds=cpu, rss_bytes=rss * 1024)
+
+
+@contextmanager
+def agent(*options: str) -> Iterator[Agent]:
+    """An observing agent of this checkout: it changes nothing on the machine."""
+    with tempfile.TemporaryDirectory(prefix="koordlet-bench-") as directory:
+        inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        inbox.bind(f"{directory}/notify")
+        command = [
+            *(sys.executable, "-m", "koordlet", "run", "--observe", "--http", "127.0.0.1:0"),
+            *("--state-dir", f"{directory}/state", *options),
+        ]
+        env = {**os.environ, "NOTIFY_SOCKET": f"{directory}/notify"}
+        with (Path(directory) / "log").open("wb") as log:
+            process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        try:
+            yield Agent(process, inbox, Path(directory) / "log")
+        finally:
+            process.terminate()
+            process.wait()
+            inbox.close()
+
+
+def bare() -> float:
+    """CPU seconds of an interpreter that does nothing."""
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return used.ru_utime + used.ru_stime
