@@ -47,7 +47,7 @@ class Line:
         self.history = series.History()
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
-        #: Settings and pods of policies that the configuration file does not speak of.
+        #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
         self.extra_settings: Mapping[str, object] = {}
         self.extra_pods: tuple[pod.Pod, ...] = ()
         self.observer = observe.Observer(
@@ -63,7 +63,7 @@ class Line:
         self.settings = assembly.settings(config)
         self.modes = assembly.modes(config)
         self.node = assembly.node(config, machine.hostname(self.host))
-        self._declared = assembly.workloads(config)
+        self.declared = assembly.workloads(config)
         wanted = config.cgroups.root or "" if self._base is None else self._base
         if wanted.strip("/") != self.observer.base.strip("/"):
             self.observer = observe.Observer(self.host, base=wanted)
@@ -77,7 +77,7 @@ class Line:
             self.observer.refresh()
             self._finder = declared.Declared(self.observer.layout, self.observer.reader)
         now = self.clock()
-        pods = self._finder.find((*self._declared, *self.extra_pods), search=slow)
+        pods = self._finder.find((*self.declared, *self.extra_pods), search=slow)
         seen = self.observer.snapshot(
             now,
             self.node,

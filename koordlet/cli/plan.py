@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from koordlet import opening
 from koordlet.cli import options, output
 from koordlet.model import action, plan
 from koordlet.report import plan_json
+from koordlet.workloads import manifests
 
 NAME = "plan"
 HELP = "show what would be done now, and why; change nothing"
 EXAMPLES = """\
 koordlet plan                                  this machine, this configuration
 koordlet plan --config new.yaml                what a new configuration would change
+kubectl get pods -A -o yaml > pods.yaml; koordlet plan --pods pods.yaml
 koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
 """
 
@@ -24,6 +27,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.root(parser)
     options.output(parser, ("table", "json"))
     parser.add_argument(
+        "--pods",
+        metavar="FILE",
+        default=None,
+        help="Pods (and one Node) as kubectl prints them: a List or several documents",
+    )
+    parser.add_argument(
         "--cgroup-root", metavar="GROUP", default=None, help="work below this cgroup"
     )
 
@@ -32,6 +41,12 @@ def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
     config = opening.effective(args, {})
     run_line = opening.open_line(args, opening.host(args), config)
+    if args.pods is not None:
+        found = manifests.load(args.pods)
+        run_line.extra_pods = found.pods
+        run_line.node = found.node or run_line.node
+        for warning in found.warnings:
+            print(f"koordlet: {warning}", file=sys.stderr)
     made = run_line.run_once({}).draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))

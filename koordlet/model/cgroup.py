@@ -145,6 +145,12 @@ def is_below(path: str, other: str) -> bool:
     return path != other and (other == "" or path.startswith(other + "/"))
 
 
+def is_plain(path: str) -> bool:
+    """True for a path that stays below its root: no ``..``, no empty steps, no control characters."""
+    steps = path.split("/")
+    return path.isprintable() and all(step not in ("", ".", "..") for step in steps)
+
+
 def depth(path: str) -> int:
     """Steps below the root."""
     return path.count("/") + 1 if path else 0

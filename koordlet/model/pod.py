@@ -35,6 +35,7 @@ class Pod:
     qos: qos.Qos
     #: Who told us: ``config``, ``demo``, ``manifest`` …
     source: str
+    kube_qos: qos.KubeQos | None = None
     priority: int | None = None
     #: Its cgroup below the layout's root; ``None`` while unknown or when it is gone.
     group: str | None = None
@@ -49,6 +50,8 @@ class Pod:
     containers: tuple[Container, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: What was wrong with its labels and annotations; each is shown, none is fatal.
+    problems: tuple[str, ...] = ()
     #: True where the kubelet owns the cgroup files: violations are reported, not rewritten.
     kubelet_owned: bool = False
 

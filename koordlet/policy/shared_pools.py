@@ -82,6 +82,9 @@ def decide(
     """Divide the CPUs, and name the cpuset of every workload."""
     del past
     shares, claims, conditions = _divide(now)
+    conditions.extend(
+        _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
+    )
     writer = _Writer(now, settings, state)
     for one in sorted(now.pods, key=lambda p: (cgroup.depth(p.group or ""), p.key, p.uid)):
         writer.place(one, *_target(one, shares))

@@ -1,6 +1,6 @@
-"""Workloads that the operator declared: a name, a class, and the cgroup that holds them.
+"""Workloads and the cgroups that hold them.
 
-Covers: turning configuration entries into pods, finding the cgroup of a match.
+Covers: finding the cgroup of a match: a path, a systemd unit, a pod of the kubelet.
 Does not cover: starting anything: koordlet never starts workloads.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from koordlet.host import cgroups
-from koordlet.model import cgroup, pod
+from koordlet.model import cgroup, kubepath, pod, qos
 
 #: A declared workload lives in this namespace, so that it has a key like any other pod.
 NAMESPACE = "host"
@@ -35,8 +35,14 @@ class Declared:
 
     def _group(self, one: pod.Pod, *, search: bool) -> str | None:
         how, _, what = one.match.partition("=")
+        # A match comes from objects that others may write: it never leads out of the tree.
+        if not cgroup.is_plain(what):
+            return None
         if how == "cgroup":
             return what if self.reader.exists(what) else None
+        if how == "pod":
+            kind = one.kube_qos or qos.KubeQos.GUARANTEED
+            return next(filter(self.reader.exists, kubepath.candidates(kind, what)), None)
         known = self._units.get(one.match)
         if known is not None and self.reader.exists(known):
             return known
