@@ -1,0 +1,351 @@
+"""Archives answer as directories do, and those that are out to harm are refused with the reason."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from koordlet.host import archive, root, roots, tarindex
+from koordlet.model import errors
+from tests.kit import machines
+
+Member = tuple[str, bytes | str]
+
+
+def packed(*members: tarfile.TarInfo | tuple[str, bytes]) -> bytes:
+    """A plain tar of the members."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for one in members:
+            if isinstance(one, tarfile.TarInfo):
+                made.addfile(one)
+                continue
+            info = tarfile.TarInfo(one[0])
+            info.size = len(one[1])
+            made.addfile(info, io.BytesIO(one[1]))
+    return out.getvalue()
+
+
+def special(name: str, kind: bytes, linkname: str = "") -> tarfile.TarInfo:
+    """A member that is no regular file."""
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, linkname
+    return info
+
+
+def saved(tmp_path: Path, content: bytes, name: str = "m.tar") -> str:
+    """The content as a file."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    return str(path)
+
+
+def loaded(tmp_path: Path, *members: tarfile.TarInfo | tuple[str, bytes]) -> root.HostRoot:
+    """An archive of the members, opened."""
+    return roots.open_root(saved(tmp_path, packed(*members)))
+
+
+def errno_of(call: Callable[[], object]) -> int | None:
+    """The errno that a call fails with."""
+    try:
+        call()
+    except OSError as error:
+        return error.errno
+    return None
+
+
+ONLINE = ("sys/devices/system/cpu/online", b"0-3\n")
+
+# Answers ----------------------------------------------------------------------------------------
+
+
+def test_answers(tmp_path: Path) -> None:
+    """Files, listings, kinds and handles are those of the archive."""
+    one = loaded(tmp_path, ONLINE, special("sys/link", tarfile.SYMTYPE, "devices"))
+    path = one.sys("devices/system/cpu/online")
+    handle = one.open(path)
+
+    assert b"0-3\n" == one.read(path)
+    assert [b"0-", b"0-3\n"] == [one.pread(handle, 2), one.pread(handle, 10)]
+    assert ["devices", "link"] == one.list(one.sys())
+    assert (root.Kind.DIRECTORY, 3) == (one.stat(one.sys()).kind, one.stat(one.sys()).links)
+    assert (root.Kind.FILE, 4) == (one.stat(path).kind, one.stat(path).size)
+    assert "devices" == one.readlink(one.sys("link"))
+    assert ["system"] == one.list(one.sys("link"))
+
+
+def test_closed_handle_is_gone(tmp_path: Path) -> None:
+    """A handle that was given back answers nothing."""
+    one = loaded(tmp_path, ONLINE)
+    handle = one.open(one.sys("devices/system/cpu/online"))
+    one.close(handle)
+
+    assert errno.EBADF == errno_of(lambda: one.pread(handle, 1))
+    assert errno.EBADF == errno_of(lambda: one.close(handle))
+
+
+def test_errors_are_those_of_a_file_system(tmp_path: Path) -> None:
+    """What is missing, or of another kind, has the errno that a disk would give."""
+    one = loaded(tmp_path, ONLINE)
+    file = one.sys("devices/system/cpu/online")
+    calls: dict[int, Callable[[], object]] = {
+        errno.ENOENT: lambda: one.read(one.sys("nothing")),
+        errno.EISDIR: lambda: one.read(one.sys("devices")),
+        errno.ENOTDIR: lambda: one.read(one.below(file, "deeper")),
+        errno.EINVAL: lambda: one.readlink(file),
+        errno.ENOSYS: lambda: one.statvfs(file),
+    }
+
+    assert list(calls) == [errno_of(call) for call in calls.values()]
+    assert errno.ENOTDIR == errno_of(lambda: one.list(file))
+
+
+def test_archive_is_read_only(tmp_path: Path) -> None:
+    """Nothing that changes anything works on an archive."""
+    one = loaded(tmp_path, ONLINE)
+    calls: list[Callable[[], object]] = [
+        lambda: one.write(one.sys("x"), b""),
+        lambda: one.mkdir(one.sys("x")),
+        lambda: one.rmdir(one.sys("devices")),
+        lambda: one.mount("none", one.sys("x"), "tmpfs", ""),
+        lambda: one.unmount(one.sys("x")),
+    ]
+
+    assert [errno.EROFS] * 5 == [errno_of(call) for call in calls]
+    assert (True, False) == (one.access(one.sys(), os.R_OK), one.access(one.sys(), os.W_OK))
+
+
+def test_absolute_link_starts_at_the_top(tmp_path: Path) -> None:
+    """An absolute link means the recorded tree; where it holds nothing, nothing is found."""
+    one = loaded(
+        tmp_path,
+        ONLINE,
+        special("sys/good", tarfile.SYMTYPE, "/sys/devices/system/cpu/online"),
+        special("sys/out", tarfile.SYMTYPE, "/etc/hostname"),
+    )
+
+    assert b"0-3\n" == one.read(one.sys("good"))
+    assert errno.ENOENT == errno_of(lambda: one.read(one.sys("out")))
+
+
+def test_link_circle_ends(tmp_path: Path) -> None:
+    """Links in a circle are ELOOP."""
+    one = loaded(
+        tmp_path,
+        ONLINE,
+        special("sys/x", tarfile.SYMTYPE, "y"),
+        special("sys/y", tarfile.SYMTYPE, "x"),
+    )
+
+    assert errno.ELOOP == errno_of(lambda: one.read(one.sys("x")))
+
+
+def test_hard_link_is_the_file(tmp_path: Path) -> None:
+    """A hard link to a member before it has its content."""
+    one = loaded(tmp_path, ONLINE, special("sys/same", tarfile.LNKTYPE, ONLINE[0]))
+
+    assert b"0-3\n" == one.read(one.sys("same"))
+
+
+# Where the root is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", ["", "./", "node7/", "root/", "node7/root/", "a/b/"])
+def test_root_is_found(tmp_path: Path, before: str) -> None:
+    """The top, a single top folder, or ``root/`` in either may hold ``sys``."""
+    one = loaded(tmp_path, (before + ONLINE[0], ONLINE[1]))
+
+    assert b"0-3\n" == one.read(one.sys("devices/system/cpu/online"))
+
+
+def test_our_own_recording_is_found(tmp_path: Path) -> None:
+    """Beside ``root/`` there are frames and a manifest."""
+    one = loaded(
+        tmp_path, ("root/" + ONLINE[0], b"0-3"), ("frames/0.jsonl", b""), ("manifest.json", b"")
+    )
+
+    assert ["sys"] == one.list(root.HostPath("/"))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bytes])
+def test_compression_is_told_by_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    """The name of the file does not matter."""
+    one = roots.open_root(saved(tmp_path, compress(packed(ONLINE)), "whatever.bin"))
+
+    assert ["sys"] == one.list(root.HostPath("/"))
+
+
+@pytest.mark.parametrize("before", ["", "node7", "root", "node7/root"])
+def test_root_is_found_in_directories(tmp_path: Path, before: str) -> None:
+    """A directory is looked at as an archive is."""
+    machines.to_directory({ONLINE[0]: "0-3\n"}, tmp_path / before)
+
+    one = roots.open_root(str(tmp_path))
+
+    assert b"0-3\n" == one.read(one.sys("devices/system/cpu/online"))
+
+
+def test_no_root_is_this_machine() -> None:
+    """Without ``--root`` it is the live host."""
+    assert isinstance(roots.open_root(None), root.LiveHost)
+    assert isinstance(roots.open_root(""), root.LiveHost)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "archive"),
+        (b"hello, world", "archive"),
+        (b"\x1f\x8b\x08broken", "archive"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"PK\x03\x04", "zip"),
+        (packed(("home/x", b"")), "neither sys/ nor proc/"),
+        (packed(("a/x", b""), ("b/x", b"")), "neither sys/ nor proc/"),
+    ],
+)
+def test_no_machine_in_it(tmp_path: Path, content: bytes, why: str) -> None:
+    """A file that holds no machine is refused by name, with what to give instead."""
+    name = saved(tmp_path, content)
+
+    with pytest.raises(errors.ConfigError) as caught:
+        roots.open_root(name)
+
+    assert name == caught.value.culprit
+    assert why in caught.value.message + caught.value.fix
+    assert "sys/" in caught.value.fix
+
+
+def test_no_such_root(tmp_path: Path) -> None:
+    """A missing path, a device and an empty directory are refused."""
+    (tmp_path / "empty").mkdir()
+    for spec in (str(tmp_path / "nothing"), "/dev/null", str(tmp_path / "empty")):
+        with pytest.raises(errors.ConfigError):
+            roots.open_root(spec)
+
+
+# Hostile archives -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        (("/sys/x", b""), "absolute or climbing"),
+        (("sys/../../x", b""), "absolute or climbing"),
+        (("..", b""), "absolute or climbing"),
+        (("sys/" + "d/" * 100 + "x", b""), "absolute or climbing"),
+        (special("sys/x", tarfile.SYMTYPE, "../../etc/passwd"), "links out of the tree"),
+        (special("sys/x", tarfile.SYMTYPE, "/../etc/passwd"), "links out of the tree"),
+        (special("sys/x", tarfile.LNKTYPE, "/etc/passwd"), "hard link out of the tree"),
+        (special("sys/x", tarfile.LNKTYPE, "../x"), "hard link out of the tree"),
+        (special("sys/x", tarfile.LNKTYPE, "sys/none"), "hard link to nothing"),
+        (special("sys/x", tarfile.LNKTYPE, "sys/devices"), "no file"),
+        (special("sys/x", tarfile.CHRTYPE), "device"),
+        (special("sys/x", tarfile.BLKTYPE), "device"),
+        (special("sys/x", tarfile.FIFOTYPE), "pipe"),
+        ((ONLINE[0] + "/below", b""), "which is no directory"),
+        ((f"{ONLINE[0]}/", b""), "is there twice"),
+    ],
+)
+def test_hostile_member(
+    tmp_path: Path, member: tarfile.TarInfo | tuple[str, bytes], why: str
+) -> None:
+    """The archive is refused with the reason and the member."""
+    if not isinstance(member, tarfile.TarInfo) and member[0].endswith("/"):
+        member = special(member[0], tarfile.DIRTYPE)
+
+    with pytest.raises(errors.ConfigError, match="refused: member") as caught:
+        loaded(tmp_path, ONLINE, member)
+
+    assert why in caught.value.message
+
+
+def test_member_below_a_link(tmp_path: Path) -> None:
+    """A member cannot be placed through a link."""
+    with pytest.raises(errors.ConfigError, match="no directory"):
+        loaded(tmp_path, ONLINE, special("sys/l", tarfile.SYMTYPE, "devices"), ("sys/l/x", b""))
+
+
+def test_too_many_entries(tmp_path: Path) -> None:
+    """A million entries are refused at the limit, not after the last."""
+    limits = tarindex.Limits(entries=50)
+    name = saved(tmp_path, packed(*((f"sys/{number}", b"") for number in range(100))))
+
+    with pytest.raises(errors.ConfigError, match="one too many"):
+        tarindex.load(name, limits)
+
+
+def test_directories_count_as_entries(tmp_path: Path) -> None:
+    """Directories that only a deep name implies count, too."""
+    limits = tarindex.Limits(entries=100)
+    name = saved(tmp_path, packed(*((f"sys/{n}/a/b/c/d/e/f", b"") for n in range(40))))
+
+    with pytest.raises(errors.ConfigError, match="one too many"):
+        tarindex.load(name, limits)
+
+
+def test_too_many_bytes(tmp_path: Path) -> None:
+    """One giant file and many large ones are refused before they are read."""
+    name = saved(tmp_path, packed(("sys/a", b"x" * 600), ("sys/b", b"x" * 600)))
+
+    with pytest.raises(errors.ConfigError, match="claims 600 bytes"):
+        tarindex.load(name, tarindex.Limits(file_bytes=500))
+    with pytest.raises(errors.ConfigError, match="in total"):
+        tarindex.load(name, tarindex.Limits(total_bytes=1000))
+
+
+def test_bomb(tmp_path: Path) -> None:
+    """A gigabyte of zeros in a small file is refused by its size."""
+    info = tarfile.TarInfo("sys/bomb")
+    info.size = 1 << 30
+    name = saved(tmp_path, gzip.compress(info.tobuf() + bytes(1 << 20)))
+
+    with pytest.raises(errors.ConfigError, match="claims 1073741824 bytes"):
+        roots.open_root(name)
+
+
+def test_bomb_in_a_header(tmp_path: Path) -> None:
+    """A header that claims to be giant is counted below the tar reader."""
+    info = special("sys/x", tarfile.XHDTYPE)
+    info.size = 1 << 40
+    name = saved(tmp_path, gzip.compress(info.tobuf() + bytes(1 << 22)))
+
+    with pytest.raises(errors.ConfigError, match="archive"):
+        tarindex.load(name, tarindex.Limits(stream_bytes=1 << 20))
+
+
+def test_lying_size(tmp_path: Path) -> None:
+    """A member that claims more than the archive holds is refused."""
+    whole = packed(("sys/a", b"x" * 5000))
+    name = saved(tmp_path, whole[:2048])
+
+    with pytest.raises(errors.ConfigError):
+        roots.open_root(name)
+
+
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(changes=st.lists(st.tuples(st.integers(0, 4095), st.integers(0, 255)), max_size=20))
+def test_random_damage(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
+    """An archive with random bytes changed is opened or refused; nothing else comes out of it."""
+    raw = bytearray(packed(ONLINE, special("sys/l", tarfile.SYMTYPE, "devices"), ("proc/x", b"y")))
+    for place, value in changes:
+        raw[place % len(raw)] = value
+    name = saved(tmp_path, bytes(raw))
+
+    try:
+        found: root.HostRoot | None = roots.open_root(name)
+    except errors.ConfigError as error:
+        found = None
+        assert name == error.culprit
+
+    assert found is None or isinstance(found, archive.ArchiveHost)
