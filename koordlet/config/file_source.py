@@ -41,8 +41,7 @@ def read(path: str) -> str | None:
     try:
         # Looked at before it is opened: opening some devices does something.
         _regular(os.stat(path), path)
-        # O_NONBLOCK: should a FIFO take the place in between, opening it must not wait.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        fd = open_unblocked(path)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -56,6 +55,11 @@ def read(path: str) -> str | None:
         raise _unreadable(path, error) from error
     finally:
         os.close(fd)
+
+
+def open_unblocked(path: str) -> int:
+    """Open for reading. Should a FIFO have taken the file's place, this does not wait for it."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
 
 
 def _identity(found: os.stat_result) -> Identity:

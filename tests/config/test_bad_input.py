@@ -58,6 +58,14 @@ class TestFile:
         assert "a FIFO, not a regular file" == refused(str(path)).message
 
     @pytest.mark.usefixtures("no_hang")
+    def test_fifo_in_between(self, tmp_path: Path) -> None:
+        """A FIFO that takes the place of the file after it was looked at does not hang either."""
+        path = tmp_path / "fifo"
+        os.mkfifo(path)
+
+        os.close(file_source.open_unblocked(str(path)))
+
+    @pytest.mark.usefixtures("no_hang")
     @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
     def test_device(self, path: str) -> None:
         """A device is not read."""

@@ -86,6 +86,13 @@ def test_quoted(quoted: str) -> None:
 
 
 @pytest.mark.parametrize("loader_class", LOADERS)
+@pytest.mark.parametrize("escape", ["\\ud800", "\\Uffffffff", "\\U00110000"])
+def test_no_character(loader_class: Any, escape: str) -> None:
+    """An escape that names no character is a problem, whichever parser is there."""
+    assert yaml_source.parse(f'a: "{escape}"\n', "f", loader_class).problems
+
+
+@pytest.mark.parametrize("loader_class", LOADERS)
 @given(value=PLAIN)
 def test_round_trip(loader_class: Any, value: object) -> None:
     """What a YAML writer wrote is read back as it was."""
