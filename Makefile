@@ -1,0 +1,166 @@
+# koordlet's commands. `make` prints them.
+#
+# Everything lives below the checkout and is named by relative paths, so a path with spaces works.
+# The environment is keyed by the content of the lock files: nothing is installed twice, and a
+# changed lock file is never overlooked.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DELETE_ON_ERROR:
+# One shell per recipe, so that a recipe reads as the script that it is.
+.ONESHELL:
+
+# Settings of the caller's own Python must not leak into the environment.
+unexport PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
+export PIP_USER := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PY := .venv/bin/python
+# The same hash for the same lock files; `make` runs this once per call.
+key = $(shell cat $(1) | sha256sum | cut -c 1-16)
+RUNTIME := .venv/.runtime-$(call key,requirements.lock)
+DEVELOP := .venv/.develop-$(call key,requirements.lock requirements-dev.lock)
+
+# Options for the program behind the target: make run ARGS="--observe", make test ARGS="-k cpuset".
+ARGS ?=
+PYTEST := $(PY) -m pytest
+# What an ordinary `make test` leaves out: each needs a real kernel, a machine, or patience.
+ORDINARY := not e2e and not vm and not bench and not soak
+
+##@ Use
+
+.PHONY: help
+help: ## Print this list
+	@printf 'koordlet: make TARGET [ARGS="..."]\n'
+	@sed -nE \
+	  -e 's/^##@ (.*)/\n\1/p' \
+	  -e 's/^([a-z][a-z0-9-]*):[^#]*## (.*)/  \1\t\2/p' \
+	  Makefile | while IFS=$$'\t' read -r name words; do \
+	    if [ -z "$${words:-}" ]; then printf '%s\n' "$$name"; \
+	    else printf '  %-9s %s\n' "$$name" "$$words"; fi; done
+
+.PHONY: run
+run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workloads (ARGS="...")
+	@exec $(PY) -m koordlet run --demo $(ARGS)
+
+##@ Check
+
+.PHONY: test
+test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (under a minute)
+	@$(PYTEST) -m '$(ORDINARY)' $(ARGS)
+
+.PHONY: check
+check: $(DEVELOP) format-check lint types imports sizes generated shell ## Run every static check
+
+.PHONY: e2e
+e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
+	@$(PYTEST) -m e2e tests/e2e $(ARGS)
+
+.PHONY: vm
+vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)
+	@$(PYTEST) -m vm tests $(ARGS)
+
+.PHONY: bench
+bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget
+	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: soak
+soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
+	@$(PYTEST) -m soak tests $(ARGS)
+
+# The parts of `check`, one command each; pre-commit calls the same ones.
+
+.PHONY: format-check lint types imports sizes generated shell
+format-check: $(DEVELOP)
+	@printf '▸ format\n'
+	@$(PY) -m ruff format --check --quiet . || { printf 'fix: make format\n' >&2; exit 1; }
+
+lint: $(DEVELOP)
+	@printf '▸ lint\n'
+	@$(PY) -m ruff check --quiet .
+
+types: $(DEVELOP)
+	@printf '▸ types\n'
+	@$(PY) -m mypy
+
+imports: $(DEVELOP)
+	@printf '▸ imports\n'
+	@PYTHONPATH=. $(PY) -c 'from importlinter.cli import lint_imports_command as run; run()'
+
+sizes: $(DEVELOP)
+	@printf '▸ sizes\n'
+
+generated: $(DEVELOP)
+	@printf '▸ generated\n'
+
+shell:
+	@printf '▸ shell\n'
+
+##@ Change
+
+.PHONY: format
+format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruff can fix
+	@$(PY) -m ruff check --fix-only --quiet .
+	@$(PY) -m ruff format --quiet .
+
+.PHONY: clean
+clean: ## Remove everything that make made, the environment included
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find koordlet tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+##@ The environment
+
+.venv/bin/python:
+	@# A candidate that exists but does not run (a version manager's shim) is passed over.
+	for python in "$${PYTHON:-}" python3.11 python3; do
+	  [ -n "$$python" ] && command -v "$$python" >/dev/null || continue
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+	  found=$$python
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null || continue
+	  printf '▸ Creating the environment .venv with %s\n' "$$("$$python" -V)"
+	  exec "$$python" -m venv --clear .venv
+	done
+	if [ -n "$${found:-}" ]; then
+	  printf 'make: %s has no venv module\nfix: apt-get install python3.11-venv\n' "$$found" >&2
+	else
+	  printf 'make: no Python 3.11 or newer here\nfix: apt-get install python3.11-venv\n' >&2
+	fi
+	exit 1
+
+# Installs one lock file, each artefact checked against its hash; one line per package is the
+# progress. The checkout itself becomes importable by one path relative to the environment: it may
+# move, may have spaces in its name, and needs no network and no build.
+define install
+	@total=$$(grep -c == $(1)); n=0; site=$$(echo .venv/lib/python3*/site-packages)
+	printf '▸ Installing %d packages of %s, once\n' "$$total" $(1)
+	PYTHONUNBUFFERED=1 $(PY) -m pip install --no-deps --require-hashes -r $(1) 2>&1 |
+	  tee .venv/install.log |
+	  while read -r verb what _; do
+	    case $$verb in Collecting | Processing | Requirement) ;; *) continue ;; esac
+	    [ "$$verb" != Requirement ] || what=already
+	    what=$${what##*/}; what=$${what%%==*}; what=$${what%%-[0-9]*}
+	    n=$$((n + 1)); printf '  %2d/%d %s\n' "$$n" "$$total" "$$what"
+	  done || {
+	    grep -E '^ *ERROR' .venv/install.log >&2 || tail -n 20 .venv/install.log >&2
+	    printf 'make: %s was not installed; the whole log is in .venv/install.log\n' $(1) >&2
+	    printf 'fix: is the package index that pip is set up for reachable?\n' >&2
+	    exit 1
+	  }
+	printf '../../../..\n' >"$$site/koordlet.pth"
+	{
+	  printf '#!/bin/sh\n'
+	  printf 'exec "$$(dirname -- "$$(readlink -f -- "$$0")")/python" -P -m koordlet "$$@"\n'
+	} >.venv/bin/koordlet
+	chmod 755 .venv/bin/koordlet
+endef
+
+$(RUNTIME): | .venv/bin/python
+	$(call install,requirements.lock)
+	touch $(RUNTIME)
+
+# The larger lock file holds all of the smaller one, so it satisfies both stamps.
+$(DEVELOP): | .venv/bin/python
+	$(call install,requirements-dev.lock)
+	touch $(DEVELOP) $(RUNTIME)
