@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterable
 
 from tests.kit.kernel import parsing
 from tests.kit.kernel.cpuset1 import Cpuset1
-from tests.kit.kernel.group import Controller, Group, Hierarchy, Knob, On, Stateful, lines
+from tests.kit.kernel.group import (
+    Controller,
+    Group,
+    Hierarchy,
+    Knob,
+    On,
+    Stateful,
+    lines,
+)
 from tests.kit.kernel.tree import refused
 
 

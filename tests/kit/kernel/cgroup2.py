@@ -232,7 +232,12 @@ class Hierarchy2(Hierarchy):
             Knob("cgroup.threads", self._threads, self._join),
             Knob("cgroup.type", self._type, self._write_type, On.CHILDREN),
             Knob("cgroup.events", self._events, on=On.CHILDREN),
-            Knob("cgroup.freeze", lambda g: f"{int(state[g].frozen)}\n", self._freeze, On.CHILDREN),
+            Knob(
+                "cgroup.freeze",
+                lambda g: f"{int(state[g].frozen)}\n",
+                self._freeze,
+                On.CHILDREN,
+            ),
             Knob("cgroup.kill", None, self._kill, On.CHILDREN),
             Knob("cgroup.stat", self._stat),
             self._bound("cgroup.max.depth", "depth"),

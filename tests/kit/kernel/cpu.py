@@ -160,7 +160,12 @@ class Cpu2(Cpu):
             Knob("cpu.weight.nice", self._nice, self._write_nice, On.CHILDREN),
             Knob("cpu.idle", lambda g: f"{int(of[g].idle)}\n", self.set_idle, On.CHILDREN),
             Knob("cpu.max", self._max, self._write_max, On.CHILDREN),
-            Knob("cpu.max.burst", lambda g: f"{of[g].burst}\n", self._write_burst, On.CHILDREN),
+            Knob(
+                "cpu.max.burst",
+                lambda g: f"{of[g].burst}\n",
+                self._write_burst,
+                On.CHILDREN,
+            ),
         )
 
     def _weight(self, group: Group) -> str:

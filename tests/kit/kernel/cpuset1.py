@@ -28,12 +28,15 @@ _CHECKED = ("cpu_exclusive", "mem_exclusive", "mem_hardwall", "sched_load_balanc
 _PLAIN = ("memory_migrate", "memory_spread_page", "memory_spread_slab")
 
 
+NOTHING = CPUSet()
+
+
 @dataclasses.dataclass
 class Cpuset:
     """The settings of one group."""
 
-    cpus: CPUSet = CPUSet()
-    mems: CPUSet = CPUSet()
+    cpus: CPUSet = NOTHING
+    mems: CPUSet = NOTHING
     flags: frozenset[str] = frozenset({"sched_load_balance"})
     relax: int = -1
 
@@ -73,8 +76,18 @@ class Cpuset1(Stateful[Cpuset]):
     def knobs(self) -> Iterable[Knob]:
         of = self.of
         return (
-            Knob("cpuset.cpus", lambda g: f"{of[g].cpus}\n", self.write_cpus, max_write=MAX_WRITE),
-            Knob("cpuset.mems", lambda g: f"{of[g].mems}\n", self.write_mems, max_write=MAX_WRITE),
+            Knob(
+                "cpuset.cpus",
+                lambda g: f"{of[g].cpus}\n",
+                self.write_cpus,
+                max_write=MAX_WRITE,
+            ),
+            Knob(
+                "cpuset.mems",
+                lambda g: f"{of[g].mems}\n",
+                self.write_mems,
+                max_write=MAX_WRITE,
+            ),
             # In v1 they always equal what was written: there is no wish beyond the parent.
             Knob("cpuset.effective_cpus", lambda g: f"{of[g].cpus}\n"),
             Knob("cpuset.effective_mems", lambda g: f"{of[g].mems}\n"),
@@ -82,7 +95,11 @@ class Cpuset1(Stateful[Cpuset]):
             *(self._flag(name, checked=False) for name in _PLAIN),
             Knob("cpuset.memory_pressure", lambda g: "0\n"),
             self._flag("memory_pressure_enabled", checked=False, on=On.ROOT),
-            Knob("cpuset.sched_relax_domain_level", lambda g: f"{of[g].relax}\n", self._relax),
+            Knob(
+                "cpuset.sched_relax_domain_level",
+                lambda g: f"{of[g].relax}\n",
+                self._relax,
+            ),
         )
 
     def fresh(self, group: Group) -> Cpuset:

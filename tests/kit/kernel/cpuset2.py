@@ -27,11 +27,28 @@ class Cpuset2(Partitions):
     def knobs(self) -> Iterable[Knob]:
         of, some = self.of, On.CHILDREN
         return (
-            Knob("cpuset.cpus", lambda g: f"{of[g].cpus}\n", self.write_cpus, some, MAX_WRITE),
-            Knob("cpuset.mems", lambda g: f"{of[g].mems}\n", self.write_mems, some, MAX_WRITE),
+            Knob(
+                "cpuset.cpus",
+                lambda g: f"{of[g].cpus}\n",
+                self.write_cpus,
+                some,
+                MAX_WRITE,
+            ),
+            Knob(
+                "cpuset.mems",
+                lambda g: f"{of[g].mems}\n",
+                self.write_mems,
+                some,
+                MAX_WRITE,
+            ),
             Knob("cpuset.cpus.effective", lambda g: f"{of[g].effective}\n"),
             Knob("cpuset.mems.effective", lambda g: f"{of[g].effective_mems}\n"),
-            Knob("cpuset.cpus.partition", lambda g: of[g].shown() + "\n", self._partition, some),
+            Knob(
+                "cpuset.cpus.partition",
+                lambda g: of[g].shown() + "\n",
+                self._partition,
+                some,
+            ),
         )
 
     def fresh(self, group: Group) -> Cpuset:

@@ -22,7 +22,16 @@ from tests.kit.kernel.tree import refused
 
 #: ``memory.stat`` of v2, the entries that are bytes (the counters of reclaim are left out).
 _STAT = (
-    *("anon", "file", "kernel", "kernel_stack", "pagetables", "percpu", "sock", "vmalloc"),
+    *(
+        "anon",
+        "file",
+        "kernel",
+        "kernel_stack",
+        "pagetables",
+        "percpu",
+        "sock",
+        "vmalloc",
+    ),
     *("shmem", "file_mapped", "file_dirty", "file_writeback", "swapcached"),
     *("inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable"),
     *("slab_reclaimable", "slab_unreclaimable", "slab", "pgfault", "pgmajfault"),
@@ -53,7 +62,10 @@ class _Memory(Stateful[Memory], abc.ABC):
         return held + _CHILD_BYTES * (len(groups) - 1)
 
     def number(
-        self, name: str, vet: Callable[[Group, int], None], read: Callable[[int], str] = str
+        self,
+        name: str,
+        vet: Callable[[Group, int], None],
+        read: Callable[[int], str] = str,
     ) -> Knob:
         """A file that holds a number after a check."""
 
@@ -86,7 +98,11 @@ class Memory2(_Memory):
             *(Knob(name, lambda g: "0\n", on=On.CHILDREN) for name in self._COUNTERS),
             Knob("memory.events", self._events, on=On.CHILDREN),
             Knob("memory.events.local", self._events, on=On.CHILDREN),
-            Knob("memory.swap.events", lambda g: "high 0\nmax 0\nfail 0\n", on=On.CHILDREN),
+            Knob(
+                "memory.swap.events",
+                lambda g: "high 0\nmax 0\nfail 0\n",
+                on=On.CHILDREN,
+            ),
             Knob("memory.stat", self._stat),
             Knob("memory.numa_stat", lambda g: ""),
             Knob("memory.oom.group", self._oom_group, self._write_oom_group, On.CHILDREN),

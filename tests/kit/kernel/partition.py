@@ -25,6 +25,7 @@ BAD_PARENT = "Parent is an invalid partition root"
 NO_CPUS = "Parent unable to distribute cpu downstream"
 FOREIGN_CPUS = "Invalid cpu list in cpuset.cpus"
 EMPTY = "cpuset.cpus is empty"
+_NOTHING = CPUSet()
 
 
 class Role(enum.Enum):
@@ -40,17 +41,17 @@ class Cpuset:
     """The settings and the outcome of one group."""
 
     #: The wish; empty is "as the parent".
-    cpus: CPUSet = CPUSet()
-    mems: CPUSet = CPUSet()
-    effective: CPUSet = CPUSet()
-    effective_mems: CPUSet = CPUSet()
+    cpus: CPUSet = _NOTHING
+    mems: CPUSet = _NOTHING
+    effective: CPUSet = _NOTHING
+    effective_mems: CPUSet = _NOTHING
     role: Role = Role.MEMBER
     #: Meaningful for partition roots only.
     valid: bool = True
     reason: str = ""
     exclusive: bool = False
     #: CPUs given to valid partitions below.
-    given: CPUSet = CPUSet()
+    given: CPUSet = _NOTHING
     #: True when it uses its parent's CPUs because nothing of its own wish is there.
     borrows: bool = False
 

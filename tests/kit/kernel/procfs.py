@@ -29,11 +29,17 @@ class Proc(Directory):
         self._known = {
             pid: self._known.get(pid) or _process(process) for pid, process in table.items()
         }
-        return {**self._entries, **{str(pid): node for pid, node in self._known.items()}}
+        return {
+            **self._entries,
+            **{str(pid): node for pid, node in self._known.items()},
+        }
 
 
 def build(
-    tree: Tree, machine: Hardware, processes: Processes, mounts: Sequence[tuple[str, str, str]]
+    tree: Tree,
+    machine: Hardware,
+    processes: Processes,
+    mounts: Sequence[tuple[str, str, str]],
 ) -> None:
     """``mounts`` are (target, type, options) of the kernel file systems."""
     proc = Proc({"self": Link(str(processes.agent.pid))}, processes)

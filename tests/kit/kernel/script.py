@@ -5,10 +5,11 @@ Does not cover: carrying operations out (``session``).
 
 A script is a text file. ``#`` starts a comment line; the first lines may say what it needs::
 
-    # needs: cgroup=v1 cpus=8 nodes=2 hotplug
+    # needs: cgroup=v1 cpus=8 nodes=2 alone
 
-``cpus=8`` is exactly 0-7, ``cpus>=2`` at least 0-1; ``kernel=6.1`` one version. Then one operation
-per line, words quoted as in a shell, ``\\n`` in a word is a newline::
+``cpus=8`` is exactly 0-7, ``cpus>=2`` at least 0-1; ``kernel=6.1`` one version; ``alone`` a machine
+where nothing else lives. Then one operation per line, words quoted as in a shell, ``\\n`` in a word
+is a newline::
 
     mkdir GROUP            rmdir GROUP
     write FILE TEXT        one write(2) of TEXT and a newline
@@ -40,10 +41,10 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-VERBS = frozenset(
-    "mkdir rmdir write raw read keys list spawn hog exit wait pin affinity online offline "
-    "open pread close until".split()
-)
+VERBS = {
+    *("mkdir", "rmdir", "write", "raw", "read", "keys", "list", "spawn", "hog", "exit", "wait"),
+    *("pin", "affinity", "online", "offline", "open", "pread", "close", "until"),
+}
 _NEED = re.compile(r"([a-z]+)(?:(>?=)(\S+))?\Z")
 
 
@@ -92,7 +93,8 @@ class Facts:
     cpus: str
     nodes: Mapping[str, str]
     memory_nodes: str
-    hotplug: bool
+    #: Nothing else lives here, so CPUs may be switched off and taken away.
+    alone: bool
     joined: bool
 
     @property
@@ -134,8 +136,8 @@ def _met(need: str, facts: Facts) -> bool:
         msg = f"cannot read the need {need!r}"
         raise ValueError(msg)
     name, sign, value = match.groups()
-    if name == "hotplug":
-        return facts.hotplug
+    if name == "alone":
+        return facts.alone
     if name == "cgroup":
         return value in facts.cgroup.split("+")
     if name == "kernel":
@@ -204,6 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = commands.add_parser("run", help="run scripts on this machine, print the answers")
     run.add_argument("scripts", nargs="+", type=pathlib.Path)
     run.add_argument("--cgroup-root", default="/", help="use only mounts below this path")
+    run.add_argument("--alone", action="store_true", help="nothing else lives on this machine")
     put = commands.add_parser("merge", help="put recordings from standard input into a file")
     put.add_argument("file", type=pathlib.Path)
     options = parser.parse_args(argv)
@@ -214,20 +217,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = "".join(f"{line}\n" for one in merged for line in one.lines())
         path.write_text(text, encoding="utf-8")
         return 0
-    return _run([Script.load(path) for path in options.scripts], options.cgroup_root)
+    return _run(
+        [Script.load(path) for path in options.scripts],
+        options.cgroup_root,
+        options.alone,
+    )
 
 
-def _run(scripts: Sequence[Script], below: str) -> int:
+def _run(scripts: Sequence[Script], below: str, alone: bool) -> int:  # noqa: FBT001 - one caller
     # Imported late: it imports this module.
     from tests.kit.kernel import actors, session  # noqa: PLC0415
 
     real = actors.Real()
-    facts = session.facts(real.host, below)
+    facts = session.facts(real.host, below, alone=alone)
     for script in scripts:
         if missing := script.missing(facts):
             print(f"{script.name}: not run, needs {' '.join(missing)}", file=sys.stderr)
             continue
-        for line in session.record(script, real, below).lines():
+        for line in session.record(script, real, below, alone=alone).lines():
             print(line, flush=True)
     return 0
 

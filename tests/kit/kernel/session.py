@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from koordlet.host.root import HostPath, HostRoot, Kind
@@ -38,18 +40,25 @@ def mounts(host: HostRoot, below: str) -> dict[str, HostPath]:
     return found
 
 
-def facts(host: HostRoot, below: str = "/") -> script.Facts:
-    """What this machine is, as far as scripts need to know."""
+def facts(host: HostRoot, below: str = "/", *, alone: bool = False) -> script.Facts:
+    """What this machine is, as far as scripts need to know.
+
+    ``alone`` says that nothing else lives here: scripts may switch CPUs off, take them away from
+    everybody, and change what the root of the unified hierarchy passes down.
+    """
     places = mounts(host, below)
-    kinds = ["v1"] if {"cpu", "cpuset", "memory"} <= places.keys() else []
+    needed = {"cpu", "cpuset", "memory", "pids"}
+    # A mount that this process may not change is as good as none.
+    places = {name: place for name, place in places.items() if host.access(place, os.W_OK)}
+    kinds = ["v1"] if needed <= places.keys() else []
     if UNIFIED in places:
-        offered = host.text(host.below(places[UNIFIED], "cgroup.controllers")).split()
-        kinds += ["v2"] if "cpuset" in offered else []
+        given = "cgroup.controllers" if alone else "cgroup.subtree_control"
+        usable = host.text(host.below(places[UNIFIED], given)).split()
+        kinds += ["v2"] if needed <= set(usable) else []
     node = host.sys("devices", "system", "node")
     numbers = CPUSet.parse(host.text(host.below(node, "online")))
-    last = CPUSet.parse(host.text(host.sys("devices", "system", "cpu", "online"))).last
     return script.Facts(
-        kernel=host.text(host.proc("sys", "kernel", "osrelease")).strip(),
+        kernel=_version(host.text(host.proc("sys", "kernel", "osrelease"))),
         cgroup="+".join(kinds),
         cpus=host.text(host.sys("devices", "system", "cpu", "possible")).strip(),
         nodes={
@@ -57,16 +66,25 @@ def facts(host: HostRoot, below: str = "/") -> script.Facts:
             for one in numbers
         },
         memory_nodes=host.text(host.below(node, "has_memory")).strip(),
-        hotplug=host.exists(host.sys("devices", "system", "cpu", f"cpu{last}", "online")),
+        alone=alone,
         joined=places.get("cpu", "") == places.get("cpuacct", ""),
     )
 
 
-def record(one: script.Script, actors: Actors, below: str = "/") -> script.Recording:
+def _version(release: str) -> str:
+    """The numbers at the front; what a builder appends says nothing about manners."""
+    match = re.match(r"\d+(\.\d+)+", release)
+    return match[0] if match else "0.0"
+
+
+def record(
+    one: script.Script, actors: Actors, below: str = "/", *, alone: bool = False
+) -> script.Recording:
     """Runs a script from start to end."""
+    machine = facts(actors.host, below, alone=alone)
     with session(actors, below) as running:
         answers = tuple(running.do(operation) for operation in one.operations)
-    return script.Recording(one.name, facts(actors.host, below), answers)
+    return script.Recording(one.name, machine, answers)
 
 
 @contextlib.contextmanager
@@ -173,7 +191,7 @@ class Session:
         """Carries one operation out and reads what it asks for."""
         act: Callable[..., str | None] = getattr(self, f"_{operation.verb}")
         answer = _answer(lambda: act(*operation.words) or "ok")
-        reads = tuple(_answer(lambda path=path: self._read(path)) for path in operation.reads)
+        reads = tuple(_answer(functools.partial(self._read, path)) for path in operation.reads)
         return script.Answer(operation.text, answer, reads)
 
     def _mkdir(self, group: str) -> None:

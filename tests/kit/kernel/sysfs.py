@@ -103,7 +103,11 @@ def _caches(machine: Hardware, cpu: int) -> Directory:
     }
     indexes: dict[str, Directory] = {}
     for index, (level, kind, size, scope) in enumerate(_CACHES):
-        number = {"cpu": cpu, "core": shared["core"].first, "package": machine.node_of(cpu)}[scope]
+        number = {
+            "cpu": cpu,
+            "core": shared["core"].first,
+            "package": machine.node_of(cpu),
+        }[scope]
         files = {
             "level": str(level),
             "type": kind,
@@ -125,7 +129,10 @@ def _nodes(tree: Tree, machine: Hardware) -> None:
         tree.text(f"{_NODE}/{name}", f"{nodes}\n")
     for name in ("has_memory", "has_normal_memory"):
         tree.text(f"{_NODE}/{name}", f"{machine.memory_nodes}\n")
-    tree.text(f"{_NODE}/has_cpu", f"{CPUSet.of(node for node in nodes if machine.nodes[node])}\n")
+    tree.text(
+        f"{_NODE}/has_cpu",
+        f"{CPUSet.of(node for node in nodes if machine.nodes[node])}\n",
+    )
     for node, cpus in machine.nodes.items():
         place = f"{_NODE}/node{node}"
         tree.put(f"{place}/cpulist", _present(machine, cpus, CPUSet.__str__))
@@ -149,5 +156,10 @@ def _present(machine: Hardware, cpus: CPUSet, shown: Callable[[CPUSet], str]) ->
 def _meminfo(kilobytes: int, prefix: str) -> str:
     free = kilobytes * 3 // 4
     rows = {"MemTotal": kilobytes, "MemFree": free, "MemUsed": kilobytes - free}
-    rows |= {"Active": 0, "Inactive": 0, "FilePages": kilobytes // 8, "AnonPages": kilobytes // 8}
+    rows |= {
+        "Active": 0,
+        "Inactive": 0,
+        "FilePages": kilobytes // 8,
+        "AnonPages": kilobytes // 8,
+    }
     return "".join(f"{prefix}{name + ':':<16}{value:>8} kB\n" for name, value in rows.items())

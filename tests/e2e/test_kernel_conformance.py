@@ -1,0 +1,40 @@
+"""This host's kernel still answers as recorded, wherever it can be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.kernel import actors, conformance, session
+
+pytestmark = pytest.mark.e2e
+
+
+def test_this_host_gives_the_recorded_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every script that this host can run has the answers of the nearest recorded kernel."""
+    real = actors.Real()
+    facts = session.facts(real.host)
+    able = [one for one in conformance.scripts().values() if not one.missing(facts)]
+
+    found = [session.record(one, real) for one in able]
+    wrong, told = conformance.compare(facts, found)
+
+    with capsys.disabled():
+        print(f"\nkernel {facts.kernel}, cgroup {facts.cgroup or 'not writable'}")
+        print("\n".join(told))
+    assert wrong == []
+
+
+def test_a_session_leaves_the_host_as_it_was() -> None:
+    """After a script that makes groups and starts processes, every group is gone."""
+    real = actors.Real()
+    facts = session.facts(real.host)
+    places = session.mounts(real.host, "/").values()
+    before = {place: real.host.list(place) for place in places}
+    one = conformance.scripts()["v2-groups" if facts.cgroup == "v2" else "v1-groups"]
+
+    if not one.missing(facts):
+        session.record(one, real)
+
+    assert {place: real.host.list(place) for place in places} == before

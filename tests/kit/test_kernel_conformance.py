@@ -1,0 +1,84 @@
+"""The stand-in kernel answers every recorded operation exactly as the real kernels did."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.kit.kernel import conformance, script
+
+RECORDINGS = conformance.recordings()
+
+
+@pytest.mark.parametrize(
+    "recording", RECORDINGS, ids=lambda one: f"{one.script}-{one.facts.kernel}"
+)
+def test_stand_in_gives_the_recorded_answers(recording: script.Recording) -> None:
+    """Each operation has the recorded outcome and leaves the recorded texts to be read."""
+    found = conformance.replay(recording)
+
+    assert conformance.differences(recording, found) == []
+
+
+def test_every_script_is_recorded_as_it_is() -> None:
+    """No script was changed after its recording, and none was never recorded."""
+    written = {
+        name: [operation.text for operation in one.operations]
+        for name, one in conformance.scripts().items()
+    }
+    recorded = {one.script: [answer.op for answer in one.answers] for one in RECORDINGS}
+
+    assert written == recorded
+
+
+def test_every_recording_of_a_script_has_all_its_operations() -> None:
+    """Recordings of several kernels are of the same script."""
+    scripts = conformance.scripts()
+    other = [
+        one.key
+        for one in RECORDINGS
+        if [answer.op for answer in one.answers]
+        != [operation.text for operation in scripts[one.script].operations]
+    ]
+
+    assert other == []
+
+
+def test_a_different_answer_is_reported_with_its_operation() -> None:
+    """The comparison names the operation, what was recorded and what was found."""
+    facts = RECORDINGS[0].facts
+    first = script.Recording("v1-x", facts, (script.Answer("mkdir a", "ok"),))
+    second = script.Recording("v1-x", facts, (script.Answer("mkdir a", "EBUSY"),))
+
+    found = conformance.differences(first, second)
+
+    assert len(found) == 1
+    assert "operation 1: mkdir a" in found[0]
+    assert "ok" in found[0]
+    assert "EBUSY" in found[0]
+
+
+def test_a_missing_operation_is_a_difference() -> None:
+    """A run that stopped early does not count as agreement."""
+    one = RECORDINGS[0]
+    short = script.Recording(one.script, one.facts, one.answers[:-1])
+
+    assert conformance.differences(one, short) != []
+
+
+def test_the_nearest_recording_is_never_of_a_newer_kernel() -> None:
+    """A host is compared with the newest recorded kernel that is not newer than itself."""
+    one = RECORDINGS[0]
+    versions = ["5.15.0", "6.1.0", "6.18.3"]
+    known = [
+        script.Recording("x", dataclasses.replace(one.facts, kernel=kernel), ())
+        for kernel in versions
+    ]
+    asked = dataclasses.replace(one.facts, kernel="6.6.1")
+
+    found = script.nearest(known, "x", asked)
+
+    assert found is not None
+    assert found.facts.kernel == "6.1.0"
+    assert script.nearest(known[1:], "x", known[0].facts) is None
