@@ -10,7 +10,6 @@ from koordlet import config
 from koordlet.config import yaml_source
 from koordlet.model import errors
 
-
 Write = Callable[[str], str]
 Raw = Callable[[bytes], str]
 

@@ -13,7 +13,6 @@ from koordlet import config
 from koordlet.config import file_source
 from koordlet.model import errors
 
-
 Write = Callable[[str], str]
 Raw = Callable[[bytes], str]
 
