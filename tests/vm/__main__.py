@@ -19,10 +19,10 @@ examples:
   python -m tests.vm run --systemd -- 'systemctl is-system-running; systemctl list-units'
   python -m tests.vm run --shape 2s8t --append isolcpus=2-3 -- cat /sys/devices/system/cpu/isolated
 
-The command runs as root, in the repository's folder if that is carried in. One word is a shell text;
-several are a program and its arguments. Its output comes back on stdout and stderr, and its exit
-status is that of this program. Beyond those, 125 says that the guest died, 124 that it took too long,
-123 that the host lacks something. What is built is kept in {cache}.
+The command runs as root, in the repository's folder if that is carried in. One word is a text for
+bash; several are a program and its arguments. Its output comes back on stdout and stderr, and its
+exit status is that of this program. Beyond those, 125 says that the guest died, 124 that it took
+too long, 123 that the host lacks something. What is built is kept in {cache}.
 """
 DIED, TOO_LATE, LACKING = 125, 124, 123
 
@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     epilog = EXAMPLES.format(cache="$XDG_CACHE_HOME/koordlet/vm")
     top = argparse.ArgumentParser(
         prog="python -m tests.vm",
-        description="Boots Debian's kernel under QEMU with a chosen topology and runs commands there.",
+        description="Boots Debian's kernel in QEMU with a chosen topology; runs a command there.",
         epilog=epilog,
         formatter_class=raw,
     )
@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--cgroup", default="v2", choices=("v2", "v1", "hybrid"), help="default: %(default)s")
     add("--systemd", action="store_true", help="boot systemd; the command runs in a service")
     add("--append", action="append", default=[], metavar="WORD", help="kernel command line")
-    add("--rdt", metavar="WISH", help=f"emulate resctrl, as intel or amd (needs {qemu.RDT_FOLDER})")
+    add("--rdt", metavar="WISH", help=f"emulate resctrl: intel or amd (needs {qemu.RDT_FOLDER})")
     add("--share", action="append", default=[], metavar="MOUNTPOINT=FOLDER", help="read-only")
     add("--bare", action="store_true", help="leave the repository and its packages out")
     add("--packages", type=pathlib.Path, metavar="FOLDER", help="site-packages to carry in")

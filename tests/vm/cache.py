@@ -1,7 +1,7 @@
 """Things that are built once and kept between runs.
 
-Covers: where they are, what they are called (a digest of all that went into them), that a half-built
-one is never seen, and that two processes never build the same one at once.
+Covers: where they are, what they are called (a digest of all that went into them), that a
+half-built one is never seen, and that two processes never build the same one at once.
 Does not cover: what is built (``image``, ``project``).
 """
 
@@ -55,7 +55,7 @@ def digest(*parts: str | bytes | pathlib.Path) -> str:
 
 
 def once(kind: str, key: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
-    """The folder ``kind-key``; unless it is there, ``make`` fills a new one that then takes its name.
+    """The folder ``kind-key``; unless it is there, ``make`` fills a new one that takes its name.
 
     A failed ``make`` leaves nothing behind. Whoever comes second waits for the first.
     """

@@ -34,7 +34,7 @@ def boot() -> Iterator[Boot]:
 
         def boot_once(name: str = "2s8t", **wanted: Unpack[machine.Wanted]) -> machine.Machine:
             key = repr((name, sorted(wanted.items())))
-            if key not in up:
+            if key not in up or not up[key].up:
                 try:
                     up[key] = machines.enter_context(machine.boot(name, **wanted))
                 except qemu.NotAvailableError as error:

@@ -6,7 +6,7 @@ Does not cover: what the machine is made of (``qemu``, ``image``, ``project``).
 
 How a command gets in and its answer out: the folder ``control`` is shared with the guest, at
 ``/run/vm``. The host writes ``control/jobN/command`` and the line ``jobN`` to the guest's virtual
-serial port; the guest's agent runs it and leaves ``stdout``, ``stderr`` and at last ``status`` there.
+serial port; the guest's agent runs it and leaves ``stdout``, ``stderr`` and at last ``status``.
 
 Rules:
 1. No emulator outlives its ``Machine``, nor the process that made it, whatever ends that.
@@ -98,6 +98,11 @@ class Machine:
         return self._control / "out"
 
     @property
+    def up(self) -> bool:
+        """Whether the emulator runs."""
+        return self._emulator is not None and self._emulator.poll() is None
+
+    @property
     def console(self) -> str:
         """All that the guest's kernel printed."""
         path = self._folder / "console"
@@ -175,8 +180,10 @@ class Machine:
         with (self._folder / "emulator").open("wb") as complaints:
             self._emulator = subprocess.Popen(
                 # setpriv: should this process be killed, the kernel kills the emulator.
-                ["setpriv", "--pdeathsig", "KILL", "--", *program]
-                + qemu.arguments(self.options, files, self._folder),
+                [
+                    *("setpriv", "--pdeathsig", "KILL", "--", *program),
+                    *qemu.arguments(self.options, files, self._folder),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
@@ -224,19 +231,17 @@ class Machine:
                 follow(job)
 
     def _failed(self, kind: type[GuestError], what: str, job: pathlib.Path | None) -> GuestError:
-        """The error, with all that helps; the whole console stays in the cache."""
-        kept = cache.folder() / "failed"
-        kept.mkdir(exist_ok=True)
-        path = kept / f"{time.strftime('%m%d-%H%M%S')}-{self.options.shape.name}-{os.getpid()}.log"
-        path.write_text(self.console)
-        for old in sorted(kept.iterdir(), key=lambda one: one.stat().st_mtime)[:-10]:
-            old.unlink(missing_ok=True)
-        parts = [f"{self.options.shape.name}: {what}", f"--- console, all in {path}"]
+        """The error with all that helps. The machine is of no use any more, so it ends."""
+        if self._emulator is not None:
+            self._stop(self._emulator)
+        kept = _keep(self.console, self.options.shape.name)
+        parts = [f"{self.options.shape.name}: {what}", f"--- console, all in {kept}"]
         parts.append(self.console[-TAIL:].strip())
         complaints = _read(self._folder / "emulator").splitlines()
         parts += [line for line in complaints if "support requested feature" not in line]
-        for name in ("stdout", "stderr") if job else ():
-            parts.append(f"--- {name}\n{_read(job / name)[-TAIL:]}" if job else "")
+        if job:
+            for name in ("stdout", "stderr"):
+                parts.append(f"--- {name}\n{_read(job / name)[-TAIL:]}")
         return kind("\n".join(parts))
 
 
@@ -282,3 +287,14 @@ def _stdin(emulator: subprocess.Popen[bytes]) -> IO[bytes]:
 
 def _read(path: pathlib.Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _keep(console: str, name: str) -> pathlib.Path:
+    """Writes a console into the cache, where the last ten stay."""
+    folder = cache.folder() / "failed"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{time.strftime('%m%d-%H%M%S')}-{name}-{os.getpid()}.log"
+    path.write_text(console)
+    for old in sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)[:-10]:
+        old.unlink(missing_ok=True)
+    return path

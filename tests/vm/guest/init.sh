@@ -25,6 +25,10 @@ mount_v2() {
 
 . /run/vm/settings
 mkdir -p /dev/pts /dev/shm
+ln -s /proc/self/fd /dev/fd
+ln -s fd/0 /dev/stdin
+ln -s fd/1 /dev/stdout
+ln -s fd/2 /dev/stderr
 mount -t devpts -o gid=5,mode=620 devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /tmp

@@ -1,7 +1,7 @@
 """Runs in the guest: prints what the guest says of itself as JSON.
 
-Read from the kernel's own files and from lscpu, with nothing of the project, so that it can serve as
-the other side of a comparison.
+Read from the kernel's own files and from lscpu, with nothing of the project, so that it can serve
+as the other side of a comparison.
 """
 
 from __future__ import annotations

@@ -1,0 +1,165 @@
+"""What is built for a machine, as far as that can be seen without booting one."""
+
+from __future__ import annotations
+
+import lzma
+import multiprocessing
+import pathlib
+import stat
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from tests.vm import cache, kernel, packages, qemu, shape
+
+
+@pytest.fixture
+def empty_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A cache folder of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return cache.folder()
+
+
+def _make(into: pathlib.Path) -> None:
+    (into / "file").write_text("built")
+    with (cache.folder() / "builds").open("a") as log:
+        log.write("once\n")
+
+
+def _fail(into: pathlib.Path) -> None:
+    (into / "half").touch()
+    raise OSError("disk full")
+
+
+def test_two_processes_build_once(empty_cache: pathlib.Path) -> None:
+    """Whoever comes second takes what the first has built."""
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=cache.once, args=("kind", "key", _make)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+
+    assert [0, 0] == [process.exitcode for process in both]
+    assert "built" == (empty_cache / "kind-key" / "file").read_text()
+    assert "once\n" == (empty_cache / "builds").read_text()
+
+
+def test_a_failed_build_leaves_nothing(empty_cache: pathlib.Path) -> None:
+    """Nothing half-built is taken for the real thing, now or later."""
+    with pytest.raises(OSError, match="disk full"):
+        cache.once("kind", "key", _fail)
+
+    assert ["kind.lock"] == [path.name for path in empty_cache.iterdir()]
+    assert (cache.once("kind", "key", _make) / "file").exists()
+
+
+def test_the_cache_forgets_what_is_old(empty_cache: pathlib.Path) -> None:
+    """A few of each kind stay, those used last."""
+    for number in range(cache.KEPT + 2):
+        cache.once("kind", str(number), _make)
+
+    assert cache.KEPT == len(list(empty_cache.glob("kind-*")))
+    assert (empty_cache / f"kind-{cache.KEPT + 1}").exists()
+
+
+def test_digest_tells_content_and_borders_apart(tmp_path: pathlib.Path) -> None:
+    """Another content or another split into parts is another name."""
+    file = tmp_path / "file"
+    file.write_text("one")
+    before = cache.digest(file)
+    file.write_text("two")
+
+    assert before != cache.digest(file)
+    assert cache.digest("ab", "c") != cache.digest("a", "bc")
+
+
+def test_vmlinux_is_unpacked() -> None:
+    """The kernel is found where the boot sector says, whatever lies around it."""
+    payload = lzma.compress(b"\x7fELF kernel", lzma.FORMAT_XZ) + struct.pack("<I", 11)
+    image = bytearray(4 * kernel.SECTOR)
+    image[kernel.SETUP_SECTS] = 2
+    struct.pack_into("<II", image, kernel.PAYLOAD_OFFSET, 100, len(payload))
+    start = 3 * kernel.SECTOR + 100
+
+    assert b"\x7fELF kernel" == kernel.vmlinux(bytes(image[:start]) + payload + b"rest")
+
+
+def test_modules_load_after_what_they_need(tmp_path: pathlib.Path) -> None:
+    """Needs come first, each module once, and one that is built in is left out."""
+    dep = "a.ko: c.ko b.ko\nb.ko:\nc.ko: b.ko\nd-e.ko: b.ko\n"
+    (tmp_path / "modules.dep").write_text(dep)
+    order = kernel.load_order(tmp_path, ["a", "builtin", "d_e"])
+
+    assert ["b.ko", "c.ko", "a.ko", "d-e.ko"] == [path.name for path in order]
+
+
+def test_newc_is_what_the_kernel_reads() -> None:
+    """Each header has the magic, names and contents start at multiples of four."""
+    archive = kernel.newc(
+        {
+            "dir/file": kernel.Entry(stat.S_IFREG | 0o644, b"12345"),
+            "dir": kernel.Entry(stat.S_IFDIR | 0o755),
+        }
+    )
+    at, seen = 0, []
+    while at < len(archive):
+        assert b"070701" == archive[at : at + 6]
+        fields = [int(archive[i : i + 8], 16) for i in range(at + 6, at + 110, 8)]
+        end = at + 110 + fields[11]
+        name = archive[at + 110 : end - 1].decode()
+        start = -end % 4 + end
+        seen.append((name, oct(fields[1]), archive[start : start + fields[6]]))
+        at = start + fields[6]
+        at += -at % 4
+
+    expected = [("dir", "0o40755", b""), ("dir/file", "0o100644", b"12345")]
+    assert [*expected, ("TRAILER!!!", "0o0", b"")] == seen
+
+
+@pytest.mark.parametrize("one", shape.SHAPES.values(), ids=lambda one: one.name)
+def test_shapes_are_consistent(one: shape.Shape) -> None:
+    """Each CPU has one node, distances are square and symmetric with 10 to oneself."""
+    owned = sorted(cpu for node in one.nodes for cpu in node.cpus)
+
+    assert list(one.possible_cpus) == owned
+    assert len(one.online_cpus) <= len(one.present_cpus) <= len(one.possible_cpus)
+    nodes = range(len(one.nodes))
+    for here in nodes:
+        assert shape.LOCAL == one.distance(here, here)
+        assert all(one.distance(here, there) == one.distance(there, here) for there in nodes)
+
+
+def test_unknown_shape_names_the_known() -> None:
+    """A typing error is answered with the list."""
+    with pytest.raises(ValueError, match="1s2c, 2s8t, 4n16"):
+        shape.named("2s9t")
+
+
+def test_command_line_has_what_was_wished() -> None:
+    """The cgroup version, the shape's offline CPUs, mounts and the caller's words."""
+    options = qemu.Options(
+        shape.SHAPES["offline"],
+        cgroup="v1",
+        systemd=True,
+        append=("isolcpus=2",),
+        shares={"/mnt": pathlib.Path("/tmp")},
+        disks={"/srv": pathlib.Path("/x")},
+    )
+    words = qemu.command_line(options).split()
+
+    assert "isolcpus=2" == words[-1]
+    for word in ("maxcpus=10", "vm.mount=ext4,/dev/vdb,/srv", "vm.mount=9p,share0,/mnt"):
+        assert word in words
+    assert "systemd.legacy_systemd_cgroup_controller=1" in words
+
+
+def test_packages_are_printed() -> None:
+    """``packages`` prints one name a line, with nothing installed but Python."""
+    command = [sys.executable, "-S", "-m", "tests.vm", "packages"]  # -S: no installed packages
+    repo = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, check=True)
+
+    assert list(packages.HOST) == done.stdout.split()
