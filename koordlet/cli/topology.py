@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 def plain(line: Line) -> str:
     """A line for a file or a pipe."""
-    return ("  " * max(line.level, 0) + line.text).rstrip()
+    return output.visible("  " * max(line.level, 0) + line.text).rstrip()
 
 
 _STYLES = {-1: "yellow", 0: "bold", 1: "cyan", 2: "green", 3: "", 4: "dim"}

@@ -1,0 +1,196 @@
+"""``koordlet record`` writes one archive that every read command accepts, or nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import stat
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.cli import record
+from koordlet.host import machine, root, roots
+from koordlet.host import topology as discovery
+from koordlet.model import errors
+from tests.kit import machines
+
+
+@dataclass
+class Clock:
+    """A clock that only waiting moves, and that changes a file of the machine while it waits."""
+
+    tree: Path
+    at: float = 100.0
+    waits: list[float] = field(default_factory=list)
+    stop_after: int = 1000
+
+    def now(self) -> machine.Now:
+        """Both clocks."""
+        return machine.Now(at=self.at, wall=1_000_000 + self.at)
+
+    def wait(self, seconds: float) -> None:
+        """Move on."""
+        if len(self.waits) >= self.stop_after:
+            raise KeyboardInterrupt
+        self.waits.append(seconds)
+        self.at += seconds
+        (self.tree / "proc" / "stat").write_text(f"cpu {len(self.waits)}\n", encoding="utf-8")
+
+    def plan(self, seconds: float = 1.0, every: float = 1.0) -> record.Plan:
+        """A plan by this clock."""
+        return record.Plan(seconds=seconds, every=every, now=self.now, wait=self.wait)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A machine on disk."""
+    made = machines.xeon_2s_smt2() | {"proc/stat": "cpu 0\n"}
+    return machines.to_directory(made, tmp_path / "machine")
+
+
+def names(path: Path) -> list[str]:
+    """The members of an archive."""
+    with tarfile.open(path) as archive:
+        return archive.getnames()
+
+
+def member(path: Path, name: str) -> list[str]:
+    """The lines of one member."""
+    with tarfile.open(path) as archive:
+        file = archive.extractfile(name)
+        assert file is not None
+        return file.read().decode().splitlines()
+
+
+def test_two_frames_a_second_apart(tree: Path, tmp_path: Path) -> None:
+    """By default: the first state, then what changed within a second, then the manifest."""
+    out, clock = tmp_path / "out.tar.gz", Clock(tree)
+
+    said = record.write(root.DirHost(str(tree)), str(out), clock.plan())
+
+    assert ([1.0], "2 frames") == (clock.waits, said.partition(", ")[2])
+    assert ["frames/0.jsonl", "frames/1.jsonl", "manifest.json"] == names(out)[-3:]
+    assert ["cpu 0"] == member(out, "root/proc/stat")
+    when, change = (json.loads(line) for line in member(out, "frames/1.jsonl"))
+    assert ({"frame": 1, "monotonic": 101.0, "wall": 1_000_101.0}) == when
+    assert ({"path": "/proc/stat", "text": "cpu 1\n"}) == change
+
+
+def test_frames_keep_to_the_schedule(tree: Path, tmp_path: Path) -> None:
+    """``--for 1m --every 20s``: frames at 20, 40 and 60 s after the first state."""
+    out, clock = tmp_path / "out.tar.gz", Clock(tree)
+
+    record.write(root.DirHost(str(tree)), str(out), clock.plan(60, 20))
+
+    times = [json.loads(member(out, f"frames/{n}.jsonl")[0])["monotonic"] for n in range(4)]
+    assert [100, 120, 140, 160] == times
+
+
+def test_recording_is_a_root(tree: Path, tmp_path: Path) -> None:
+    """The archive is the same machine to every read command."""
+    out = tmp_path / "out.tar.gz"
+    host = root.DirHost(str(tree))
+
+    record.write(host, str(out), Clock(tree).plan())
+
+    assert discovery.discover(host) == discovery.discover(roots.open_root(str(out)))
+
+
+def test_recording_of_a_recording(tree: Path, tmp_path: Path) -> None:
+    """An archive can be recorded again, and is still the same machine."""
+    one, two = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
+    record.write(root.DirHost(str(tree)), str(one), Clock(tree).plan())
+
+    record.write(roots.open_root(str(one)), str(two), Clock(tree).plan())
+
+    assert discovery.discover(roots.open_root(str(one))) == discovery.discover(
+        roots.open_root(str(two))
+    )
+
+
+def test_interrupt_keeps_what_there_is(tree: Path, tmp_path: Path) -> None:
+    """Ctrl-C while waiting ends the recording early; the archive is complete."""
+    out, clock = tmp_path / "out.tar.gz", Clock(tree, stop_after=2)
+
+    said = record.write(root.DirHost(str(tree)), str(out), clock.plan(60, 1))
+
+    assert "3 frames" == said.partition(", ")[2]
+    assert 3 == json.loads("".join(member(out, "manifest.json")))["frames"]
+
+
+def test_only_the_owner_may_read_it(tree: Path, tmp_path: Path) -> None:
+    """What a machine looks like is its owner's to share."""
+    out = tmp_path / "out.tar.gz"
+
+    record.write(root.DirHost(str(tree)), str(out), Clock(tree).plan())
+
+    assert 0o600 == stat.S_IMODE(out.stat().st_mode)
+
+
+def test_nothing_is_left_after_a_failure(tree: Path, tmp_path: Path) -> None:
+    """An archive that could not be finished is not there, nor is half of it."""
+
+    def broken(seconds: float) -> None:
+        raise RuntimeError(seconds)
+
+    plan = record.Plan(now=Clock(tree).now, wait=broken)
+    (tmp_path / "out").mkdir()
+
+    with pytest.raises(RuntimeError):
+        record.write(root.DirHost(str(tree)), str(tmp_path / "out" / "x.tar.gz"), plan)
+
+    assert [] == list((tmp_path / "out").iterdir())
+
+
+def test_place_that_cannot_be_written(tree: Path, tmp_path: Path) -> None:
+    """A folder that does not exist is an error that names the archive."""
+    out = str(tmp_path / "none" / "x.tar.gz")
+
+    with pytest.raises(errors.HostError, match="cannot be written") as caught:
+        record.write(root.DirHost(str(tree)), out, Clock(tree).plan())
+
+    assert out == caught.value.culprit
+
+
+@pytest.mark.parametrize(("seconds", "every"), [(1, 0.01), (1e6, 0.1)])
+def test_schedule_that_makes_no_sense(
+    tree: Path, tmp_path: Path, seconds: float, every: float
+) -> None:
+    """Too fast or too many frames is a usage error before anything is written."""
+    out = tmp_path / "out.tar.gz"
+
+    with pytest.raises(errors.UsageError):
+        record.write(root.DirHost(str(tree)), str(out), Clock(tree).plan(seconds, every))
+
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1", 1), ("30s", 30), ("5m", 300), ("500ms", 0.5), ("1.5h", 5400)]
+)
+def test_duration(text: str, seconds: float) -> None:
+    """A number with a unit; a bare number is seconds."""
+    assert seconds == record.duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1s", "1d", "1e9s", "9" * 30, "nan"])
+def test_no_duration(text: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(argparse.ArgumentTypeError):
+        record.duration(text)
+
+
+def test_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command records what ``--root`` names and says what it wrote, on stderr."""
+    out = tmp_path / "out.tar.gz"
+
+    status = cli.main(["record", str(out), "--root", str(tree), "--for", "0"])
+
+    printed = capsys.readouterr()
+    assert (0, "") == (status, printed.out)
+    assert "1 frame" in printed.err
+    assert "root/proc/stat" in names(out)

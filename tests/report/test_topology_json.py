@@ -1,0 +1,89 @@
+"""The topology document has the keys and types of the contract."""
+
+from __future__ import annotations
+
+from koordlet.model import cpuset, topology
+from koordlet.report import topology_json
+
+REQUIRED = {
+    "version", "cpus", "nodes", "possible", "present", "online", "offline", "isolated",
+    "nohz_full", "smt", "vendor", "arch", "warnings",
+}  # fmt: skip
+CPU = {
+    "cpu", "online", "core", "socket", "node", "l3", "core_id", "package_id", "die_id",
+    "cluster_id", "l3_id",
+}  # fmt: skip
+
+
+def test_empty_machine() -> None:
+    """Every key is there even if nothing is known."""
+    document = topology_json.document(topology.Topology())
+
+    assert REQUIRED <= set(document)
+    assert ("v1", [], [], "", None) == tuple(
+        document[key] for key in ("version", "cpus", "nodes", "online", "smt")
+    )
+
+
+def test_cpu_columns() -> None:
+    """Unknown columns are null; optional ones are left out where unknown."""
+    rows = (topology.Cpu(cpu=0, core=0), topology.Cpu(cpu=1, online=False, capacity=512))
+
+    cpus = topology_json.document(topology.Topology(cpus=rows))["cpus"]
+
+    assert isinstance(cpus, list)
+    assert CPU == set(cpus[0])
+    assert CPU | {"capacity"} == set(cpus[1])
+    assert (0, None, False) == (cpus[0]["core"], cpus[0]["node"], cpus[1]["online"])
+
+
+def test_node() -> None:
+    """A node has its CPUs as a list, its distances in the order of nodes, pages by size."""
+    node = topology.Node(
+        node=4,
+        cpus=cpuset.CPUSet.parse("0-3,8-11"),
+        memory_bytes=1 << 30,
+        distances=(10, 21),
+        hugepages={"2048kB": topology.HugePages(total=2, free=1)},
+    )
+
+    nodes = topology_json.document(topology.Topology(nodes=(node,)))["nodes"]
+
+    assert [
+        {
+            "node": 4,
+            "cpus": "0-3,8-11",
+            "memory_bytes": 1 << 30,
+            "distances": [10, 21],
+            "hugepages": {"2048kB": {"total": 2, "free": 1}},
+        }
+    ] == nodes
+
+
+def test_unknown_distances_are_null() -> None:
+    """A node whose distances are unknown says so."""
+    nodes = topology_json.document(topology.Topology(nodes=(topology.Node(node=0),)))["nodes"]
+
+    assert isinstance(nodes, list)
+    assert nodes[0]["distances"] is None
+
+
+def test_caches_and_devices() -> None:
+    """Caches and devices are listed as the contract names their columns."""
+    machine = topology.Topology(
+        caches=(
+            topology.Cache(
+                level=3, type="Unified", id=1, bytes=4096, ways=None, cpus=cpuset.CPUSet.of([1])
+            ),
+        ),
+        devices=(topology.Device(address="0000:00:01.0", device_class="0x020000", node=1),),
+    )
+
+    document = topology_json.document(machine)
+
+    assert [
+        {"level": 3, "type": "Unified", "id": 1, "bytes": 4096, "ways": None, "cpus": "1"}
+    ] == document["caches"]
+    assert [
+        {"address": "0000:00:01.0", "class": "0x020000", "driver": None, "node": 1, "name": None}
+    ] == document["devices"]
