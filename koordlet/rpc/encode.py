@@ -1,0 +1,117 @@
+"""A view as the messages of the feed, section by section.
+
+Covers: every field of the sections. Does not cover: what changed (``feed``), sending (``server``).
+
+Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
+cannot be said is replaced by a question mark.
+"""
+
+from __future__ import annotations
+
+from koordlet.model import pod, topology
+from koordlet.report import view
+from koordlet.rpc.gen import feed_pb2
+
+
+def summary(now: view.View, version: str) -> feed_pb2.Summary:
+    """Who speaks."""
+    seen = now.snapshot
+    return feed_pb2.Summary(
+        name=_text(seen.node.name),
+        machine_id=seen.machine_id,
+        boot_id=seen.boot_id,
+        mode=now.mode,
+        ready=now.ready,
+        version=version,
+    )
+
+
+def machine(found: topology.Topology) -> feed_pb2.Topology:
+    """The machine."""
+    return feed_pb2.Topology(
+        cpus=[
+            feed_pb2.Cpu(
+                cpu=one.cpu,
+                online=one.online,
+                core=one.core,
+                socket=one.socket,
+                node=one.node,
+                l3=one.l3,
+            )
+            for one in found.cpus
+        ],
+        nodes=[
+            feed_pb2.NumaNode(
+                node=one.node,
+                cpus=str(one.cpus),
+                memory_bytes=one.memory_bytes,
+                distances=one.distances,
+            )
+            for one in found.nodes
+        ],
+    )
+
+
+def allocation(now: view.View) -> feed_pb2.Allocation:
+    """Whose is each CPU."""
+    ledger = now.plan.ledger
+    return feed_pb2.Allocation(
+        claims=[
+            feed_pb2.Claim(
+                owner=one.owner.value,
+                cpus=str(one.cpus),
+                holder=_text(one.holder),
+                policy=one.policy,
+                reason=_text(one.reason),
+            )
+            for one in ledger.claims
+        ],
+        pools=[
+            feed_pb2.Pool(kind=one.kind, cpus=str(one.cpus), socket=one.socket, node=one.node)
+            for one in ledger.pools
+        ],
+    )
+
+
+def workloads(now: view.View) -> feed_pb2.Workloads:
+    """Who runs here."""
+    return feed_pb2.Workloads(workloads=[_workload(now, one) for one in now.snapshot.pods])
+
+
+def conditions(now: view.View) -> feed_pb2.Conditions:
+    """What somebody should know of."""
+    return feed_pb2.Conditions(
+        conditions=[
+            feed_pb2.Condition(
+                type=one.type,
+                status=one.status,
+                reason=_text(one.reason),
+                message=_text(one.message),
+                subject=_text(one.subject),
+            )
+            for one in now.plan.conditions
+        ],
+        unsupported=[
+            feed_pb2.Unsupported(feature=one.feature, why=_text(one.why))
+            for one in now.plan.unsupported
+        ],
+    )
+
+
+def _workload(now: view.View, one: pod.Pod) -> feed_pb2.Workload:
+    group = now.snapshot.groups.get(one.group) if one.group is not None else None
+    cpus = (group.effective() or group.cpus()) if group is not None else None
+    cores = now.usage.get(one.key)
+    return feed_pb2.Workload(
+        uid=_text(one.uid),
+        namespace=_text(one.namespace),
+        name=_text(one.name),
+        qos=one.qos.value,
+        cgroup=None if one.group is None else _text(one.group),
+        cpus=None if cpus is None else str(cpus),
+        usage_milli=None if cores is None else max(0, round(cores * 1000)),
+    )
+
+
+def _text(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,159 @@
+"""What the feed says: the newest sections, their revisions, and the events between two revisions.
+
+Covers: revisions, deltas, resuming. Does not cover: who listens (``server``).
+
+Rules:
+1. Each section has the revision at which it last changed. So the delta from any earlier revision
+   to now is the sections with a later one: nothing is queued for a slow watcher, no window of old
+   deltas is kept, and the newest always wins.
+2. A view is encoded when somebody asks for what is new, and once. Bytes are shared by all who ask
+   for the same event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from google.protobuf import message as protobuf
+
+from koordlet.model import topology
+from koordlet.report import view
+from koordlet.rpc import encode
+from koordlet.rpc.gen import feed_pb2
+
+
+@dataclass(slots=True)
+class Section:
+    """One part of the node, as it is since ``revision``."""
+
+    name: str
+    revision: int = 0
+    bytes: bytes | None = None
+    message: protobuf.Message | None = None
+
+
+class Feed:
+    """The content of one agent's feed."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+        self._view: view.View | None = None
+        #: The view that the sections are made of.
+        self._encoded: view.View | None = None
+        self._topology: topology.Topology | None = None
+        self._machine = feed_pb2.Topology()
+        self._sections = [
+            Section(name) for name in ("summary", "topology", "allocation", "workloads", "conditions")
+        ]
+        self._events: dict[int | str, bytes] = {}
+        self.revision = 0
+
+    def publish(self, now: view.View) -> None:
+        """There is a new view. Costs nothing until somebody asks."""
+        self._view = now
+
+    @property
+    def epoch(self) -> str:
+        """Of this process; empty before the first view."""
+        return "" if self._view is None else self._view.epoch
+
+    def refresh(self) -> int:
+        """Encode the newest view, unless that is done; the revision now."""
+        now = self._view
+        if now is None or now is self._encoded:
+            return self.revision
+        changed = False
+        for section in self._sections:
+            made = self._section(section.name, now)
+            data = section.bytes if made is section.message else made.SerializeToString()
+            if data != section.bytes:
+                section.message, section.bytes = made, data
+                section.revision = self.revision + 1
+                changed = True
+        self._encoded = now
+        self._events.clear()
+        if changed:
+            self.revision += 1
+        return self.revision
+
+    def resumable(self, epoch: str, revision: int) -> bool:
+        """Whether a watcher that has this revision can go on from there."""
+        return bool(epoch) and epoch == self.epoch and 0 < revision <= self.refresh()
+
+    def node(self) -> bytes:
+        """The ``Node``."""
+        return self._event("node", lambda: self._node().SerializeToString())
+
+    def full(self) -> bytes:
+        """The event that has everything."""
+        return self._event("full", lambda: self._made(full=self._node()))
+
+    def since(self, revision: int) -> bytes:
+        """The event from an earlier revision to now."""
+        return self._event(revision, lambda: self._made(delta=self._delta(revision)))
+
+    def heartbeat(self) -> bytes:
+        """The event that says that nothing changed."""
+        return self._event("heartbeat", lambda: self._made(heartbeat=feed_pb2.Heartbeat()))
+
+    def _event(self, key: int | str, make: Callable[[], bytes]) -> bytes:
+        self.refresh()
+        kept = self._events.get(key)
+        if kept is None:
+            kept = self._events[key] = make()
+        return kept
+
+    def _section(self, name: str, now: view.View) -> protobuf.Message:
+        if name == "summary":
+            return encode.summary(now, self._version)
+        if name == "topology":
+            # Seldom another object, and by far the largest on a large machine.
+            if now.snapshot.topology is not self._topology:
+                self._topology = now.snapshot.topology
+                self._machine = encode.machine(self._topology)
+            return self._machine
+        if name == "allocation":
+            return encode.allocation(now)
+        if name == "workloads":
+            return encode.workloads(now)
+        return encode.conditions(now)
+
+    def _node(self) -> feed_pb2.Node:
+        node = feed_pb2.Node(epoch=self.epoch, revision=self.revision)
+        self._fill(node, 0)
+        _stamp(node.observed_at, self._encoded)
+        return node
+
+    def _delta(self, revision: int) -> feed_pb2.Delta:
+        delta = feed_pb2.Delta()
+        self._fill(delta, revision)
+        return delta
+
+    def _fill(self, target: protobuf.Message, revision: int) -> None:
+        for section in self._sections:
+            if section.revision > revision and section.message is not None:
+                getattr(target, section.name).CopyFrom(section.message)
+
+    def _made(
+        self,
+        *,
+        full: feed_pb2.Node | None = None,
+        delta: feed_pb2.Delta | None = None,
+        heartbeat: feed_pb2.Heartbeat | None = None,
+    ) -> bytes:
+        event = feed_pb2.WatchEvent(
+            epoch=self.epoch,
+            revision=self.revision,
+            full=full,
+            delta=delta,
+            heartbeat=heartbeat,
+        )
+        _stamp(event.observed_at, self._encoded)
+        return event.SerializeToString()
+
+
+def _stamp(target: object, now: view.View | None) -> None:
+    if now is not None:
+        seconds, rest = divmod(round(now.snapshot.wall * 1e6), 1_000_000)
+        target.seconds, target.nanos = seconds, rest * 1000  # type: ignore[attr-defined]

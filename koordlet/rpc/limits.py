@@ -1,0 +1,32 @@
+"""What the clients of the feed may cost together, and each alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of the server."""
+
+    watchers: int = 1024
+    #: Calls beside the watchers: GetNode, health, reflection.
+    calls: int = 64
+    #: Share of the process's descriptors that connections may take: the loop's own stay free.
+    descriptor_share: float = 0.25
+    #: A request is some bytes; only answers are large.
+    request_bytes: int = 64 << 10
+    answer_bytes: int = 16 << 20
+    metadata_bytes: int = 8 << 10
+    #: An event is sent when nothing else was for so long.
+    heartbeat_seconds: float = 10.0
+    #: A watcher that takes no event for so long is let go.
+    write_seconds: float = 60.0
+    #: For a new connection to speak HTTP/2.
+    handshake_seconds: float = 5.0
+    keepalive_seconds: float = 30.0
+    keepalive_timeout_seconds: float = 10.0
+    #: A connection without calls is closed.
+    idle_seconds: float = 300.0
+    #: Running calls at a stop.
+    stop_seconds: float = 1.0
