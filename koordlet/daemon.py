@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +43,9 @@ _SETTLE = 5
 
 class Surfaces(Protocol):
     """What others look at: started late, stopped first."""
+
+    #: Surface to why it could not start.
+    problems: Mapping[str, str]
 
     async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
         """Come up; the addresses, for people."""
@@ -114,6 +117,7 @@ class Daemon:
 
     async def _show(self) -> None:
         addresses = await self.surfaces.start(lambda: self.teller.view)
+        self.teller.surface_problems = self.surfaces.problems
         self.teller.became_ready()
         self.notifier.status(f"all surfaces up, {self._status()}")
         self.teller.log.info("daemon.ready", mode=self.teller.mode, surfaces=list(addresses))
@@ -169,6 +173,8 @@ class Daemon:
             self.agent.line.configure(found)
             log.configure(found.config.log.level, found.config.log.format)
             self.teller.log.info("config.applied", file=found.path or "built-in")
+            for warning in found.warnings:
+                self.teller.log.warning("config.warning", detail=warning)
         self.teller.config_problem = str(self.reload.error or "")
         if forced:
             self.notifier.ready(self._status())

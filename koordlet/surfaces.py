@@ -37,7 +37,7 @@ class Surfaces:
         self._http: http_server.Server | None = None
         self._rpc: rpc_server.Server | None = None
         #: Surface to why it is not there; shown by the health endpoints.
-        self.problems: dict[str, str] = {}
+        self.problems: Mapping[str, str] = {}
 
     async def start(self, current: Current) -> tuple[str, ...]:
         """Come up one after the other; the addresses, for people."""
@@ -64,7 +64,7 @@ class Surfaces:
         try:
             return await starting
         except errors.KoordletError as error:
-            self.problems[name] = str(error)
+            self.problems = {**self.problems, name: str(error)}
             log.get().error(f"surface.{name}_failed", detail=str(error))
             return ""
 

@@ -30,6 +30,8 @@ class Teller:
         self.ready = False
         #: Why the configuration file as it is now is not in force.
         self.config_problem = ""
+        #: Surface to why it could not start.
+        self.surface_problems: Mapping[str, str] = {}
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
@@ -144,6 +146,11 @@ class Teller:
             view.Check(name="writes", ok=not refused, detail=", ".join(refused[:5])),
             view.Check(
                 name="configuration", ok=not self.config_problem, detail=self.config_problem
+            ),
+            view.Check(
+                name="surfaces",
+                ok=not self.surface_problems,
+                detail="; ".join(self.surface_problems.values()),
             ),
             view.Check(
                 name="audit",

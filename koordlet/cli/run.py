@@ -52,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     if args.demo:
         config, flags = _for_demo(args, config, flags)
     log.configure(config.config.log.level, config.config.log.format)
+    for warning in config.warnings:
+        log.get().warning("config.warning", detail=warning)
     host = opening.host(args)
     if not host.live:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
