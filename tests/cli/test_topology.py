@@ -11,19 +11,18 @@ from hypothesis import strategies as st
 
 from koordlet import cli
 from koordlet.cli import topology as command
-from koordlet.host import root
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
 from tests.kit import machines
 
 
-def shown(tree: machines.Tree, tmp_path: Path) -> list[str]:
+def shown(tree: machines.Tree) -> list[str]:
     """The table of a machine."""
-    host = root.DirHost(str(machines.to_directory(tree, tmp_path)))
-    return [command.plain(line) for line in command.lines(discovery.discover(host))]
+    machine = discovery.discover(machines.to_host(tree))
+    return [command.plain(line) for line in command.lines(machine)]
 
 
-def test_table(tmp_path: Path) -> None:
+def test_table() -> None:
     """Sockets, nodes, L3, cores, CPUs, each below the one that holds it."""
     assert [
         "2 sockets, 8 cores, 16 CPUs, 2 NUMA nodes, SMT on",
@@ -40,28 +39,28 @@ def test_table(tmp_path: Path) -> None:
         "    huge pages 16 x 2048kB",
         "    L3 1, 16 MiB, 11 ways: 4 cores, 8 CPUs",
         "      4 cores x 2: 4,12  5,13  6,14  7,15",
-    ] == shown(machines.xeon_2s_smt2(), tmp_path)
+    ] == shown(machines.xeon_2s_smt2())
 
 
-def test_core_kinds_are_apart(tmp_path: Path) -> None:
+def test_core_kinds_are_apart() -> None:
     """Big and little cores are told apart by threads and speed."""
-    table = shown(machines.hybrid_pe(), tmp_path)
+    table = shown(machines.hybrid_pe())
 
     assert "      2 cores x 2, 5.0 GHz: 0-1  2-3" in table
     assert "      4 cores x 1, 3.8 GHz: 4  5  6  7" in table
 
 
-def test_unknown_is_a_question_mark(tmp_path: Path) -> None:
+def test_unknown_is_a_question_mark() -> None:
     """What the machine does not say is ``?``, and the warnings say why."""
-    table = shown(machines.arm_no_nodes(), tmp_path)
+    table = shown(machines.arm_no_nodes())
 
     assert "    L3 ?: 6 cores, 6 CPUs" in table
     assert [True, True] == [line.startswith("warning: ") for line in table[-2:]]
 
 
-def test_nodes_without_cpus_are_shown(tmp_path: Path) -> None:
+def test_nodes_without_cpus_are_shown() -> None:
     """Memory that belongs to no CPU is listed after the sockets."""
-    table = shown(machines.memory_only_nodes(), tmp_path)
+    table = shown(machines.memory_only_nodes())
 
     assert [
         "2 nodes without online CPUs",
@@ -71,20 +70,20 @@ def test_nodes_without_cpus_are_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cpus", [256, 2048])
-def test_large_machine_fits(tmp_path: Path, cpus: int) -> None:
+def test_large_machine_fits(cpus: int) -> None:
     """A large machine has a line for each L3 and its cores, none wider than 80 columns."""
-    table = shown(machines.large(cpus), tmp_path)
+    table = shown(machines.large(cpus))
 
     assert max(len(line) for line in table) <= 80
     assert cpus // 16 == sum(line.lstrip().startswith("L3 ") for line in table)
 
 
-def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_do_not_reach_the_terminal() -> None:
     """A processor name cannot move the cursor."""
     tree = machines.xeon_2s_smt2()
     tree["proc/cpuinfo"] = "processor: 0\nmodel name: \x1b[2Jevil\n"
 
-    assert not any("\x1b" in line for line in shown(tree, tmp_path))
+    assert not any("\x1b" in line for line in shown(tree))
 
 
 def test_empty_machine_is_shown() -> None:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from koordlet.host import archive, root, tarindex
+
 #: Path below the root to content; a content that starts with ``->`` is a link.
 Tree = dict[str, str]
 
@@ -341,19 +343,39 @@ def to_directory(tree: Tree, top: Path) -> Path:
     return top
 
 
+def to_index(tree: Tree) -> tarindex.Entry:
+    """The tree as an archive's index, without an archive."""
+    top = tarindex.Entry(root.Kind.DIRECTORY, inode=1)
+    for name, content in tree.items():
+        here = top
+        *folders, last = name.split("/")
+        for part in folders:
+            here = here.children.setdefault(part, tarindex.Entry(root.Kind.DIRECTORY, inode=2))
+        entry = tarindex.Entry(root.Kind.FILE, inode=3, data=content.encode("utf-8", "replace"))
+        if content.startswith("->"):
+            entry = tarindex.Entry(root.Kind.LINK, inode=3, link=content[2:])
+        here.children[last] = entry
+    return top
+
+
+def to_host(tree: Tree) -> root.HostRoot:
+    """A machine that answers from the tree, without a disk."""
+    return archive.ArchiveHost(to_index(tree))
+
+
 def to_archive(tree: Tree) -> bytes:
     """The tree as a gzip tar without anything of the machine or time that made it."""
     plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as out:
         for name in sorted(tree):
             member = tarfile.TarInfo(name)
             content = tree[name].encode()
             if content.startswith(b"->"):
                 member.type, member.linkname = tarfile.SYMTYPE, content[2:].decode()
-                archive.addfile(member)
+                out.addfile(member)
             else:
                 member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
+                out.addfile(member, io.BytesIO(content))
     return gzip.compress(plain.getvalue(), mtime=0)
 
 

@@ -1,0 +1,57 @@
+"""Discovery on made machines, and how tests look at the outcome.
+
+Covers: groups of a column, warnings, the contract that holds for every machine.
+Does not cover: the machines (``tests.kit.machines``).
+"""
+
+from __future__ import annotations
+
+import json
+
+from koordlet.host import topology as discovery
+from koordlet.model import cpuset, topology
+from tests.kit import machines
+
+
+def discover(tree: machines.Tree) -> topology.Topology:
+    """Discovery on a tree."""
+    return discovery.discover(machines.to_host(tree))
+
+
+def groups(machine: topology.Topology, column: str) -> list[str]:
+    """A column's groups as lists, in the order of their numbers, which must be dense."""
+    members: dict[int, list[int]] = {}
+    for one in machine.cpus:
+        number = getattr(one, column)
+        if number is not None:
+            members.setdefault(number, []).append(one.cpu)
+    assert list(range(len(members))) == sorted(members)
+    return [machines.ranges(members[number]) for number in sorted(members)]
+
+
+def warned(machine: topology.Topology, *words: str) -> bool:
+    """Whether one warning holds all of these."""
+    return any(all(word in warning for word in words) for warning in machine.warnings)
+
+
+def check_contract(document: dict[str, object]) -> None:
+    """The parts of the contract that hold for every machine, damaged or not."""
+    text = json.dumps(document)
+    again = json.loads(text)
+    present = set(cpuset.CPUSet.parse(again["present"]))
+    online = set(cpuset.CPUSet.parse(again["online"]))
+    assert [one["cpu"] for one in again["cpus"]] == sorted(present)
+    for one in again["cpus"]:
+        assert one["online"] == (one["cpu"] in online)
+    for column in ("core", "socket", "l3"):
+        seen: list[int] = []
+        for one in again["cpus"]:
+            if one[column] is not None and one[column] not in seen:
+                seen.append(one[column])
+        assert seen == list(range(len(seen)))
+    ids = [one["node"] for one in again["nodes"]]
+    assert ids == sorted(set(ids))
+    for one in again["nodes"]:
+        assert one["distances"] is None or len(one["distances"]) == len(ids)
+    for one in again["cpus"]:
+        assert one["node"] is None or one["node"] in ids
