@@ -21,9 +21,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
     return {
         reserved_cpus.STEM: reserved_cpus.Settings(
             cpus=None if reserved.cpus is None else cpuset.CPUSet.parse(reserved.cpus),
-            quantity_milli=None
-            if reserved.quantity is None
-            else quantity.milli(reserved.quantity),
+            quantity_milli=None if reserved.quantity is None else quantity.milli(reserved.quantity),
             max_cpus=reserved.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),

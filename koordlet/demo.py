@@ -116,9 +116,7 @@ def _hierarchies(layout: cgroup.Layout) -> Iterator[cgroup.Hierarchy]:
             yield holder
 
 
-def _initial(
-    now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy
-) -> tuple[tuple[str, str], ...]:
+def _initial(now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy) -> tuple[tuple[str, str], ...]:
     """A v1 cpuset group is born empty and refuses tasks until it has CPUs and nodes."""
     if hierarchy.unified or "cpuset" not in hierarchy.controllers:
         return ()
@@ -127,7 +125,10 @@ def _initial(
     machine = now.topology
     return (
         (str(knob.CPUSET_CPUS.v1), values.get(knob.CPUSET_EFFECTIVE.name) or str(machine.online)),
-        (str(knob.CPUSET_MEMS.v1), values.get(knob.MEMS_EFFECTIVE.name) or str(machine.memory_nodes)),
+        (
+            str(knob.CPUSET_MEMS.v1),
+            values.get(knob.MEMS_EFFECTIVE.name) or str(machine.memory_nodes),
+        ),
     )
 
 
@@ -147,9 +148,7 @@ class Processes:
 
     def __init__(self) -> None:
         self._running = {
-            name: subprocess.Popen(  # noqa: S603 -- our own interpreter and our own text
-                [sys.executable, "-S", "-c", text], stdin=subprocess.DEVNULL
-            )
+            name: subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.DEVNULL)
             for name, text in _PROGRAMS.items()
         }
 

@@ -136,9 +136,7 @@ class Teller:
             counters=self.counters,
         )
 
-    def _checks(
-        self, shown: plan.Plan, results: Sequence[result.Result]
-    ) -> tuple[view.Check, ...]:
+    def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:
         refused = [one.target for one in results if one.verdict in result.BAD]
         failed = "; ".join(f"{one.policy}: {one.error}" for one in shown.failures)
         return (

@@ -75,7 +75,11 @@ class Executor:
             pause = self.pauses.waiting(target, at)
             if pause:
                 detail = f"tried lately, again in {pause:.0f} s"
-                tell(result.Result(target=target, verdict=result.Verdict.WAITING, detail=detail, step=step))
+                tell(
+                    result.Result(
+                        target=target, verdict=result.Verdict.WAITING, detail=detail, step=step
+                    )
+                )
             else:
                 due.append(step)
         return due
@@ -108,9 +112,7 @@ class Executor:
                 errno=error.errno,
             ) from error
 
-    def _entry(
-        self, step: plan.Step, before: journal.Entry | None, wall: float
-    ) -> journal.Entry:
+    def _entry(self, step: plan.Step, before: journal.Entry | None, wall: float) -> journal.Entry:
         one = step.action
         value = one.value if isinstance(one, action.WriteFile) else action.kind(one)
         inode = perform.inode_of(self.host, one)
@@ -138,7 +140,9 @@ class Executor:
         blocker = next((f for f in failed if _relies(one, f)), None)
         if blocker is not None:
             detail = f"relies on {blocker.target}, which was refused"
-            return result.Result(target=target, verdict=result.Verdict.SKIPPED, detail=detail, step=step)
+            return result.Result(
+                target=target, verdict=result.Verdict.SKIPPED, detail=detail, step=step
+            )
         try:
             effect = perform.perform(self.host, now.layout, one)
         except OSError as error:
@@ -165,13 +169,19 @@ class Executor:
         gone = error.errno in (errno.ENOENT, errno.ENODEV)
         if gone and perform.inode_of(self.host, step.action) == 0:
             self.book.forget(target)
-            return result.Result(target=target, verdict=result.Verdict.VANISHED, step=step, errno=error.errno)
+            return result.Result(
+                target=target, verdict=result.Verdict.VANISHED, step=step, errno=error.errno
+            )
         if self.book.entries.get(target) is not None and step.was is None:
             # Never written: there is nothing to put back.
             self.book.forget(target)
         detail = f"{errors.errno_name(error.errno)}: {explain(error.errno, step.action)}"
         return result.Result(
-            target=target, verdict=result.Verdict.REFUSED, detail=detail, step=step, errno=error.errno
+            target=target,
+            verdict=result.Verdict.REFUSED,
+            detail=detail,
+            step=step,
+            errno=error.errno,
         )
 
     def _forget_inside(self, directory: str) -> None:

@@ -89,7 +89,9 @@ def same(one: action.WriteFile, wanted: str, current: str) -> bool:
     if row.shape is knob.Shape.SWITCHES:
         words = current.split()
         return all(
-            (word[1:] in words) == word.startswith("+") for word in wanted.split() if word[:1] in "+-"
+            (word[1:] in words) == word.startswith("+")
+            for word in wanted.split()
+            if word[:1] in "+-"
         )
     return row.same(wanted, current)
 

@@ -73,9 +73,7 @@ class _Move:
     new: cpuset.CPUSet
 
 
-def _sets(
-    writes: Sequence[action.WriteFile], texts: Mapping[str, str]
-) -> Iterable[Ordered]:
+def _sets(writes: Sequence[action.WriteFile], texts: Mapping[str, str]) -> Iterable[Ordered]:
     """Order the writes of all nesting sets; rows of the table do not constrain each other."""
     rows = sorted({one.knob for one in writes}, key=_mems_first)
     for row in rows:

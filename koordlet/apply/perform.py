@@ -57,9 +57,7 @@ def inode_of(host: root.HostRoot, one: action.Action) -> int:
         return 0
 
 
-def _read_back(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile
-) -> Effect:
+def _read_back(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> Effect:
     text = host.text(host.at(one.target)).rstrip("\n")
     difference = ""
     if not kinds.same(one, one.value, text):

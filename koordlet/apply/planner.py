@@ -98,7 +98,9 @@ def draft(
     undoing = _undo(now, there, (e for t, e in entries.items() if t not in keep), enforced.values())
     steps = _steps(enforced.values(), there, undo=undoing.actions)
     shadow = _shadow_steps(wanted, there, len(steps))
-    return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=undoing.left)
+    return Draft(
+        plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(undoing.left)
+    )
 
 
 def restore(
@@ -107,7 +109,7 @@ def restore(
     """The plan that puts everything back. The same code path as forgetting one target."""
     undoing = _undo(now, there, entries.values(), ())
     steps = _steps((), there, undo=undoing.actions)
-    return Draft(plan=plan.Plan(steps=tuple(steps)), left=undoing.left)
+    return Draft(plan=plan.Plan(steps=tuple(steps)), left=tuple(undoing.left))
 
 
 def _plan(
@@ -138,9 +140,7 @@ def _steps(
 ) -> list[plan.Step]:
     undone = {one.target for one in undo}
     todo = [
-        one
-        for one in (*actions, *undo)
-        if not kinds.satisfied(one, there.texts.get(one.target))
+        one for one in (*actions, *undo) if not kinds.satisfied(one, there.texts.get(one.target))
     ]
     return [
         plan.Step(
@@ -321,9 +321,7 @@ def _undo_switches(
     undoing.actions.append(_with(write, " ".join(f"-{word}" for word in on_now)))
 
 
-def _original(
-    entry: journal.Entry, now: snapshot.Snapshot, undoing: _Undoing
-) -> tuple[str, str]:
+def _original(entry: journal.Entry, now: snapshot.Snapshot, undoing: _Undoing) -> tuple[str, str]:
     """The value to put back, and why there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:

@@ -75,9 +75,7 @@ def lines(made: plan.Plan) -> list[str]:
 
 def owners(made: plan.Plan) -> list[str]:
     """Claims and pools as a table."""
-    rows = [
-        (claim.owner.value, str(claim.cpus), "", claim.reason) for claim in made.ledger.claims
-    ]
+    rows = [(claim.owner.value, str(claim.cpus), "", claim.reason) for claim in made.ledger.claims]
     rows += [
         (f"{pool.kind} pool", str(pool.cpus), "" if pool.node is None else str(pool.node), "")
         for pool in made.ledger.pools

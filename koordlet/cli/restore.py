@@ -94,5 +94,7 @@ def _print(args: argparse.Namespace, done: restoring.Summary) -> int:
     else:
         print(f"restored {done.restored}, left {len(done.left)}, failed {len(done.failed)}")
         for one in (*done.left, *done.failed):
-            print(f"  {one.verdict.value} {output.visible(one.target)}: {output.visible(one.detail)}")
+            print(
+                f"  {one.verdict.value} {output.visible(one.target)}: {output.visible(one.detail)}"
+            )
     return 1 if done.failed else 0

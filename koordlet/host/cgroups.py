@@ -83,7 +83,7 @@ def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | 
 
 
 def _unescape(text: str) -> str:
-    r"""mountinfo writes blanks as octal: ``\040``."""
+    r"""Mountinfo writes blanks as octal: ``\040``."""
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)
     return text
@@ -108,9 +108,7 @@ class Reader:
 
     def exists(self, path: str) -> bool:
         """True when the group is there."""
-        return self._home is not None and self.host.exists(
-            self.host.at(self._home.directory(path))
-        )
+        return self._home is not None and self.host.exists(self.host.at(self._home.directory(path)))
 
     def children(self, path: str) -> list[str]:
         """The groups directly below, sorted; none when the group is gone."""
@@ -198,7 +196,11 @@ _FILE_PREFIXES = (
 
 
 def _looks_like_file(name: str) -> bool:
-    return name.startswith(_FILE_PREFIXES) or name in ("tasks", "notify_on_release", "release_agent")
+    return name.startswith(_FILE_PREFIXES) or name in (
+        "tasks",
+        "notify_on_release",
+        "release_agent",
+    )
 
 
 def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:

@@ -87,7 +87,9 @@ class Layout:
         if where is None:
             return absence.Unsupported(row.name, f"no mounted hierarchy has {row.controller}")
         if row.file(unified=where.unified) is None:
-            return absence.Unsupported(row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}")
+            return absence.Unsupported(
+                row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}"
+            )
         if not where.writable:
             return absence.Unsupported(row.name, f"{where.mount} is mounted read-only")
         return None

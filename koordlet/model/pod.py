@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import cpuset, qos
+from koordlet.model import cpuset
+from koordlet.model import qos as classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +33,10 @@ class Pod:
     uid: str
     namespace: str
     name: str
-    qos: qos.Qos
+    qos: classes.Qos
     #: Who told us: ``config``, ``demo``, ``manifest`` …
     source: str
-    kube_qos: qos.KubeQos | None = None
+    kube_qos: classes.KubeQos | None = None
     priority: int | None = None
     #: Its cgroup below the layout's root; ``None`` while unknown or when it is gone.
     group: str | None = None

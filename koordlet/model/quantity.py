@@ -16,7 +16,7 @@ _FORM = re.compile(
     r"(?:(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?\d{1,3}))?\Z",
     re.ASCII,
 )
-_SUFFIX = {
+_SUFFIX: dict[str | None, Fraction] = {
     None: Fraction(1),
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),

@@ -116,7 +116,9 @@ class Topology:
                 return one
         return Cpu(cpu=cpu, online=False)
 
-    def by_node(self, cpus: cpuset.CPUSet) -> tuple[tuple[int | None, int | None, cpuset.CPUSet], ...]:
+    def by_node(
+        self, cpus: cpuset.CPUSet
+    ) -> tuple[tuple[int | None, int | None, cpuset.CPUSet], ...]:
         """Split a set by NUMA node: (socket, node, CPUs), ordered by lowest CPU.
 
         CPUs without a node come together under ``None``, so nothing is ever lost.

@@ -17,17 +17,17 @@ from collections.abc import Callable
 from koordlet.model import cpuset, topology
 
 Key = tuple[int, ...]
+#: Which group of a level a CPU is in.
+Level = Callable[[topology.Cpu], int]
 
 
-def take(
-    machine: topology.Topology, available: cpuset.CPUSet, count: int
-) -> cpuset.CPUSet | None:
+def take(machine: topology.Topology, available: cpuset.CPUSet, count: int) -> cpuset.CPUSet | None:
     """``count`` CPUs out of ``available``, or ``None`` when there are not that many."""
     if count > len(available):
         return None
     packing = _Packing(machine, available, count)
-    for level in (_socket, _node, _core):
-        packing.take_whole(level)
+    for depth, level in enumerate(_LEVELS, 1):
+        packing.take_whole(level, depth)
     packing.take_singles()
     return packing.taken
 
@@ -45,18 +45,19 @@ def _core(cpu: topology.Cpu) -> int:
     return -1 - cpu.cpu if cpu.core is None else cpu.core
 
 
+_LEVELS: tuple[Level, ...] = (_socket, _node, _core)
+
+
 class _Packing:
     """One run of ``take``."""
 
-    def __init__(
-        self, machine: topology.Topology, available: cpuset.CPUSet, count: int
-    ) -> None:
+    def __init__(self, machine: topology.Topology, available: cpuset.CPUSet, count: int) -> None:
         self.cpus = [cpu for cpu in machine.cpus if cpu.online]
         self.free = available
         self.left = count
         self.taken = cpuset.CPUSet()
 
-    def _groups(self, of: Callable[[topology.Cpu], int]) -> dict[int, tuple[int, int]]:
+    def _groups(self, of: Level) -> dict[int, tuple[int, int]]:
         """Group number to (all CPUs, free CPUs) as bitmaps."""
         groups: dict[int, tuple[int, int]] = {}
         for cpu in self.cpus:
@@ -70,25 +71,27 @@ class _Packing:
         keys: dict[int, Key] = {}
         counts = [
             {number: free.bit_count() for number, (_, free) in self._groups(level).items()}
-            for level in (_socket, _node, _core)
+            for level in _LEVELS
         ]
         for cpu in self.cpus:
             key: Key = ()
-            for level, count in zip((_socket, _node, _core), counts, strict=True):
+            for level, count in zip(_LEVELS, counts, strict=True):
                 key += (count[level(cpu)], level(cpu))
             keys[cpu.cpu] = (*key, cpu.cpu)
         return keys
 
-    def take_whole(self, of: Callable[[topology.Cpu], int]) -> None:
-        """Take groups that are entirely free, in order, while one still fits."""
+    def take_whole(self, of: Level, depth: int) -> None:
+        """Take groups that are entirely free, in order, while one still fits.
+
+        ``depth`` is how many levels of the sort key tell two groups of this level apart.
+        """
         keys = self._order()
         whole = [
             cpuset.CPUSet(everything)
             for everything, free in self._groups(of).values()
             if everything == free
         ]
-        depth = {_socket: 2, _node: 4, _core: 6}[of]
-        for group in sorted(whole, key=lambda group: keys[group.first][:depth]):
+        for group in sorted(whole, key=lambda group: keys[group.first][: 2 * depth]):
             if len(group) <= self.left:
                 self._take(group)
 

@@ -85,10 +85,8 @@ def decide(
     except _RefusedError as refusal:
         granted, origin = _last_valid(now, state), state.origin or "nothing"
         kept = f"CPUs {granted} stay reserved" if granted else "nothing is reserved"
-        conditions.append(
-            _condition("ReservedCPUsInvalid", "Refused", f"{refusal}; {kept}")
-        )
-    claims = ()
+        conditions.append(_condition("ReservedCPUsInvalid", "Refused", f"{refusal}; {kept}"))
+    claims: tuple[ledger.Claim, ...] = ()
     if granted:
         claims = (
             ledger.Claim(
@@ -167,9 +165,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _grant(
-    now: snapshot.Snapshot, settings: Settings, wish: _Wish
-) -> tuple[cpuset.CPUSet, str]:
+def _grant(now: snapshot.Snapshot, settings: Settings, wish: _Wish) -> tuple[cpuset.CPUSet, str]:
     """The CPUs granted, and what was left out of the wish, or ``_RefusedError``."""
     machine = now.topology
     problem = ""

@@ -122,7 +122,9 @@ def _divide(
         problem = _refusal(wanted, reserved, taken, usable)
         if problem:
             conditions.append(
-                _condition(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead")
+                _condition(
+                    one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead"
+                )
             )
             continue
         exclusive[one.uid] = wanted
@@ -239,7 +241,9 @@ class _Writer:
     def _compare(self, one: pod.Pod, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         effective = group.effective()
         if effective is not None and not effective <= allowed:
-            message = f"runs on {effective}, should be inside {allowed}; the kubelet owns its cpuset"
+            message = (
+                f"runs on {effective}, should be inside {allowed}; the kubelet owns its cpuset"
+            )
             self.conditions.append(_condition(one, "CPUSetViolated", message))
 
     def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
@@ -255,9 +259,7 @@ class _Writer:
                     return limit
         return self.now.topology.online
 
-    def _write(
-        self, one: pod.Pod, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str
-    ) -> None:
+    def _write(self, one: pod.Pod, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
         self._file(one, group, knob.CPUSET_CPUS, str(cpus), reason)
         if not self._unified and group.values.get(knob.CPUSET_MEMS.name) == "":
             # A v1 group without mems refuses every task with ENOSPC.

@@ -97,7 +97,10 @@ class Journal:
     def compact(self) -> None:
         """Write the header and the live entries anew, atomically."""
         fresh = self.path.with_name(self.path.name + ".new")
-        lines = [_line(self._header), *(_line({"intent": asdict(e)}) for e in self.entries.values())]
+        lines = [
+            _line(self._header),
+            *(_line({"intent": asdict(e)}) for e in self.entries.values()),
+        ]
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             _write_all(handle, b"".join(lines))

@@ -62,7 +62,7 @@ def _documents(text: str, path: str) -> list[object]:
     import yaml  # noqa: PLC0415 -- JSON, the usual case, does not pay for it
 
     try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 -- a safe loader
+        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except (yaml.YAMLError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise errors.ConfigError(
@@ -94,9 +94,7 @@ def collect(documents: list[object], where: str) -> Manifests:
     warnings = [f"{where}: {count} of kind {kind} not used" for kind, count in skipped.items()]
     if len(nodes) > 1:
         warnings.append(f"{where}: {len(nodes)} Nodes, {nodes[0].name} is used")
-    return Manifests(
-        pods=tuple(pods), node=nodes[0] if nodes else None, warnings=tuple(warnings)
-    )
+    return Manifests(pods=tuple(pods), node=nodes[0] if nodes else None, warnings=tuple(warnings))
 
 
 def _objects(documents: list[object], where: str) -> Iterator[tuple[str, Object]]:
@@ -185,7 +183,9 @@ def _kube_qos(spec: Object, status: Object) -> qos.KubeQos:
     except ValueError:
         pass
     containers = spec.get("containers")
-    every = [_map(_map(c).get("resources")) for c in containers] if isinstance(containers, list) else []
+    every = (
+        [_map(_map(c).get("resources")) for c in containers] if isinstance(containers, list) else []
+    )
     asks = [(_map(one.get("requests")), _map(one.get("limits"))) for one in every]
     named = ("cpu", "memory")
     if not any(name in one for pair in asks for one in pair for name in named):

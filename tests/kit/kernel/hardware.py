@@ -78,7 +78,7 @@ def hardware(  # noqa: PLR0913 - a machine has this many independent properties
 ) -> Hardware:
     """A machine; ``cpus`` are those online, all possible ones unless told otherwise."""
     online = CPUSet.parse(cpus)
-    shape = {node: CPUSet.parse(text) for node, text in (nodes or {0: cpus}).items()}
+    shape = {node: CPUSet.parse(text) for node, text in (nodes or {0: possible or cpus}).items()}
     everything = CPUSet.parse(possible) if possible else union([online, *shape.values()])
     return Hardware(
         possible=everything,

@@ -1,0 +1,258 @@
+"""The stand-in machine where recordings do not reach: tree, processes, hotplug, refusals, shape."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from koordlet.host.root import HostPath, HostRoot, Kind
+from koordlet.model.cpuset import CPUSet
+from tests.kit.kernel import KernelHost, Machine
+
+NODES = {0: "0-3", 1: "4-7"}
+
+
+def at(*parts: str) -> HostPath:
+    """A path below the cgroup mount."""
+    return HostRoot.at("/".join(("/sys/fs/cgroup", *parts)))
+
+
+def refusal(act: object, *args: object) -> str:
+    """The errno name with which a call fails, ``ok`` when it does not."""
+    assert callable(act)
+    try:
+        act(*args)
+    except OSError as error:
+        assert error.filename, "the port promises a file name"
+        return errno.errorcode[error.errno]
+    return "ok"
+
+
+@pytest.fixture
+def v1() -> KernelHost:
+    """Eight CPUs, two nodes, cgroup v1 as systemd mounts it."""
+    return Machine(nodes=NODES)
+
+
+@pytest.fixture
+def v2() -> KernelHost:
+    """Eight CPUs, two nodes, cgroup v2 with all controllers passed down."""
+    return Machine(nodes=NODES, cgroup="v2")
+
+
+def test_inode_numbers_are_never_used_twice(v2: KernelHost) -> None:
+    """A group made again under the same name has another inode number."""
+    v2.mkdir(at("a"))
+    first = v2.stat(at("a")).inode
+    v2.rmdir(at("a"))
+    v2.mkdir(at("a"))
+
+    assert first != v2.stat(at("a")).inode
+
+
+def test_links_of_a_group_count_its_children(v2: KernelHost) -> None:
+    """The link count of a group directory is two more than its number of children."""
+    v2.mkdir(at("a"))
+    alone = v2.stat(at("a")).links
+    v2.mkdir(at("a", "b"))
+
+    assert (2, 3) == (alone, v2.stat(at("a")).links)
+
+
+def test_joined_hierarchies_have_links_that_can_be_followed(v1: KernelHost) -> None:
+    """``cpu`` is a link to ``cpu,cpuacct``: followed by calls, seen by readlink and lstat."""
+    v1.mkdir(at("cpu", "a"))
+
+    assert "cpu,cpuacct" == v1.readlink(at("cpu"))
+    assert Kind.LINK is v1.stat(at("cpu"), follow=False).kind
+    assert Kind.DIRECTORY is v1.stat(at("cpu,cpuacct", "a")).kind
+    assert refusal(v1.readlink, at("cpuset")) == "EINVAL"
+
+
+def test_the_mount_directory_of_v1_is_read_only(v1: KernelHost) -> None:
+    """Groups can be made in hierarchies, not beside them, and access(2) says so."""
+    assert "EROFS" == refusal(v1.mkdir, at("more"))
+    assert not v1.access(at(), os.W_OK)
+    assert v1.access(at("cpuset"), os.W_OK)
+    assert not v1.access(at("absent"), os.R_OK)
+
+
+def test_a_hierarchy_root_cannot_be_removed(v1: KernelHost) -> None:
+    """rmdir of a mount point is EBUSY."""
+    assert "EBUSY" == refusal(v1.rmdir, at("cpuset"))
+
+
+def test_paths_fail_as_the_kernel_says(v2: KernelHost) -> None:
+    """Missing names, files used as directories and directories used as files are told apart."""
+    assert "ENOENT" == refusal(v2.read, at("absent"))
+    assert "ENOTDIR" == refusal(v2.read, at("cgroup.procs", "x"))
+    assert "EISDIR" == refusal(v2.read, at())
+    assert "ENOTDIR" == refusal(v2.list, at("cgroup.procs"))
+    assert "EACCES" == refusal(v2.write, v2.sys("devices/system/cpu/possible"), b"0")
+
+
+def test_a_write_longer_than_a_page_is_too_big(v2: KernelHost) -> None:
+    """One write takes a page, the masks of cpuset take more."""
+    v2.mkdir(at("a"))
+
+    assert "E2BIG" == refusal(v2.write, at("a", "cpu.max"), b"1" * 4097)
+    assert "ok" == refusal(v2.write, at("a", "cpuset.cpus"), b"0," * 4000)
+
+
+def test_handles_die_with_their_group(v2: KernelHost) -> None:
+    """pread on a file of a removed group is ENODEV; handles that are not closed can be counted."""
+    v2.mkdir(at("a"))
+    handle = v2.open(at("a", "cpu.max"))
+    before = v2.pread(handle, 3)
+    v2.rmdir(at("a"))
+
+    with pytest.raises(OSError, match="No such device"):
+        v2.pread(handle, 3)
+    assert (b"max", 1) == (before, v2.open_handles)
+    v2.close(handle)
+    assert 0 == v2.open_handles
+
+
+def test_calls_are_logged_in_order_with_their_outcome(v2: KernelHost) -> None:
+    """The log has every write, mkdir and rmdir, refused ones with their errno."""
+    v2.mkdir(at("a"))
+    refusal(v2.write, at("a", "cpu.weight"), b"0")
+    v2.write(at("a", "cpu.weight"), b"50\n")
+
+    assert ["mkdir", "write", "write"] == [call.kind for call in v2.calls]
+    assert [errno.ERANGE, 0] == [call.errno for call in v2.writes]
+    assert ["0", "50\n"] == [call.text for call in v2.writes]
+
+
+def test_an_injected_refusal_lasts_as_often_as_told(v2: KernelHost) -> None:
+    """``refuse`` fails the next writes to one path and changes nothing else."""
+    v2.mkdir(at("a"))
+    v2.refuse(at("a", "cpu.weight"), errno.EIO, times=2)
+    found = [refusal(v2.write, at("a", "cpu.weight"), b"50") for _ in range(3)]
+
+    assert ["EIO", "EIO", "ok"] == found
+    assert "ok" == refusal(v2.read, at("a", "cpu.weight"))
+
+
+def test_a_process_is_in_one_group_of_every_hierarchy(v1: KernelHost) -> None:
+    """/proc/<pid>/cgroup names the groups, and the pid is in their process lists."""
+    for controller in ("cpu", "memory"):
+        v1.mkdir(at(controller, "a"))
+    pid = v1.spawn(at("cpu", "a"), at("memory", "a"))
+    lines = v1.text(v1.proc(str(pid), "cgroup")).splitlines()
+
+    assert {"2:cpu,cpuacct:/a", "3:memory:/a", "1:cpuset:/"} <= set(lines)
+    assert [pid] == v1.pids(at("cpu", "a"))
+    v1.exit(pid)
+    assert [] == v1.pids(at("cpu", "a"))
+    assert not v1.exists(v1.proc(str(pid)))
+
+
+def test_a_refused_spawn_leaves_no_process(v1: KernelHost) -> None:
+    """Spawning into an empty v1 cpuset fails with ENOSPC and nothing is left behind."""
+    v1.mkdir(at("cpuset", "a"))
+    before = v1.list(v1.proc())
+
+    assert "ENOSPC" == refusal(v1.spawn, at("cpuset", "a"))
+    assert before == v1.list(v1.proc())
+
+
+def test_status_shows_the_cpus_of_a_process(v2: KernelHost) -> None:
+    """``Cpus_allowed_list`` follows the cpuset."""
+    v2.mkdir(at("a"))
+    v2.write(at("a", "cpuset.cpus"), b"1-2")
+    pid = v2.spawn(at("a"))
+
+    assert "Cpus_allowed_list:\t1-2\n" in v2.text(v2.proc(str(pid), "status"))
+    assert CPUSet.parse("1-2") == v2.affinity(pid)
+
+
+@pytest.mark.parametrize(("kernel", "left"), [((6, 1), "4-6"), ((6, 18), "5")])
+def test_the_wish_of_a_process_lasts_from_kernel_6_2_on(kernel: tuple[int, int], left: str) -> None:
+    """A cpuset write overwrites sched_setaffinity up to 6.1 and intersects with it later."""
+    host = Machine(nodes=NODES, cgroup="v2", kernel=kernel)
+    host.mkdir(at("a"))
+    pid = host.spawn(at("a"))
+    host.pin(pid, CPUSet.parse("0,5"))
+    host.write(at("a", "cpuset.cpus"), b"4-6")
+
+    assert CPUSet.parse(left) == host.affinity(pid)
+
+
+def test_hotplug_shows_in_sysfs(v2: KernelHost) -> None:
+    """An offline CPU leaves the lists and loses topology and caches; both come back with it."""
+    cpu = v2.sys("devices", "system", "cpu")
+    v2.write(v2.below(cpu, "cpu7", "online"), b"0\n")
+    gone = (v2.text(v2.below(cpu, "online")), v2.text(v2.below(cpu, "offline")))
+
+    assert ("0-6\n", "7\n") == gone
+    assert not v2.exists(v2.below(cpu, "cpu7", "topology"))
+    assert "4-6\n" == v2.text(v2.sys("devices", "system", "node", "node1", "cpulist"))
+    assert not v2.exists(v2.below(cpu, "cpu0", "online"))
+    v2.set_online(7, True)
+    assert "0-7\n" == v2.text(v2.below(cpu, "online"))
+    assert v2.exists(v2.below(cpu, "cpu7", "topology", "core_id"))
+
+
+def test_a_cpu_that_is_not_present_cannot_go_online() -> None:
+    """Possible is not present: the switch does not exist and set_online refuses."""
+    host = Machine("0-5", possible="0-7", present="0-5")
+
+    assert "ENOENT" == refusal(host.write, host.sys("devices/system/cpu/cpu7/online"), b"1")
+    with pytest.raises(ValueError, match="not present"):
+        host.set_online(7, True)
+
+
+def test_a_node_without_memory_is_refused_by_v1_and_taken_by_v2() -> None:
+    """v1 wants nodes with memory; v2 takes any possible node and falls back to the parent's."""
+    old = Machine(nodes=NODES, memory_nodes="0")
+    old.mkdir(at("cpuset", "a"))
+    new = Machine(nodes=NODES, memory_nodes="0", cgroup="v2")
+    new.mkdir(at("a"))
+
+    assert "EINVAL" == refusal(old.write, at("cpuset", "a", "cpuset.mems"), b"0-1")
+    assert "ok" == refusal(new.write, at("a", "cpuset.mems"), b"1")
+    assert "0\n" == new.text(at("a", "cpuset.mems.effective"))
+
+
+def test_hybrid_has_v1_controllers_beside_an_empty_v2() -> None:
+    """The unified hierarchy of a hybrid machine has groups and processes but no controllers."""
+    host = Machine(cgroup="hybrid", joined=False)
+    host.mkdir(at("unified", "a"))
+    pid = host.spawn(at("unified", "a"))
+
+    assert "\n" == host.text(at("unified", "cgroup.controllers"))
+    assert "0::/a\n" in host.text(host.proc(str(pid), "cgroup"))
+    assert "cgroup2 cgroup2" in host.text(host.proc("self", "mountinfo"))
+    assert host.exists(at("cpuacct", "tasks"))
+
+
+def test_memory_max_below_use_kills_only_as_many_as_needed(v2: KernelHost) -> None:
+    """The largest process dies first, the count of kills is told, the rest stays."""
+    v2.mkdir(at("a"))
+    small = v2.spawn(at("a"), memory=1 << 20)
+    large = v2.spawn(at("a"), memory=8 << 20)
+    v2.write(at("a", "memory.max"), b"4M")
+
+    assert (True, False) == (v2.alive(small), v2.alive(large))
+    assert "oom_kill 1\n" in v2.text(at("a", "memory.events"))
+    assert f"{1 << 20}\n" == v2.text(at("a", "memory.current"))
+
+
+def test_siblings_are_numbered_as_asked() -> None:
+    """Threads are neighbours, or follow after all first threads as on servers."""
+    place = "devices/system/cpu/cpu1/topology/thread_siblings_list"
+    near = Machine(nodes=NODES, threads=2)
+    split = Machine("0-15", {0: "0-3,8-11", 1: "4-7,12-15"}, threads=2, split=True)
+
+    assert "0-1\n" == near.text(near.sys(place))
+    assert "1,9\n" == split.text(split.sys(place))
+
+
+def test_nothing_else_can_be_mounted(v2: KernelHost) -> None:
+    """Unknown file systems are ENODEV."""
+    assert "ENODEV" == refusal(v2.mount, "resctrl", at("x"), "resctrl", "")
+    assert "EINVAL" == refusal(v2.unmount, at("x"))
+    assert v2.statvfs(at()).f_bavail > 0
