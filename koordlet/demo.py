@@ -82,16 +82,16 @@ def decide(
     del past
     actions: list[action.Action] = []
     for hierarchy in _hierarchies(now.layout):
-        for path in (GROUP, *(f"{GROUP}/{name}" for name in _PROGRAMS)):
-            actions.append(
-                action.MakeDir(
-                    target=hierarchy.directory(path),
-                    group=path,
-                    policy=STEM,
-                    reason="a cgroup for the demo",
-                    initial=_initial(now, hierarchy),
-                )
+        actions += (
+            action.MakeDir(
+                target=hierarchy.directory(path),
+                group=path,
+                policy=STEM,
+                reason="a cgroup for the demo",
+                initial=_initial(now, hierarchy),
             )
+            for path in (GROUP, *(f"{GROUP}/{name}" for name in _PROGRAMS))
+        )
         for name, pid in settings.pids:
             path = f"{GROUP}/{name}"
             actions.append(

@@ -1,4 +1,4 @@
-"""From command-line options to an open line: what ``run``, ``plan``, ``restore`` and ``check`` share.
+"""From command-line options to an open line, for every command that needs one.
 
 Covers: configuration, host, state paths, the choice between enforcing and observing.
 Does not cover: options themselves (``cli.options``), running (``daemon``).

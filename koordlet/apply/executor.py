@@ -8,7 +8,8 @@ Rules:
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
    on it. Everything else goes on.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
-   protects others, with growing pauses otherwise. What the other writer wanted becomes the original.
+   protects others, with growing pauses otherwise. What the other writer wanted becomes the
+   original.
 """
 
 from __future__ import annotations

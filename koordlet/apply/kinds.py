@@ -7,7 +7,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 |---|---|---|---|
 | MakeDir | the directory is there and usable | absence | its tasks to where they came from, rmdir |
 | WriteFile | the texts mean the same | the text found | writing the original, if ours is there |
-| MoveTasks | every live pid is in the group | the group that the first came from | with its MakeDir |
+| MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 """
 

@@ -1,20 +1,20 @@
-"""The order of writes: every prefix of a plan is a state that the kernel accepts and nobody regrets.
+"""The order of writes: every prefix of a plan is accepted by the kernel and regretted by nobody.
 
 Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
 Does not cover: what to write (``policy``), dropping what is so already (``apply.planner``).
 
 Theory of operation. Let ``old`` and ``new`` be the values of each group of a tree.
 
-1. Top-down, each group that has groups inside it is widened to ``old | new`` where that is more than
-   ``old``. Each write is legal: on v1 the parent was widened before. Afterwards every parent
+1. Top-down, each group that has groups inside it is widened to ``old | new`` where that is more
+   than ``old``. Each write is legal: on v1 the parent was widened before. Afterwards every parent
    contains both the old and the new set of each child.
 2. Each group goes to ``new``, bottom-up: first those that only give CPUs up, then those that swap,
    then those that only gain, so that a CPU is given up before another group gets it wherever the
    tree allows. On v1 each write is legal: its children are already inside ``new``, its parent
    still contains it.
 
-So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on v2
-ever loses touch with its parent's effective set, which would silently widen it to all of that.
+So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on
+v2 ever loses touch with its parent's effective set, which would silently widen it to all of that.
 
 Kernel facts, tried on 6.1 and 6.18: on v1 a child outside its parent is EACCES, a parent that drops
 a child's CPU is EBUSY, an empty set with tasks is ENOSPC. On v2 every order is accepted, and a set

@@ -5,6 +5,7 @@ Covers: the system calls of each kind. Does not cover: whether and when (``apply
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from dataclasses import dataclass
 from typing import assert_never
@@ -43,7 +44,7 @@ def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> E
 
 
 def _bytes(value: str) -> bytes:
-    """Kernel files want one line; an empty value is an empty line, since no bytes change nothing."""
+    """One line; an empty value is an empty line, since a write of no bytes changes nothing."""
     return (value if value.endswith("\n") else value + "\n").encode()
 
 
@@ -82,10 +83,9 @@ def _not_effective(host: root.HostRoot, layout: cgroup.Layout, one: action.Write
 
 
 def _make(host: root.HostRoot, one: action.MakeDir) -> Effect:
-    try:
+    # It exists when we were killed between mkdir and the first files: go on from there.
+    with contextlib.suppress(FileExistsError):
         host.mkdir(host.at(one.target))
-    except FileExistsError:
-        pass  # killed between mkdir and the first files: go on from there
     for name, value in one.initial:
         host.write(host.at(f"{one.target}/{name}"), _bytes(value))
     return Effect(value=kinds.PRESENT, inode=inode_of(host, one))

@@ -4,8 +4,8 @@ Covers: merging and conflicts, the diff, putting back what no policy wants any m
 Does not cover: the order inside a phase (``apply.ordering``), doing it (``apply.executor``).
 
 Rules:
-1. A target wanted by two policies with different values goes to the one earlier in the registry; the
-   other is reported as a conflict.
+1. A target wanted by two policies with different values goes to the one earlier in the registry;
+   the other is reported as a conflict.
 2. What the journal holds and no policy names any more is put back, unless its policy failed or is
    missing from this round: then it stays as it is.
 3. Putting back is three-way: only where our last value still stands, in the same group (by inode).

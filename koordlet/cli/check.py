@@ -1,4 +1,7 @@
-"""``koordlet check``: can this machine be managed, and what is missing?"""
+"""``koordlet check``: can this machine be managed, and what is missing.
+
+Covers: what was found, as a list or JSON. Does not cover: fixing it.
+"""
 
 from __future__ import annotations
 
@@ -82,10 +85,8 @@ def lines(seen: snapshot.Snapshot, why: str) -> list[str]:
     for pod in seen.pods:
         where = pod.group or f"not running ({pod.match})"
         text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
-    for gap in seen.unsupported:
-        text.append(f"unsupported   {gap.feature}: {gap.why}")
-    for warning in seen.topology.warnings:
-        text.append(f"warning       {output.visible(warning)}")
+    text += (f"unsupported   {gap.feature}: {gap.why}" for gap in seen.unsupported)
+    text += (f"warning       {output.visible(warning)}" for warning in seen.topology.warnings)
     return text
 
 

@@ -19,7 +19,7 @@ def print_json(document: Mapping[str, object]) -> None:
 
 
 def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
-    """On stderr: for people ``koordlet: culprit: message (fix)``, with ``-o json`` the contract's form."""
+    """On stderr: ``koordlet: culprit: message (fix)``, or with ``-o json`` the contract's form."""
     if not as_json:
         print(f"koordlet: {error}", file=sys.stderr)
         return

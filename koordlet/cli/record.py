@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import io
 import os
+import pathlib
 import re
 import sys
 import tarfile
@@ -88,19 +89,19 @@ def duration(text: str) -> float:
 def write(host: root.HostRoot, out: str, plan: Plan) -> str:
     """Write the archive; returns one line on what is in it."""
     count = _frame_count(plan)
-    temporary = f"{out}.partial"
+    temporary = pathlib.Path(f"{out}.partial")
     try:
         with _archive(temporary) as archive:
             total = _Recording(archive, host, plan).all(count)
-        os.replace(temporary, out)
+        temporary.replace(out)
     except OSError as error:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         why = f"cannot be written: {error.strerror}"
         raise errors.HostError(why, culprit=out, errno=error.errno) from error
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
     return total
 
@@ -159,7 +160,7 @@ def _frame_count(plan: Plan) -> int:
 
 
 @contextlib.contextmanager
-def _archive(path: str) -> Iterator[tarfile.TarFile]:
+def _archive(path: pathlib.Path) -> Iterator[tarfile.TarFile]:
     """A new archive that only its owner may read, on disk when the block ends."""
     handle = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600

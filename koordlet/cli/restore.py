@@ -1,17 +1,22 @@
-"""``koordlet restore``: put everything back that koordlet changed."""
+"""``koordlet restore``: put everything back that koordlet changed.
+
+Covers: the options, the restore itself, what is printed.
+Does not cover: waiting for a successor (``waiting``).
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
+import sys
 
-from koordlet import agent, log, opening, restoring
+from koordlet import agent, log, opening, restoring, waiting
 from koordlet.cli import options, output
-from koordlet.host import machine
+from koordlet.config import loader
+from koordlet.host import machine, root
 from koordlet.model import errors
 from koordlet.report import plan_json
-from koordlet.state import handover
+from koordlet.state import handover, lock, paths
 
 NAME = "restore"
 HELP = "put everything back that koordlet changed, as far as it still holds our values"
@@ -19,9 +24,6 @@ EXAMPLES = """\
 koordlet restore                  put everything back now
 koordlet restore --when-overdue   wait for a successor until the recorded deadline, then put back
 """
-
-#: How often a waiting restore looks whether a successor has come.
-_LOOK_SECONDS = 1.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,57 +34,89 @@ def add(parser: argparse.ArgumentParser) -> None:
     when = parser.add_mutually_exclusive_group()
     when.add_argument(
         "--when-overdue",
-        action="store_true",
-        help="wait until the hand-over deadline; restore unless an agent became ready meanwhile",
+        metavar="UNIT",
+        nargs="?",
+        const="",
+        help="wait until the hand-over deadline; restore unless an agent became ready meanwhile."
+        " Told to stop, restore at once if UNIT is stopped for good",
     )
     when.add_argument(
-        "--expect-successor",
-        action="store_true",
-        help="record a hand-over deadline, if there is none, and leave everything in place",
+        "--after-stop",
+        metavar="UNIT",
+        help="for ExecStopPost= of UNIT: restore after a final stop; if systemd brings UNIT back,"
+        " record a hand-over deadline instead and start the unit that waits for it",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Restore; exit 1 when any item could not be put back."""
-    config = opening.effective(args, {})
+    alone = args.after_stop is not None or args.when_overdue is not None
+    config = _unattended(args) if alone else opening.effective(args, {})
     log.configure(config.config.log.level, config.config.log.format)
     where = opening.state_paths(args, config)
     host = opening.host(args)
-    boot_id = machine.identify(host).boot_id
-    deadline = handover.Handover(where.handover, boot_id)
-    if args.expect_successor:
-        recorded = deadline.record(machine.boottime() + config.config.state.handover_seconds)
-        print(f"limits stay for {max(0.0, recorded.boottime - machine.boottime()):.0f} s")
-        return 0
-    if args.when_overdue and not _overdue(deadline):
-        print("an agent has taken over: nothing to restore")
-        return 0
+    deadline = handover.Handover(where.handover, machine.identify(host).boot_id)
+
+    def restore(final: bool = True) -> restoring.Summary:  # noqa: FBT001, FBT002 -- a callback
+        return _restore(args, host, config, where, deadline, final=final)
+
+    if not alone:
+        return _print(args, restore())
+    keeper = waiting.Keeper(
+        unit=args.after_stop or args.when_overdue or "",
+        lock=lock.Lock(where.lock),
+        deadline=deadline,
+        restore=restore,
+        world=waiting.world(),
+    )
+    if args.after_stop is None:
+        return _print(args, keeper.when_overdue())
+    result = os.environ.get("SERVICE_RESULT", "success")
+    return _print(args, keeper.after_stop(result, config.config.state.handover_seconds))
+
+
+def _unattended(args: argparse.Namespace) -> loader.Effective:
+    """The configuration; the built-in one where the operator's is what the agent died of."""
+    try:
+        return opening.effective(args, {})
+    except errors.ConfigError as error:
+        sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
+    try:
+        return loader.from_text(None, loader.DEFAULT_PATH, os.environ, {})
+    except errors.ConfigError:
+        return loader.from_text(None, loader.DEFAULT_PATH, {}, {})
+
+
+def _restore(
+    args: argparse.Namespace,
+    host: root.HostRoot,
+    config: loader.Effective,
+    where: paths.Paths,
+    deadline: handover.Handover,
+    *,
+    final: bool,
+) -> restoring.Summary:
     if os.geteuid() != 0 and where.journal.exists():
         raise errors.HostError(
             "restoring needs root", culprit=str(where.journal), fix="run it as root"
         )
     if not where.journal.exists():
         deadline.clear()
-        return _print(args, restoring.Summary(restored=0, left=(), failed=()))
+        return restoring.Summary(restored=0, left=(), failed=())
     who = agent.Agent(opening.open_line(args, host, config), where, enforce=True)
     try:
-        done = who.restore()
+        return who.restore(final=final)
     finally:
         who.close()
-    return _print(args, done)
 
 
-def _overdue(deadline: handover.Handover) -> bool:
-    """Wait for the deadline; ``False`` as soon as a ready agent has cleared it."""
-    while (recorded := deadline.read()) is not None:
-        left = recorded.boottime - machine.boottime()
-        if left <= 0:
-            return True
-        time.sleep(min(left, _LOOK_SECONDS))
-    return False
-
-
-def _print(args: argparse.Namespace, done: restoring.Summary) -> int:
+def _print(args: argparse.Namespace, done: restoring.Summary | str) -> int:
+    if isinstance(done, str):
+        if args.output == "json":
+            output.print_json({"restored": 0, "left": [], "failed": [], "why": done})
+        else:
+            print(output.visible(done))
+        return 0
     if args.output == "json":
         output.print_json(
             {

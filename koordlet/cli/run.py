@@ -101,7 +101,7 @@ def _for_demo(
     """With a CPU to spare, one is reserved, so that there is something to see."""
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
-        "policies.shared_pools.enableControllers": loader.Flag(True, "--demo")
+        "policies.shared_pools.enableControllers": loader.Flag(value=True, spelling="--demo")
     }
     if reserved.cpus is None and reserved.quantity is None and (os.cpu_count() or 1) > 1:
         more["policies.reserved_cpus.quantity"] = loader.Flag("1", "--demo")

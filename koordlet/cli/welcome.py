@@ -1,4 +1,4 @@
-"""What ``koordlet run`` shows a person first: the machine, its owners, what is enforced, where to look.
+"""What ``koordlet run`` shows a person first: machine, owners, what is enforced, where to look.
 
 Covers: the text. Does not cover: anything later; that is the log's and the surfaces' part.
 """

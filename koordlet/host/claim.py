@@ -36,7 +36,7 @@ def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
     except BlockingIOError:
         pid = _holder(host, os.fstat(handle).st_ino)
         os.close(handle)
-        raise errors.HostError(
+        raise errors.TakenError(
             f"another koordlet manages this cgroup tree (pid {pid})",
             culprit=directory,
             fix=f"stop it first, or look at it: ps -fp {pid}",
@@ -45,7 +45,7 @@ def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
 
 
 def _holder(host: root.HostRoot, inode: int) -> str:
-    """The pid behind a lock, from /proc/locks: ``1: FLOCK ADVISORY WRITE PID MAJ:MIN:INODE …``."""
+    """The pid behind a lock. A line is ``1: FLOCK ADVISORY WRITE PID MAJ:MIN:INODE …``."""
     try:
         lines = host.text(host.proc("locks")).splitlines()
     except OSError:

@@ -57,7 +57,7 @@ class Observer:
         also: Iterable[str] = (),
         sources: tuple[snapshot.Source, ...] = (),
     ) -> snapshot.Snapshot:
-        """One moment. ``also`` names groups beyond those of the pods: what the journal speaks of."""
+        """One moment. ``also`` names more groups than the pods': those in the journal."""
         return snapshot.Snapshot(
             at=now.at,
             wall=now.wall,

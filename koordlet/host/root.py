@@ -9,8 +9,8 @@ Rules:
    of ``/sys/...`` too. Only this module knows where such a path lives on this disk.
 2. Methods raise ``OSError`` with errno and ``filename`` set, as the system calls do; turning errors
    into values or explanations is the caller's job.
-3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per call,
-   and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
+3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per
+   call, and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
 4. A recorded tree is read-only, and its symbolic links never lead out of it.
 """
 
@@ -138,7 +138,7 @@ class HostRoot(abc.ABC):
 
     @abc.abstractmethod
     def access(self, path: HostPath, mode: int) -> bool:
-        """``access(2)``: whether this process may read, write or search; a read-only mount says no."""
+        """``access(2)``: whether we may read, write or search there; a read-only mount says no."""
 
     @abc.abstractmethod
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:

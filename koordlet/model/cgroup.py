@@ -148,7 +148,7 @@ def is_below(path: str, other: str) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """True for a path that stays below its root: no ``..``, no empty steps, no control characters."""
+    """True for a path that stays below its root: no ``..``, empty steps, control characters."""
     steps = path.split("/")
     return path.isprintable() and all(step not in ("", ".", "..") for step in steps)
 

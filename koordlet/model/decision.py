@@ -1,6 +1,6 @@
 """What one policy decided, and what a signal or a condition is.
 
-Covers: ``Decision`` and its parts. Does not cover: the merged plan of all policies (``model.plan``).
+Covers: ``Decision`` and its parts. Does not cover: the merged plan of all (``model.plan``).
 """
 
 from __future__ import annotations

@@ -60,6 +60,10 @@ class HostError(KoordletError):
         self.errno = errno
 
 
+class TakenError(HostError):
+    """Another koordlet holds what this one needs: it must end first."""
+
+
 class BugError(KoordletError):
     """We broke a promise that we made to ourselves."""
 

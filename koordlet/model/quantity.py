@@ -30,7 +30,7 @@ _MAX_TEXT = 64
 
 
 def milli(text: str | float) -> int:
-    """The quantity in thousandths, rounded up: ``"1.5"`` → 1500. ``ValueError`` for no quantity."""
+    """Thousandths, rounded up: ``"1.5"`` is 1500. ``ValueError`` for what is no quantity."""
     return _ceil(_exact(text) * 1000)
 
 

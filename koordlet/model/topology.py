@@ -133,7 +133,7 @@ class Topology:
         return tuple(sorted(rows, key=lambda row: row[2].first))
 
     def cores(self) -> tuple[cpuset.CPUSet, ...]:
-        """The online SMT sibling sets, ordered by core number; a CPU of unknown core stands alone."""
+        """Online SMT siblings, ordered by core number; a CPU of unknown core stands alone."""
         cores: dict[tuple[int, int], int] = {}
         for one in self.cpus:
             if one.online:

@@ -62,7 +62,7 @@ def decide(
                 settings.get(row.stem, row.settings),
                 states.get(row.stem, row.state),
             )
-        except Exception as error:  # noqa: BLE001 -- the station boundary: a failing policy costs itself
+        except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
             if row.stem not in last:

@@ -9,7 +9,7 @@ Who decides, strongest first: the node annotation ``node.koordinator.sh/reservat
 Rules:
 1. A reservation that would leave no CPU is refused as a whole; the last valid one stays, and a
    condition says so.
-2. CPUs that this machine has not are left out, with a condition. A list of none but such is refused.
+2. CPUs that this machine has not are left out, with a condition. A list of only such is refused.
 3. Offline CPUs stay in the reservation: they are reserved again when they come back.
 4. ``limits.maxCpus`` is applied last: a larger reservation is refused.
 """
@@ -110,7 +110,7 @@ def _condition(name: str, reason: str, message: str) -> decision.Condition:
 
 
 def _last_valid(now: snapshot.Snapshot, state: State) -> cpuset.CPUSet:
-    """The remembered reservation, dropped when the machine shrank so much that it takes everything."""
+    """The remembered reservation, dropped when the machine shrank until it takes everything."""
     remembered = cpuset.CPUSet.parse(state.valid)
     return remembered if now.topology.online - remembered else cpuset.CPUSet()
 

@@ -62,7 +62,7 @@ def revive(body: Mapping[str, object]) -> State:
         cpuset.CPUSet.parse(cpus)
         if not isinstance(path, str) or not isinstance(wish, str):
             msg = f"not a wish: {path!r}: {wish!r}"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 -- as above
     return State(wishes=dict(wishes))
 
 
@@ -285,7 +285,7 @@ class _Writer:
         )
 
     def _inside(self, one: pod.Pod, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
-        """v1: every group below must stay a subset, so each gets its wish cut to what is allowed."""
+        """v1: every group below must stay a subset: its wish, cut to what is allowed."""
         for group in self.now.below(top.path):
             cpus = group.cpus()
             if group.path in self._declared or cpus is None:

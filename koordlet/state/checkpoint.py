@@ -28,7 +28,7 @@ class Checkpoints:
         directory.mkdir(parents=True, exist_ok=True)
 
     def save(self, stem: str, schema: int, state: object) -> bool:
-        """Write a state when it changed since the last save; ``True`` when something was written."""
+        """Write a state if it changed since the last save; ``True`` when something was written."""
         body = dataclasses.asdict(cast("Any", state))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()

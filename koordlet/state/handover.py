@@ -32,7 +32,7 @@ class Handover:
         self.boot_id = boot_id
 
     def read(self) -> Deadline | None:
-        """The recorded deadline of this boot. A damaged file counts as passed: safe is without us."""
+        """The deadline of this boot. A damaged file counts as passed: safe is without us."""
         try:
             body = json.loads(self.path.read_bytes())
             deadline = Deadline(str(body["boot_id"]), float(body["boottime"]))

@@ -1,7 +1,7 @@
 """The journal: what was there before we came, on disk before we change it.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: what to do with them (``apply.planner``), the story of every action (``state.audit``).
+Does not cover: what to do with them (``apply.planner``), every action's story (``state.audit``).
 
 Format: one record per line, JSON, a tab, CRC-32 of the JSON in hex. Records are facts about a
 target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine and

@@ -21,7 +21,7 @@ class Lock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """Take it, or raise ``HostError`` naming the holder."""
+        """Take it, or raise ``TakenError`` naming the holder."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -37,7 +37,7 @@ class Lock:
         except BlockingIOError:
             holder = os.pread(handle, 64, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(handle)
-            raise errors.HostError(
+            raise errors.TakenError(
                 f"another koordlet is running (pid {holder})",
                 culprit=str(self.path),
                 fix=f"stop it first, or look at it: ps -fp {holder}",
