@@ -72,7 +72,7 @@ soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
 
 # The parts of `check`, one command each; pre-commit calls the same ones.
 
-.PHONY: format-check lint types imports sizes generated locks shell
+.PHONY: format-check lint types imports sizes generated shell
 format-check: $(DEVELOP)
 	@printf '▸ format\n'
 	$(PY) -m ruff format --check . || { printf 'fix: make format\n' >&2; exit 1; }
@@ -104,15 +104,10 @@ generated: $(DEVELOP)
 	@printf '▸ generated\n'
 	$(PY) -m koordlet.rpc.generate --check
 
-# The lock files hold what pyproject.toml asks for, and name no place to get it from.
-locks: $(DEVELOP)
-	@printf '▸ locks\n'
-	$(PY) -m pip install --quiet --dry-run --no-index --no-build-isolation \
-	  --no-deps --no-cache-dir -r requirements.lock >/dev/null
-
 shell:
 	@printf '▸ shell\n'
-	scripts=(.ci/run)
+	mapfile -t -d '' scripts < <(find .ci tests systemd deploy -name '*.sh' -print0 2>/dev/null)
+	scripts+=(.ci/run)
 	for each in "$${scripts[@]}"; do bash -n "$$each"; done
 	if command -v shellcheck >/dev/null; then shellcheck "$${scripts[@]}"
 	else printf '  shellcheck is not installed: only the syntax was checked\n'; fi
@@ -123,6 +118,38 @@ shell:
 format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruff can fix
 	@$(PY) -m ruff check --fix-only --quiet .
 	@$(PY) -m ruff format --quiet .
+
+.PHONY: proto
+proto: $(DEVELOP) ## Regenerate the gRPC code from the protos
+	@$(PY) -m koordlet.rpc.generate $(ARGS)
+
+# The resolver has an environment of its own, so that it is in nobody else's. What is locked stays
+# as it is unless pyproject.toml asks for more, or UPGRADE=1 for the newest of everything.
+RESOLVER := uv==0.13.8
+.PHONY: lock
+lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRADE=1: the newest)
+	@[ -x .venv/lock/bin/uv ] || $(PY) -m venv .venv/lock
+	.venv/lock/bin/python -m pip install --quiet $(RESOLVER) 2>/dev/null
+	resolve() {
+	  .venv/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
+	    --output-file "$$1.new" "$${@:3}" pyproject.toml
+	  # Every line would say that the agent runs on Linux and CPython; pyproject.toml says it once.
+	  { printf '# %s Written by make lock.\n' "$$2"
+	    sed "s/ ; implementation_name == 'cpython' and sys_platform == 'linux'//" "$$1.new"
+	  } >"$$1"
+	  rm "$$1.new"
+	  printf '▸ %s: %d packages\n' "$$1" "$$(grep -c == "$$1")"
+	}
+	[ -n '$(UPGRADE)' ] || for each in requirements requirements-dev; do
+	  cp $$each.lock $$each.lock.new; done
+	resolve requirements.lock 'What the agent runs with, each artefact by its hash.'
+	resolve requirements-dev.lock 'All of requirements.lock, and what the checks run with.' \
+	  --extra dev --constraint requirements.lock
+
+.PHONY: wheel
+wheel: $(DEVELOP) ## Build the wheel into dist/
+	@$(PY) -m hatchling build -t wheel
 
 .PHONY: clean
 clean: ## Remove everything that make made, the environment included
@@ -149,17 +176,27 @@ clean: ## Remove everything that make made, the environment included
 	exit 1
 
 # Installs one lock file, each artefact checked against its hash; one line per package is the
-# progress. The checkout itself becomes importable by one path relative to the environment: it may
-# move, may have spaces in its name, and needs no network and no build.
+# progress. After a change of the lock files the environment starts empty: what is no longer locked
+# must not linger and hide that something still needs it. The checkout itself becomes importable by
+# one path relative to the environment: it may move, may have spaces in its name, and needs no
+# network and no build.
 define install
-	@total=$$(grep -c == $(1)); n=0; site=$$(echo .venv/lib/python3*/site-packages)
+	@for stamp in .venv/.runtime-* .venv/.develop-*; do
+	  case $$stamp in *'*' | $(RUNTIME) | $(DEVELOP)) continue ;; esac
+	  printf '▸ The lock files have changed: the environment starts empty\n'
+	  "$$($(PY) -c 'import sys; print(sys._base_executable)')" -m venv --clear .venv; break
+	done
+	total=$$(grep -c == $(1)); n=0; site=$$(echo .venv/lib/python3*/site-packages)
 	printf '▸ Installing %d packages of %s, once\n' "$$total" $(1)
 	PYTHONUNBUFFERED=1 $(PY) -m pip install --no-deps --require-hashes -r $(1) 2>&1 |
 	  tee .venv/install.log |
 	  while read -r verb what _; do
-	    case $$verb in Collecting | Processing | Requirement) ;; *) continue ;; esac
-	    [ "$$verb" != Requirement ] || what=already
-	    what=$${what##*/}; what=$${what%%==*}; what=$${what%%-[0-9]*}
+	    case $$verb in
+	      Collecting | Processing) what=$${what##*/}; what=$${what%%==*}; what=$${what%%-[0-9]*} ;;
+	      Requirement) n=$$((n + 1)); continue ;;
+	      Installing) printf '  … unpacking\n'; continue ;;
+	      *) continue ;;
+	    esac
 	    n=$$((n + 1)); printf '  %2d/%d %s\n' "$$n" "$$total" "$$what"
 	  done || {
 	    grep -E '^ *ERROR' .venv/install.log >&2 || tail -n 20 .venv/install.log >&2
