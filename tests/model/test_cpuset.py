@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 
@@ -77,7 +78,7 @@ def test_ranges_are_maximal(members: frozenset[int]) -> None:
     ranges = list(made(members).ranges())
 
     assert members == frozenset(cpu for a, b in ranges for cpu in range(a, b + 1))
-    assert all(left[1] + 1 < right[0] for left, right in zip(ranges, ranges[1:], strict=False))
+    assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(ranges))
 
 
 @given(
