@@ -11,7 +11,7 @@ import time
 from koordlet import line, restoring, telling
 from koordlet.apply import executor, planner, protective
 from koordlet.host import claim, machine
-from koordlet.model import result
+from koordlet.model import errors, result
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
 
 
@@ -23,7 +23,12 @@ class Agent:
         self.enforce = enforce
         self.lock = lock.Lock(where.lock)
         self.lock.acquire()
-        self._claim = claim.take(run.host, run.observer.layout) if enforce else None
+        try:
+            self._claim = claim.take(run.host, run.observer.layout) if enforce else None
+        except errors.HostError:
+            # Whoever tries again must not meet its own lock.
+            self.lock.release()
+            raise
         identity = run.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
         self.book = journal.Journal(where.journal, **ids)
@@ -39,7 +44,7 @@ class Agent:
         self._revive()
 
     def _revive(self) -> None:
-        """Take the policies' states from their checkpoints; a bad one costs that policy's memory."""
+        """Policies remember what their checkpoints say; a bad one costs that policy's memory."""
         for row in self.line.rows:
             body, problem = self.checkpoints.load(row.stem, row.schema)
             try:
@@ -90,10 +95,10 @@ class Agent:
         now = self.line.clock().at
         return any(not self.hands.pauses.waiting(target, now) for target in self.watch.broken())
 
-    def restore(self) -> restoring.Summary:
-        """Put everything back."""
+    def restore(self, *, final: bool = True) -> restoring.Summary:
+        """Put everything back. An agent that is yet to prove itself keeps its deadline."""
         done = restoring.restore(self.line, self.hands, self.teller.heard)
-        if not self.book.entries:
+        if final and not self.book.entries:
             self.handover.clear()
         return done
 

@@ -107,7 +107,7 @@ class Daemon:
 
     def _begin(self) -> None:
         if self.agent.enforce and self.agent.overdue():
-            done = self.agent.restore()
+            done = self.agent.restore(final=False)
             self.teller.log.warning("handover.overdue", restored=done.restored)
         for _ in range(_SETTLE):
             if not self.agent.one_pass(slow=True):

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     host = opening.host(args)
     deadline = handover.Handover(where.handover, machine.identify(host).boot_id)
 
-    def restore(final: bool = True) -> restoring.Summary:  # noqa: FBT001, FBT002 -- a callback
+    def restore(*, final: bool = True) -> restoring.Summary:
         return _restore(args, host, config, where, deadline, final=final)
 
     if not alone:

@@ -1,0 +1,127 @@
+"""Waiting for a successor, and then putting everything back or leaving it in place.
+
+Covers: what ``koordlet restore --after-stop`` and ``--when-overdue`` decide, how long they wait.
+Does not cover: asking systemd (``systemd``), putting things back (``restoring``).
+
+Rules:
+1. Limits stay without an agent only while somebody waits for their deadline. Where nobody can wait,
+   they go at once.
+2. A running agent is never fought: its lock is waited for. Once it is ready it has cleared the
+   deadline, and there is nothing left to do.
+3. Only a ready agent or a final restore clears a deadline. What a crash loop puts in place after it
+   is therefore taken away again after each crash.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from koordlet import restoring, systemd
+from koordlet.host import machine
+from koordlet.model import errors
+from koordlet.state import handover, lock
+
+#: How often it is looked whether a successor has come, or the lock is free.
+LOOK_SECONDS = 1.0
+#: How often the lock is tried while another restore may be at work, before an agent has it.
+_TRIES = 10
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What waiting touches; a test has its own."""
+
+    #: Sleeps so many seconds; ``True`` at once when told to stop.
+    pause: Callable[[float], bool]
+    clock: Callable[[], float] = machine.boottime
+    look: Callable[[str], systemd.Unit] = systemd.look
+    start: Callable[[str], None] = systemd.start
+
+
+def world() -> World:
+    """This process's: SIGTERM and SIGINT only end a pause, so that no restore is left half done."""
+    told = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, told)
+    return World(pause=lambda seconds: signal.sigtimedwait(told, seconds) is not None)
+
+
+class Restore(Protocol):
+    """Puts everything back; ``final`` also clears the deadline. ``TakenError`` while an agent runs."""
+
+    def __call__(self, *, final: bool) -> restoring.Summary:
+        """Restore once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """Looks after the limits while no agent does. What it returns is a summary or a sentence."""
+
+    #: The agent's service; empty where systemd has no part in it.
+    unit: str
+    lock: lock.Lock
+    deadline: handover.Handover
+    restore: Restore
+    world: World
+
+    def after_stop(self, result: str, seconds: float) -> restoring.Summary | str:
+        """The agent has ended: leave its limits to a successor that systemd expects, or restore."""
+        try:
+            if systemd.comes_back(self.world.look(self.unit), result):
+                return self._expect(seconds)
+        except systemd.NoAnswerError as error:
+            sys.stderr.write(f"koordlet: nobody would wait for the deadline: {error}\n")
+        return self._when_free(lambda: self.restore(final=True))
+
+    def when_overdue(self) -> restoring.Summary | str:
+        """Wait for the deadline; restore unless a ready agent has cleared it."""
+        while (recorded := self.deadline.read()) is not None:
+            left = recorded.boottime - self.world.clock()
+            if left <= 0:
+                try:
+                    return self.restore(final=False)
+                except errors.TakenError:
+                    left = LOOK_SECONDS
+            if self.world.pause(min(left, LOOK_SECONDS)):
+                return self._told_to_stop()
+        return "no deadline: an agent has taken over, or everything was put back"
+
+    def _expect(self, seconds: float) -> restoring.Summary | str:
+        def record() -> handover.Deadline:
+            self.lock.acquire()
+            try:
+                return self.deadline.record(self.world.clock() + seconds)
+            finally:
+                self.lock.release()
+
+        recorded = self._when_free(record)
+        if isinstance(recorded, str):
+            return recorded
+        self.world.start(systemd.helper_of(self.unit))
+        left = max(0.0, recorded.boottime - self.world.clock())
+        return f"{self.unit} comes back: limits stay for {left:.0f} s"
+
+    def _told_to_stop(self) -> restoring.Summary | str:
+        try:
+            alone = bool(self.unit) and systemd.left_alone(self.world.look(self.unit))
+        except systemd.NoAnswerError:
+            alone = True
+        if alone:
+            return self._when_free(lambda: self.restore(final=True))
+        return f"told to stop: the rest is up to {self.unit or 'the next agent'}"
+
+    def _when_free(self, work: Callable[[], _T]) -> _T | str:
+        """Another restore ends soon; whoever still has the lock then is an agent in charge."""
+        why = ""
+        for _ in range(_TRIES):
+            try:
+                return work()
+            except errors.TakenError as error:
+                why = str(error)
+            self.world.pause(LOOK_SECONDS)
+        return f"nothing done: {why}"
