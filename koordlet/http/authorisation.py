@@ -83,6 +83,14 @@ def is_local_name(host: str) -> bool:
     return bool(_NAME.match(name)) or address(name) is not None
 
 
+def peer(name: object, *, secure: bool) -> message.Peer:
+    """Who is at the other end, from the name that the socket has for it."""
+    host, port = (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
+    where = address(host)
+    local = where is not None and where.is_loopback
+    return message.Peer(host=host, port=port, loopback=local, secure=secure)
+
+
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """An IP address, with IPv4 in IPv6 unwrapped and the zone cut off; ``None`` for a name."""
     try:

@@ -75,9 +75,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(
-            h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes
-        )
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
         self._buffer = bytearray(_READ_BYTES)
         self._phase = Phase.CLOSED
         self._deadline: asyncio.TimerHandle | None = None
@@ -98,13 +96,16 @@ class Connection(asyncio.BufferedProtocol):
         """Start, or turn away."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows the type
         self._transport = transport
-        self._peer = _peer(transport)
+        self._peer = authorisation.peer(
+            transport.get_extra_info("peername"),
+            secure=transport.get_extra_info("ssl_object") is not None,
+        )
         if not self._owner.opened(self):
             busy = message.error(
                 429, "busy", "too many connections", fix="close some, or try again later"
             )
-            self._send_head(None, busy, close=True)
-            transport.write(bytes(self._rest))
+            head = self._head_of(None, busy, close=True)
+            transport.write(head + bytes(self._rest))
             self._finish(self._owner.limits.linger_seconds)
             return
         transport.set_write_buffer_limits(high=self._owner.limits.chunk_bytes)
@@ -150,8 +151,9 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """It has caught up."""
         self._writable = True
-        if self._phase is Phase.WRITE:
-            self._push()
+        # Not at once: the transport calls this in the middle of its own work, and would notice a
+        # close that comes now twice.
+        self._loop.call_soon(self._go_on)
 
     # What the server tells us.
 
@@ -182,7 +184,9 @@ class Connection(asyncio.BufferedProtocol):
         except h11.RemoteProtocolError as error:
             self._owner.count("malformed")
             self._refuse(
-                message.error(error.error_status_hint, "malformed", str(error), fix="speak HTTP/1.1")
+                message.error(
+                    error.error_status_hint, "malformed", str(error), fix="speak HTTP/1.1"
+                )
             )
         except Exception as error:  # noqa: BLE001 - a client must not cost more than itself
             self._owner.failed("connection", error)
@@ -199,6 +203,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._on_body(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 self._on_end()
+                # Rule 2: what comes next waits for its turn, even if it is here.
+                return
             else:
                 # PAUSED cannot be while we wait for bytes; the other is the client gone.
                 self._finish(self._owner.limits.linger_seconds)
@@ -216,7 +222,9 @@ class Connection(asyncio.BufferedProtocol):
             self._request = message.parse(event.method, event.target, headers)
         except ValueError as error:
             self._owner.count("malformed")
-            self._refuse(message.error(400, "malformed", str(error)[:200], fix="correct the target"))
+            self._refuse(
+                message.error(400, "malformed", str(error)[:200], fix="correct the request")
+            )
             return
         self._owner.count("requests")
         verdict = authorisation.rebound(self._request, self._peer)
@@ -294,28 +302,35 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self._enter(Phase.WRITE, self._owner.limits.write_seconds)
         self._transport.pause_reading()
-        self._send_head(request, response, close=close)
-        self._push()
+        self._push(self._head_of(request, response, close=close))
 
-    def _send_head(
+    def _head_of(
         self, request: message.Request | None, response: message.Response, *, close: bool
-    ) -> None:
+    ) -> bytes:
+        """The head as bytes; the body becomes the rest that is to be sent."""
         status, headers, body = respond.finish(request, response, now=time.time())
         if close:
             headers.append(("connection", "close"))
-        head = h11.Response(status_code=status, headers=headers)
-        self._transport.write(self._http.send(head) or b"")
         self._rest = memoryview(body)
+        reason = respond.REASONS.get(status, "")
+        head = h11.Response(status_code=status, headers=headers, reason=reason)
+        return self._http.send(head) or b""
 
-    def _push(self) -> None:
+    def _push(self, head: bytes = b"") -> None:
         """Hand over as much as the transport takes."""
         size = self._owner.limits.chunk_bytes
-        while self._rest and self._writable and not self._transport.is_closing():
+        while (head or self._rest) and self._writable and not self._transport.is_closing():
             piece, self._rest = self._rest[:size], self._rest[size:]
-            self._transport.write(self._http.send(h11.Data(data=bytes(piece))) or b"")
+            self._transport.write(head + (self._http.send(h11.Data(data=bytes(piece))) or b""))
+            head = b""
         if not self._rest and self._writable:
-            self._transport.write(self._http.send(h11.EndOfMessage()) or b"")
+            self._http.send(h11.EndOfMessage())
             self._after()
+
+    def _go_on(self) -> None:
+        """Hand over more, if that is still what we are at."""
+        if self._phase is Phase.WRITE and self._writable:
+            self._push()
 
     def _after(self) -> None:
         """The response is on its way: next request, or good-bye."""
@@ -376,15 +391,3 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(message.error(503, "timeout", "the authorisation took too long"))
         else:
             self._transport.abort()
-
-
-def _peer(transport: asyncio.Transport) -> message.Peer:
-    name = transport.get_extra_info("peername")
-    host, port = (str(name[0]), int(name[1])) if isinstance(name, tuple) else ("", 0)
-    where = authorisation.address(host)
-    return message.Peer(
-        host=host,
-        port=port,
-        loopback=where is not None and where.is_loopback,
-        secure=transport.get_extra_info("ssl_object") is not None,
-    )

@@ -13,7 +13,7 @@ class Limits:
     connections: int = 64
     #: Connections that the kernel keeps for us and that we accept in one go: so many descriptors
     #: may be open beyond ``connections`` for an instant.
-    backlog: int = 16
+    backlog: int = 64
     #: Request line and headers together.
     head_bytes: int = 16 << 10
     headers: int = 100

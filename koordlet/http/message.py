@@ -115,6 +115,10 @@ def parse(
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("ascii").lower(), raw_value.decode("latin-1")
         merged[name] = f"{merged[name]}, {value}" if name in merged else value
+    if "content-length" in merged and "transfer-encoding" in merged:
+        # A proxy before us may have taken the other one, and what follows for another request.
+        msg = "both a length and a transfer encoding"
+        raise ValueError(msg)
     where = target.decode("ascii")
     if not where.startswith("/") and where != "*":
         parts = urllib.parse.urlsplit(where)

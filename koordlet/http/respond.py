@@ -6,6 +6,7 @@ Does not cover: sending it (``connection``).
 
 from __future__ import annotations
 
+import http
 import time
 
 from koordlet.http import message
@@ -13,6 +14,8 @@ from koordlet.http import message
 #: Smaller bodies fit one packet anyway; larger ones would hold the loop for too long.
 PACK_FROM = 1 << 10
 PACK_TO = 4 << 20
+
+REASONS = {int(status): status.phrase for status in http.HTTPStatus}
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -37,8 +40,10 @@ def finish(
     if "cache-control" not in response.headers:
         headers.append(("cache-control", "no-cache"))
     if request is None:
-        return response.status, [*headers, ("content-length", str(len(response.body)))], (
-            response.body
+        return (
+            response.status,
+            [*headers, ("content-length", str(len(response.body)))],
+            (response.body),
         )
     if message.same_tag(request, response):
         return 304, [pair for pair in headers if pair[0] != "content-type"], b""

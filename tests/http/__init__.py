@@ -1,0 +1,1 @@
+"""Tests of the HTTP server: real sockets on loopback, real and hostile clients."""

@@ -1,0 +1,146 @@
+"""Requests and responses as values."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from koordlet.http import message, respond, routes
+from tests.http import conftest
+
+
+def request(path: str = "/", method: str = "GET", **headers: str) -> message.Request:
+    """A request; underscores in header names become dashes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return message.Request(method=method, path=path, headers=named)
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", "text/plain"),
+        ("*/*", "text/plain"),
+        ("application/json", "application/json"),
+        ("application/json;q=0", "text/plain"),
+        ("text/plain;q=0.3, application/json;version=1.0.0;q=0.5, */*;q=0.1", "application/json"),
+        ("application/*", "application/json"),
+        ("image/png", "text/plain"),
+        ("application/json;q=nonsense", "text/plain"),
+        (",;,=,", "text/plain"),
+    ],
+)
+def test_prefers(accept: str, chosen: str) -> None:
+    """The offer of the best quality is taken, the first one where none is better."""
+    assert request(accept=accept).prefers("text/plain", "application/json") == chosen
+
+
+@pytest.mark.parametrize(
+    ("header", "taken"),
+    [("gzip", True), ("br, GZIP;q=0.5", True), ("*", True), ("gzip;q=0", False), ("br", False)],
+)
+def test_takes_gzip(header: str, taken: bool) -> None:  # noqa: FBT001
+    """Compression needs the client's word for it."""
+    assert message.takes_gzip(request(accept_encoding=header)) is taken
+
+
+def test_gzip_over_the_wire(serve: conftest.Serve) -> None:
+    """A body over 1 KiB is packed when asked for, and only then; a small one never is."""
+    served = serve()
+
+    plain = served.get("/document")
+    packed = served.get("/document", "Accept-Encoding: gzip")
+    small = served.get("/", "Accept-Encoding: gzip")
+
+    assert packed[1]["content-encoding"] == "gzip"
+    assert gzip.decompress(packed[2]) == plain[2]
+    assert "content-encoding" not in plain[1]
+    assert "content-encoding" not in small[1]
+
+
+def test_packed_once() -> None:
+    """The same response is compressed once, however often it is sent."""
+    made = message.document({"fill": "x" * 5000})
+
+    assert made.packed() is made.packed()
+
+
+@pytest.mark.parametrize("known", ["{tag}", '"other", {tag}', "*", "{strong}"])
+def test_not_modified(known: str) -> None:
+    """A client that has the document gets no body, and its tag again."""
+    made = message.document({"version": "v1"})
+    tag = made.headers["etag"]
+    header = known.format(tag=tag, strong=tag.removeprefix("W/"))
+
+    status, headers, body = respond.finish(request(if_none_match=header), made, now=0.0)
+
+    assert (304, tag, b"") == (status, dict(headers)["etag"], body)
+
+
+def test_not_modified_over_the_wire(serve: conftest.Serve) -> None:
+    """The connection goes on after an answer without a body."""
+    served = serve()
+    tag = served.get("/document")[1]["etag"].replace("w/", "W/")
+    again = f"GET /document HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {tag}\r\n\r\n".encode()
+
+    answers = served.ask(again + again)
+
+    assert answers.count(b"HTTP/1.1 304 Not Modified") == 2
+
+
+def test_modified(serve: conftest.Serve) -> None:
+    """Another tag gets the document."""
+    assert serve().get("/document", 'If-None-Match: W/"other"')[0] == 200
+
+
+def test_tag_is_of_the_content() -> None:
+    """Equal documents have equal tags, others do not."""
+    one, same, other = (message.document({"n": n}).headers["etag"] for n in (1, 1, 2))
+
+    assert one == same
+    assert one != other
+
+
+def test_error_form() -> None:
+    """An error names code, message, culprit and fix."""
+    made = message.error(404, "not_found", "no", culprit="/x", fix="look elsewhere")
+
+    assert json.loads(made.body) == {
+        "version": "v1",
+        "error": {"code": "not_found", "message": "no", "culprit": "/x", "fix": "look elsewhere"},
+    }
+
+
+def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve) -> None:
+    """No type is guessed, no answer is kept unseen."""
+    _, headers, _ = serve().get("/")
+
+    assert ("nosniff", "no-cache") == (headers["x-content-type-options"], headers["cache-control"])
+
+
+def test_date() -> None:
+    """The date is in the fixed form of HTTP."""
+    assert respond.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+def test_unknown_path(serve: conftest.Serve) -> None:
+    """404 says where to look."""
+    status, _, body = serve().get("/nothing")
+
+    assert (404, "/nothing") == (status, json.loads(body)["error"]["culprit"])
+
+
+def test_method_of_another_row() -> None:
+    """405 names the methods of the path."""
+    table = routes.Routes(conftest.STANDARD)
+
+    made = table.answer(request("/echo"))
+
+    assert (405, "POST") == (made.status, made.headers["allow"])
+
+
+def test_two_handlers_for_one_row() -> None:
+    """A table with two answers to one question is a mistake of ours."""
+    with pytest.raises(ValueError, match="two handlers"):
+        routes.Routes([*conftest.STANDARD, conftest.STANDARD[0]])

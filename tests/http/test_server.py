@@ -1,0 +1,176 @@
+"""Binding, bounds, stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+
+from koordlet.http import routes, server
+from koordlet.model import errors
+from tests.http import conftest
+from tests.kit import loops
+
+TABLE = routes.Routes([])
+
+
+def refused(loop: loops.LoopThread, address: str) -> errors.KoordletError:
+    """The error of a server that cannot start."""
+    with pytest.raises(errors.KoordletError) as caught:
+        loop.run(server.Server(address, TABLE).start())
+    return caught.value
+
+
+def test_port_0_becomes_a_port(serve: conftest.Serve) -> None:
+    """The address that start returns is the one to connect to."""
+    assert not serve().address.endswith(":0")
+
+
+def test_address_taken_by_a_koordlet(serve: conftest.Serve, loop: loops.LoopThread) -> None:
+    """A second agent is told that a first one is there, and what to do."""
+    served = serve()
+
+    error = refused(loop, served.address)
+
+    assert "another koordlet listens there already" in str(error)
+    assert str(served.port) in error.fix
+    assert isinstance(error, errors.HostError)
+
+
+def test_address_taken_by_a_silent_program(loop: loops.LoopThread) -> None:
+    """A program that answers nothing does not hold the start for long."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        error = refused(loop, f"127.0.0.1:{port}")
+
+    assert "another program listens there already" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("192.0.2.1:0", "not an address of this machine"),
+        ("no-such-host.invalid:0", "no address"),
+        ("9316", "not an address"),
+        ("127.0.0.1:99999", "not an address"),
+        ("127.0.0.1:", "not an address"),
+    ],
+)
+def test_address_that_cannot_be(loop: loops.LoopThread, address: str, said: str) -> None:
+    """What cannot be listened on is named, with a fix."""
+    error = refused(loop, address)
+
+    assert said in str(error)
+    assert error.culprit == address
+    assert error.fix
+
+
+def test_ipv6(serve: conftest.Serve) -> None:
+    """IPv6 addresses are written in brackets, both ways."""
+    try:
+        served = serve(address="[::1]:0")
+    except errors.HostError:
+        pytest.skip("this machine has no IPv6 loopback")
+
+    assert served.address.startswith("[::1]:")
+
+
+def test_too_many_connections(serve: conftest.Serve) -> None:
+    """Beyond the bound a client is turned away at once, and later there is room again."""
+    served = serve(connections=3)
+    busy = [served.connect() for _ in range(3)]
+    for client in busy:
+        client.sendall(b"GET /")
+    served.wait_for(lambda: served.open_connections() == 3 and not idle(served))
+
+    with served.connect() as client:
+        answer = conftest.read_all(client)
+    for one in busy:
+        one.close()
+    served.wait_for(lambda: served.open_connections() == 0)
+
+    assert answer.startswith(b"HTTP/1.1 429 ")
+    assert served.get("/")[0] == 200
+    assert served.server.counts["busy"] == 1
+
+
+def test_newcomer_replaces_the_longest_idle(serve: conftest.Serve) -> None:
+    """Connections that idle make room, the one that has idled longest first."""
+    served = serve(connections=2)
+    first, second = served.connect(), served.connect()
+    for client in (first, second):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(1 << 16).endswith(b"hello\n")
+
+    status, _, _ = served.get("/")
+
+    assert status == 200
+    with contextlib.suppress(ConnectionError):
+        assert first.recv(10) == b""
+    second.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert second.recv(10)
+    first.close()
+    second.close()
+
+
+def test_connections_are_bounded_in_a_flood(serve: conftest.Serve) -> None:
+    """Two hundred silent connections leave no more than the bound, and the loop serves."""
+    served = serve(connections=8)
+
+    flood = [served.connect() for _ in range(200)]
+
+    served.wait_for(lambda: served.open_connections() <= 8)
+    assert served.get("/")[0] == 200
+    for client in flood:
+        client.close()
+
+
+def test_stop_lets_a_running_response_end(serve: conftest.Serve, loop: loops.LoopThread) -> None:
+    """A response that is being taken is finished; idle connections are closed."""
+    served = serve(stop_seconds=5.0)
+    with served.connect() as idle_one, served.connect() as running:
+        running.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head = running.recv(1000)
+
+        stopping = asyncio.run_coroutine_threadsafe(served.server.stop(), loop.loop)
+        taken = len(head) + len(conftest.read_all(running))
+        stopping.result(10)
+
+        assert taken > conftest.LARGE
+        assert idle_one.recv(10) == b""
+    with pytest.raises(ConnectionError):
+        served.connect()
+
+
+def test_stop_cuts_a_client_that_does_not_read(
+    serve: conftest.Serve, loop: loops.LoopThread
+) -> None:
+    """A stop does not wait for ever."""
+    served = serve(stop_seconds=0.1)
+    with served.connect() as client:
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.recv(10)
+
+        loop.run(served.server.stop())
+
+    assert served.open_connections() == 0
+
+
+def test_same_port_again(serve: conftest.Serve, loop: loops.LoopThread) -> None:
+    """After a stop the port is free for the next agent at once."""
+    served = serve()
+    served.get("/")
+    loop.run(served.server.stop())
+
+    again = serve(address=served.address)
+
+    assert again.get("/")[0] == 200
+
+
+def idle(served: conftest.Served) -> list[object]:
+    """Connections that idle."""
+    connections = served.server._connections  # noqa: SLF001 - its own test
+    return served.loop.call(lambda: [one for one in connections if one.idle])
