@@ -158,6 +158,9 @@ clean: ## Remove everything that make made, the environment included
 
 ##@ The environment
 
+.PHONY: environment
+environment: $(DEVELOP) ## Only create or update .venv, with all that the checks need
+
 .venv/bin/python:
 	@# A candidate that exists but does not run (a version manager's shim) is passed over.
 	for python in "$${PYTHON:-}" python3.11 python3; do
