@@ -1,0 +1,272 @@
+"""The endpoints, from a view to a response."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import urllib.parse
+from pathlib import Path
+
+import pytest
+
+from koordlet.http import message
+from koordlet.report import http_api, view
+from tests.kit import views
+
+NOW = 100.5
+
+
+class Agent:
+    """An API over a view that a test may replace."""
+
+    def __init__(self, audit: Path | None = None) -> None:
+        self.view: view.View | None = views.view()
+        self.api = http_api.Api(
+            lambda: self.view,
+            version="1.2.3",
+            audit=audit,
+            monotonic=lambda: NOW,
+            wall=lambda: views.WALL,
+        )
+        self.routes = self.api.routes()
+
+    def get(self, target: str, **headers: str) -> message.Response:
+        """The response to a request."""
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return self.routes.answer(message.parse(b"GET", target.encode(), pairs))
+
+    def json(self, target: str, **headers: str) -> dict[str, object]:
+        """The document of a response."""
+        found: dict[str, object] = json.loads(self.get(target, **headers).body)
+        return found
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    """An agent with an audit log that is not there yet."""
+    return Agent(tmp_path / "audit.jsonl")
+
+
+DOCUMENTS = ["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit"]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_documents_are_versioned(agent: Agent, path: str) -> None:
+    """Each document says its version first."""
+    assert next(iter(agent.json(path).items())) == ("version", "v1")
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS[:3], "/metrics"])
+def test_before_the_first_tick(agent: Agent, path: str) -> None:
+    """Without a view there is no document, and the answer says so."""
+    agent.view = None
+
+    assert agent.get(path).status == 503
+
+
+def test_node(agent: Agent) -> None:
+    """The node's document has identity, pools, workloads and their use."""
+    node = agent.json("/api/v1/node")
+
+    assert ("n1", "machine-1", "1.2.3", 1) == (
+        node["name"],
+        node["machineId"],
+        node["agent"],
+        node["revision"],
+    )
+    workloads = node["workloads"]
+    assert isinstance(workloads, list)
+    assert [("web", "LS", "2-6", 1.5), ("batch", "BE", "2-6", None)] == [
+        (one["name"], one["qos"], one["cpus"], one["cpuCores"]) for one in workloads
+    ]
+
+
+def test_plan_is_the_one_of_the_command(agent: Agent) -> None:
+    """``/api/v1/plan`` has the keys of ``koordlet plan -o json``."""
+    plan = agent.json("/api/v1/plan")
+
+    assert {"actions", "writes", "evictions", "signals", "conditions", "unsupported"} <= plan.keys()
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS[:3], "/metrics"])
+def test_made_once_for_a_view(agent: Agent, path: str) -> None:
+    """A second request for the same view gets the same object; a new view is made anew."""
+    first, second = agent.get(path), agent.get(path)
+    agent.view = views.view(found=views.machine(16), made=views.made_plan(steps=()))
+    third = agent.get(path)
+
+    assert first is second
+    assert first.body != third.body
+
+
+def test_topology_outlives_the_view(agent: Agent) -> None:
+    """A new view of the same machine does not make its topology again."""
+    first = agent.get("/api/v1/topology")
+    agent.view = views.view(at=101.0)
+
+    assert agent.get("/api/v1/topology") is first
+
+
+def test_healthy(agent: Agent) -> None:
+    """All checks well: 200 and one word."""
+    found = agent.get("/healthz")
+
+    assert (200, b"ok\n") == (found.status, found.body)
+
+
+def test_verbose(agent: Agent) -> None:
+    """``?verbose`` names the checks."""
+    assert agent.get("/healthz?verbose").body == b"[+]ticks ok\n[+]policies ok\n[+]writes ok\nok\n"
+
+
+def test_unhealthy(agent: Agent) -> None:
+    """One check that fails: 503, naming it and what is wrong, in one line."""
+    agent.view = views.view(checks=(view.Check(name="writes", ok=False, detail="EBUSY\nx"),))
+
+    found = agent.get("/healthz")
+
+    assert (503, b"[+]ticks ok\n[-]writes EBUSY x\nfailed\n") == (found.status, found.body)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_old_view_is_unhealthy(agent: Agent, path: str) -> None:
+    """A view that is not replaced for long fails, although all in it is well."""
+    agent.view = views.view(at=NOW - http_api.STALE_SECONDS - 1)
+
+    found = agent.get(path)
+
+    assert found.status == 503
+    assert b"[-]ticks the newest is 16 s old" in found.body
+
+
+def test_health_as_json(agent: Agent) -> None:
+    """JSON where ``Accept`` asks for it."""
+    found = agent.json("/healthz", Accept="application/json")
+
+    assert found["ok"] is True
+    assert found["checks"] == [
+        {"name": name, "ok": True, "detail": ""} for name in ("ticks", "policies", "writes")
+    ]
+
+
+@pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)])
+def test_ready(agent: Agent, ready: bool, status: int) -> None:  # noqa: FBT001
+    """Readiness is that of the view."""
+    agent.view = views.view(ready=ready)
+
+    assert agent.get("/readyz").status == status
+
+
+def test_not_ready_before_the_first_tick(agent: Agent) -> None:
+    """Without a view the agent is neither ready nor healthy."""
+    agent.view = None
+
+    assert [503, 503] == [agent.get("/readyz").status, agent.get("/healthz").status]
+
+
+def test_metrics_negotiation(agent: Agent) -> None:
+    """Prometheus text by default, OpenMetrics to a scraper that prefers it."""
+    scraper = (
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"
+    )
+
+    plain, open_text = agent.get("/metrics"), agent.get("/metrics", Accept=scraper)
+
+    assert plain.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert open_text.headers["content-type"].startswith("application/openmetrics-text; version=1")
+    assert open_text.body.endswith(b"# EOF\n")
+
+
+def test_metrics_can_be_switched_off() -> None:
+    """Without metrics there is no such path, and the list does not name it."""
+    api = http_api.Api(views.view, version="1", with_metrics=False)
+
+    assert "/metrics" not in api.routes()
+    assert b"/metrics" not in api.index(message.Request(method="GET", path="/")).body
+
+
+def test_index(agent: Agent) -> None:
+    """The page links every path there is, runs nothing, and is small."""
+    found = agent.get("/")
+    linked = re.findall(rb'href="([^"]+)"', found.body)
+
+    assert sorted(path for path in agent.routes if path != "/") == sorted(
+        path.decode() for path in linked
+    )
+    assert len(found.body) < 3000
+    assert b"<script" not in found.body
+    assert found.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_index_escapes_names(agent: Agent) -> None:
+    """A node's name is text, whatever it looks like."""
+    seen = views.view().snapshot
+    hostile = dataclasses.replace(
+        seen, node=dataclasses.replace(seen.node, name="<script>alert(1)</script>")
+    )
+    agent.view = views.view(snapshot=hostile)
+
+    assert b"<script" not in agent.get("/").body
+
+
+def written(path: Path, *records: object) -> None:
+    """Lines of an audit log."""
+    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+
+
+def line(at: float, policy: str = "shared_pools", group: str = "work/web") -> dict[str, object]:
+    """One audit record."""
+    return {"at": at, "policy": policy, "group": group}
+
+
+@pytest.mark.parametrize(
+    ("query", "times"),
+    [
+        ("", [4, 3, 2, 1]),
+        ("?limit=2", [4, 3]),
+        ("?policy=reserved_cpus", [3]),
+        ("?since=3", [4, 3]),
+        (f"?since={urllib.parse.quote('1970-01-01T00:00:02Z')}", [4, 3, 2]),
+        ("?since=1s", []),
+        ("?pod=default/web", [2, 1]),
+        ("?pod=default/unknown", []),
+        ("?pod=default/web&since=2", [2]),
+    ],
+)
+def test_audit(tmp_path: Path, query: str, times: list[int]) -> None:
+    """The newest lines first, filtered by time, pod and policy."""
+    path = tmp_path / "audit.jsonl"
+    written(
+        path,
+        line(1),
+        line(2, group="work/web/container"),
+        line(3, policy="reserved_cpus", group=""),
+        line(4, group="work/webmail"),
+    )
+
+    records = Agent(path).json(f"/api/v1/audit{query}")["records"]
+
+    assert isinstance(records, list)
+    assert times == [one["at"] for one in records]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=1001", "limit=x", "since=yesterday", "since=nan", "since=1e99", "since=xm",
+     "colour=red"],
+)  # fmt: skip
+def test_audit_questions_that_make_no_sense(agent: Agent, query: str) -> None:
+    """A wrong question is 400 with the right form, not an empty answer."""
+    found = agent.get(f"/api/v1/audit?{query}")
+
+    assert found.status == 400
+    assert "limit=1-1000" in json.loads(found.body)["error"]["fix"]
+
+
+def test_audit_that_cannot_be_read(tmp_path: Path) -> None:
+    """A log that is a directory is our trouble, and named."""
+    found = Agent(tmp_path).get("/api/v1/audit")
+
+    assert found.status == 503
+    assert json.loads(found.body)["error"]["culprit"] == str(tmp_path)
