@@ -83,6 +83,7 @@ class Line:
             self.node,
             pods,
             also=dict.fromkeys(entry.group for entry in entries),
+            full=slow,
             sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
         )
         self._remember(seen)

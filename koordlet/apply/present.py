@@ -51,7 +51,7 @@ class _Look:
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
-        self._known = dict(_from_groups(now))
+        self._known = {where: (text, inode) for where, text, inode in _from_groups(now)}
 
     def at(self, one: action.Action) -> None:
         if isinstance(one, action.MakeDir):
@@ -75,13 +75,14 @@ class _Look:
     def _file(self, target: str) -> None:
         if target in self.texts:
             return
-        text = self._known.get(target)
-        if text is None:
-            try:
-                text = self.host.text(self.host.at(target)).rstrip("\n")
-            except OSError:
-                return
-        self.texts[target] = text
+        known = self._known.get(target)
+        if known is not None:
+            self.texts[target], self.inodes[target] = known
+            return
+        try:
+            self.texts[target] = self.host.text(self.host.at(target)).rstrip("\n")
+        except OSError:
+            return
         self._inode(target, target.rpartition("/")[0])
 
     def _directory(self, target: str, initial: tuple[tuple[str, str], ...]) -> None:
@@ -111,12 +112,12 @@ class _Look:
         self._inode(one.target, one.target.rpartition("/")[0])
 
 
-def _from_groups(now: snapshot.Snapshot) -> Iterable[tuple[str, str]]:
+def _from_groups(now: snapshot.Snapshot) -> Iterable[tuple[str, str, int]]:
     for group in now.groups.values():
         for name, text in group.values.items():
             where = now.layout.file(knob.TABLE[name], group.path)
             if where is not None:
-                yield where, text
+                yield where, text, group.inode
 
 
 def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:

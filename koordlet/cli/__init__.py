@@ -3,8 +3,8 @@
 Covers: finding the command, errors and exit codes, what all commands share.
 Does not cover: the work itself; a command only asks the line and prints.
 
-A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``. It is
-imported when its command was named: ``koordlet run`` does not pay for the tables of others.
+A command's module has ``NAME``, ``HELP``, ``EXAMPLES``, ``add(parser)``, ``run(args) -> int``.
+It is imported when its command was named: ``koordlet run`` does not pay for others' tables.
 """
 
 from __future__ import annotations

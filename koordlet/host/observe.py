@@ -5,6 +5,7 @@ Covers: what is read at start, slowly, and with every tick. Does not cover: what
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterable, Iterator, Sequence
 
 from koordlet.host import cgroups, machine, root, topology
@@ -13,6 +14,11 @@ from koordlet.model import topology as shapes
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
+
+
+def _handles() -> int:
+    """Half of the descriptors that this process may have: the rest is for everybody else."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
 class Observer:
@@ -43,7 +49,8 @@ class Observer:
             return
         self._mounts = mounts
         self.layout = cgroups.writable(self.host, cgroups.discover(self.host, self.base))
-        self.reader = cgroups.Reader(self.host, self.layout)
+        self.reader.close()
+        self.reader = cgroups.Reader(self.host, self.layout, handles=_handles())
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )
@@ -55,9 +62,13 @@ class Observer:
         pods: Sequence[pod.Pod],
         *,
         also: Iterable[str] = (),
+        full: bool = True,
         sources: tuple[snapshot.Source, ...] = (),
     ) -> snapshot.Snapshot:
-        """One moment. ``also`` names more groups than the pods': those in the journal."""
+        """One moment. ``also`` names more groups than the pods': those in the journal.
+
+        Without ``full``, files that only we and hotplug change are as they were at the last one.
+        """
         return snapshot.Snapshot(
             at=now.at,
             wall=now.wall,
@@ -66,7 +77,7 @@ class Observer:
             node=node,
             topology=self.topology,
             layout=self.layout,
-            groups=self.reader.read_all(self._interesting(pods, also)),
+            groups=self.reader.read_all(self._interesting(pods, also), full=full),
             pods=tuple(pods),
             sources=sources,
             unsupported=self.unsupported,

@@ -10,6 +10,7 @@ every v1 hierarchy and on v2. The root group is the empty name.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -126,6 +127,7 @@ class Group:
         return _set(self.values.get(knob.CPUSET_EFFECTIVE.name))
 
 
+@functools.lru_cache(maxsize=1024)
 def _set(text: str | None) -> cpuset.CPUSet | None:
     if not text:
         return None

@@ -10,6 +10,7 @@ Kernel facts: Documentation/admin-guide/cgroup-v1/cpusets.rst and cgroup-v2.rst.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -51,6 +52,7 @@ class Knob:
         return self.canonical(one) == self.canonical(other)
 
 
+@functools.lru_cache(maxsize=1024)
 def _canonical_set(text: str) -> str:
     """Lists are equal as sets; what is no list stays text, so that damage never equals a value."""
     try:

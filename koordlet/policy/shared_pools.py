@@ -19,7 +19,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.history import series
@@ -201,6 +201,7 @@ class _Writer:
         self.why: dict[str, str] = {}
         self._targets: dict[str, cpuset.CPUSet] = {}
         self._enabled: set[str] = set()
+        self._children = now.children()
         self._declared = {p.group for p in now.pods if p.group is not None}
         holder = now.layout.holder("cpuset")
         self._unified = holder is not None and holder.unified
@@ -286,7 +287,7 @@ class _Writer:
 
     def _inside(self, one: pod.Pod, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         """v1: every group below must stay a subset: its wish, cut to what is allowed."""
-        for group in self.now.below(top.path):
+        for group in self._below(top.path):
             cpus = group.cpus()
             if group.path in self._declared or cpus is None:
                 continue
@@ -295,6 +296,12 @@ class _Writer:
             target = wish & room or room
             self._targets[group.path] = target
             self._write(one, group, target, f"inside {top.path}, whose cpuset it must stay in")
+
+    def _below(self, path: str) -> Iterator[cgroup.Group]:
+        """Everything inside a group, parents before children."""
+        for child in self._children.get(path, ()):
+            yield child
+            yield from self._below(child.path)
 
     def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         kept = self.before.wishes.get(group.path, "")
