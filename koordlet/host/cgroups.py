@@ -136,8 +136,8 @@ class _Known:
 class Reader:
     """Reads groups of one layout.
 
-    A pass ends with ``read_all``. It costs a stat and two preads of kept descriptors for each group;
-    the other files are read when ``full`` is asked for, when the group is new, or when its set has
+    A pass ends with ``read_all``. It costs a stat and two preads of kept descriptors for each
+    group; the other files are read when ``full`` is asked for, when the group is new, or when its set has
     changed. Descriptors beyond a bound are not kept.
     """
 
