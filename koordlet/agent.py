@@ -11,7 +11,7 @@ import time
 from koordlet import line, restoring, telling
 from koordlet.apply import executor, planner, protective
 from koordlet.host import claim, machine
-from koordlet.model import errors, result
+from koordlet.model import errors, plan, result
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
 
 
@@ -68,7 +68,8 @@ class Agent:
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self._save()
-            wanted = planner.desired(made.said.outcomes)
+            enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
+            wanted = planner.desired(enforced)
             self.watch.follow(wanted)
             self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
         self.teller.passed(
@@ -80,6 +81,22 @@ class Agent:
             late=late,
         )
         return any(one.verdict is result.Verdict.DONE for one in results)
+
+    def switch(self, *, enforce: bool) -> None:
+        """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""
+        if self.enforce and not enforce:
+            self.restore()
+            self.watch.follow(())
+            self._unclaim()
+        elif enforce and not self.enforce:
+            self._claim = claim.take(self.line.host, self.line.observer.layout)
+        self.enforce = enforce
+        self.teller.mode = "enforce" if enforce else "observe"
+
+    def _unclaim(self) -> None:
+        if self._claim is not None:
+            self.line.host.close(self._claim)
+            self._claim = None
 
     def _save(self) -> None:
         for row in self.line.rows:
@@ -113,6 +130,6 @@ class Agent:
         """Give back descriptors and locks."""
         self.watch.close()
         self.book.close()
-        if self._claim is not None:
-            self.line.host.close(self._claim)
+        self._unclaim()
+        self.line.observer.reader.close()
         self.lock.release()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from koordlet import agent, log, notify
+from koordlet import agent, log, notify, opening
 from koordlet.config import loader, reloader
 from koordlet.model import errors
 from koordlet.report import view
@@ -36,6 +36,9 @@ class Lane:
 FAST = Lane("fast", 0.1)
 TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
+
+#: What is read once, when the agent starts.
+_AT_START = ("report.", "state.dir", "cgroups.root")
 
 #: Passes until a fresh start is quiet: groups are made, then controllers, then sets.
 _SETTLE = 5
@@ -170,14 +173,30 @@ class Daemon:
         if isinstance(found, errors.ConfigError):
             self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
         elif isinstance(found, loader.Effective):
-            self.agent.line.configure(found)
-            log.configure(found.config.log.level, found.config.log.format)
-            self.teller.log.info("config.applied", file=found.path or "built-in")
-            for warning in found.warnings:
-                self.teller.log.warning("config.warning", detail=warning)
+            self._apply(found)
         self.teller.config_problem = str(self.reload.error or "")
         if forced:
             self.notifier.ready(self._status())
+
+    def _apply(self, found: loader.Effective) -> None:
+        """Take a new configuration, and say what of it has to wait for a restart."""
+        line = self.agent.line
+        changed = reloader.changes(line.effective.config, found.config)
+        waiting = [path for path in changed if path.startswith(_AT_START)]
+        line.configure(found)
+        log.configure(found.config.log.level, found.config.log.format)
+        self.teller.log.info("config.applied", file=found.path or "built-in")
+        for warning in found.warnings:
+            self.teller.log.warning("config.warning", detail=warning)
+        if waiting:
+            self.teller.log.warning("config.needs_restart", fields=waiting)
+        why = opening.why_observe(found, line.observer.layout)
+        if self.agent.enforce is bool(why):
+            try:
+                self.agent.switch(enforce=not why)
+            except errors.HostError as error:
+                self.teller.log.error("daemon.mode_refused", detail=str(error))
+            self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
 
     def _status(self) -> str:
         return f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"

@@ -53,20 +53,16 @@ class Line:
         self.observer = observe.Observer(
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
-        self._base = base
         self.configure(effective)
 
     def configure(self, effective: loader.Effective) -> None:
-        """Take a new configuration. The next pass is made with it."""
+        """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         self.effective = effective
         self.settings = assembly.settings(config)
         self.modes = assembly.modes(config)
         self.node = assembly.node(config, machine.hostname(self.host))
         self.declared = assembly.workloads(config)
-        wanted = config.cgroups.root or "" if self._base is None else self._base
-        if wanted.strip("/") != self.observer.base.strip("/"):
-            self.observer = observe.Observer(self.host, base=wanted)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
     def look(

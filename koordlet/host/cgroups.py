@@ -137,8 +137,8 @@ class Reader:
     """Reads groups of one layout.
 
     A pass ends with ``read_all``. It costs a stat and two preads of kept descriptors for each
-    group; the other files are read when ``full`` is asked for, when the group is new, or when its set has
-    changed. Descriptors beyond a bound are not kept.
+    group; the other files are read when ``full`` is asked for, when the group is new, or when its
+    set has changed. Descriptors beyond a bound are not kept.
     """
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout, *, handles: int = 400) -> None:
