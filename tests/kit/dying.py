@@ -11,7 +11,7 @@ import os
 from koordlet.host.root import HostPath, HostRoot, Stat
 
 
-class Killed(BaseException):  # noqa: N818 - it is no error: nothing in the product may catch it
+class Killed(BaseException):
     """The process ends here, as by SIGKILL: no ``except Exception`` sees it."""
 
 

@@ -16,16 +16,21 @@ def made(host: HostRoot) -> list[HostPath]:
     return [group for group in GROUPS if host.exists(group)]
 
 
+def make_all(host: HostRoot) -> None:
+    """Makes the groups one by one."""
+    for group in GROUPS:
+        host.mkdir(group)
+
+
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_dies_before_or_after_the_nth_change(after: int, done: bool) -> None:
+def test_dies_before_or_after_the_nth_change(after: int, *, done: bool) -> None:
     """Before the n-th change n - 1 were made; right after it, n were."""
     machine = Machine(cgroup="v2")
     host = DyingHost(machine, after, done=done)
 
     with pytest.raises(Killed):
-        for group in GROUPS:
-            host.mkdir(group)
+        make_all(host)
 
     assert list(GROUPS[: after if done else after - 1]) == made(machine)
 

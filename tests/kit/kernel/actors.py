@@ -77,9 +77,7 @@ class Real(Actors):
         self._children: dict[int, subprocess.Popen[str]] = {}
 
     def _start(self, *argv: str) -> int:
-        child = subprocess.Popen(  # noqa: S603 - our own fixed commands
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._children[child.pid] = child
         return child.pid
 

@@ -18,12 +18,8 @@ _KEEPS_WISH = (6, 2)
 def confine(process: Process, cpus: CPUSet, kernel: tuple[int, int]) -> None:
     """The cpuset of a process changed, or the process changed its cpuset."""
     process.allowed = cpus
-    if process.wish is None:
-        return
-    if kernel < _KEEPS_WISH:
-        process.wish = None
-    elif process.wish & cpus:
-        process.allowed = process.wish & cpus
+    if process.wish is not None and kernel >= _KEEPS_WISH:
+        process.allowed = process.wish & cpus or cpus
 
 
 def ask(process: Process, wish: CPUSet, cpus: CPUSet) -> None:

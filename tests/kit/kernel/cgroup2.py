@@ -134,7 +134,7 @@ class Hierarchy2(Hierarchy):
         )
 
     def thread_root(self, group: Group) -> bool:
-        """``cgroup_is_thread_root``: threaded children, or processes beside threaded controllers."""
+        """``cgroup_is_thread_root``: threaded children, or processes and threaded controllers."""
         if self.state[group].threaded:
             return False
         if any(self.state[child].threaded for child in group.subgroups.values()):
@@ -196,7 +196,7 @@ class Hierarchy2(Hierarchy):
         del self.state[group]
 
     def may_nest(self, parent: Group) -> None:
-        """``cgroup.max.depth`` and ``cgroup.max.descendants``: EAGAIN (``cgroup_check_hierarchy_limits``)."""
+        """``cgroup.max.depth`` and ``cgroup.max.descendants``: EAGAIN."""
         for level, group in enumerate([parent, *parent.ancestors()], start=1):
             state = self.state[group]
             if level > state.depth or sum(1 for _ in group.walk()) > state.descendants:

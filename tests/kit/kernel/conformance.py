@@ -61,7 +61,7 @@ def differences(expected: script.Recording, found: script.Recording) -> list[str
 
 
 def compare(facts: script.Facts, found: list[script.Recording]) -> tuple[list[str], list[str]]:
-    """Differences of fresh runs from the nearest recordings, and lines that tell what was compared."""
+    """Differences of fresh runs from the nearest recordings, and what was compared."""
     known = recordings()
     wrong: list[str] = []
     told: list[str] = []

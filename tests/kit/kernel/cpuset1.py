@@ -161,7 +161,7 @@ class Cpuset1(Stateful[Cpuset]):
         return wish
 
     def _vet(self, group: Group, wanted: Cpuset) -> None:
-        """``validate_change``: EBUSY by a child, EACCES by the parent, ENOSPC, EINVAL by siblings."""
+        """``validate_change``: EBUSY by a child, EACCES by the parent, EINVAL by siblings."""
         if not all(self.of[child].within(wanted) for child in self.children(group)):
             raise refused(errno.EBUSY)
         if group.parent is None:

@@ -66,9 +66,10 @@ class Cpuset2(Partitions):
         return Cpuset(effective=above.effective, effective_mems=above.effective_mems, borrows=True)
 
     def stop(self, group: Group) -> None:
-        """A partition root gives its CPUs back before it goes."""
+        """A partition root gives its CPUs back (a real kernel does so a moment later)."""
         if self.of[group].partition:
             self.disable(group)
+            self._borrowers(group)
         super().stop(group)
 
     # Writes ---------------------------------------------------------------------------------------
@@ -97,7 +98,8 @@ class Cpuset2(Partitions):
         state.cpus = wish
         self._keep_given(group)
         self.spread(group)
-        if state.role is not Role.MEMBER or collides:
+        # Partitions that were made invalid above gave CPUs back, and nobody tells the borrowers.
+        if state.role is not Role.MEMBER:
             self._borrowers(group)
 
     def _keep_given(self, group: Group) -> None:
@@ -107,7 +109,7 @@ class Cpuset2(Partitions):
         state.given = state.given & state.cpus if state.partition and not starved else CPUSet()
 
     def _borrowers(self, group: Group) -> None:
-        """Siblings that live on their parent's CPUs see them change (``update_sibling_cpumasks``)."""
+        """``update_sibling_cpumasks``: siblings that live on the parent's CPUs see a change."""
         assert group.parent is not None
         for one in list(self.children(group.parent)):
             if one is not group and self.of[one].borrows:

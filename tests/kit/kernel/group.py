@@ -1,7 +1,7 @@
 """What cgroup v1 and v2 share: groups as directories, control files, controllers, processes.
 
 Covers: mkdir and rmdir of groups, files that come and go with their controller, moving processes.
-Does not cover: the core files of each version (``cgroup1``, ``cgroup2``), the controllers themselves.
+Does not cover: the core files of each version (``cgroup1``, ``cgroup2``), the controllers.
 
 Kernel facts: ``kernel/cgroup/cgroup.c``, Documentation/admin-guide/cgroup-v1/cgroups.rst and
 Documentation/admin-guide/cgroup-v2.rst.
@@ -115,10 +115,10 @@ class Controller(abc.ABC):
         """The group and its descendants that have this controller, parents first."""
         return (one for one in group.walk() if self.has(one))
 
-    def vet(self, group: Group, process: Process) -> None:
+    def vet(self, group: Group, process: Process) -> None:  # noqa: B027 - few care
         """Refuses a process by raising (``can_attach``)."""
 
-    def moved(self, group: Group, process: Process) -> None:
+    def moved(self, group: Group, process: Process) -> None:  # noqa: B027 - few care
         """A process has arrived (``attach``)."""
 
 
@@ -164,10 +164,10 @@ class Hierarchy(abc.ABC):
     def active(self, group: Group) -> list[Controller]:
         """The controllers that have files in a group."""
 
-    def vet_move(self, group: Group) -> None:
+    def vet_move(self, group: Group) -> None:  # noqa: B027 - few care
         """Refuses any process for a group by raising."""
 
-    def may_nest(self, parent: Group) -> None:
+    def may_nest(self, parent: Group) -> None:  # noqa: B027 - few care
         """Refuses a new group by raising."""
 
     def born(self, group: Group) -> None:

@@ -64,7 +64,7 @@ class Hardware:
         return index // self.threads
 
 
-def hardware(  # noqa: PLR0913 - a machine has this many independent properties
+def hardware(
     cpus: str,
     nodes: Mapping[int, str] | None,
     *,

@@ -31,7 +31,7 @@ SEPARATE = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio",
 UNIFIED = ("cpuset", "cpu", "io", "memory", "hugetlb", "pids", "rdma", "misc")
 
 
-def Machine(  # noqa: N802, PLR0913 - reads as a noun in tests; each property is independent
+def Machine(  # noqa: N802 - reads as a noun in tests; each property is independent
     cpus: str = "0-7",
     nodes: Mapping[int, str] | None = None,
     *,

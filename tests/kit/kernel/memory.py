@@ -88,7 +88,7 @@ class Memory2(_Memory):
 
     def fresh(self, group: Group) -> Memory:
         del group
-        pages = {name: NO_LIMIT for name in self._LIMITS}
+        pages = dict.fromkeys(self._LIMITS, NO_LIMIT)
         return Memory(pages | {"memory.min": 0, "memory.low": 0}, {"memory.oom.group": 0})
 
     def knobs(self) -> Iterable[Knob]:

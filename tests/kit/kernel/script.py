@@ -1,4 +1,4 @@
-"""Scripts of operations on cgroups, and what a kernel answered to each of them.
+r"""Scripts of operations on cgroups, and what a kernel answered to each of them.
 
 Covers: the language, needs of a script, recordings (JSON lines), the command line.
 Does not cover: carrying operations out (``session``).
@@ -8,7 +8,7 @@ A script is a text file. ``#`` starts a comment line; the first lines may say wh
     # needs: cgroup=v1 cpus=8 nodes=2 alone
 
 ``cpus=8`` is exactly 0-7, ``cpus>=2`` at least 0-1; ``kernel=6.1`` one version; ``alone`` a machine
-where nothing else lives. Then one operation per line, words quoted as in a shell, ``\\n`` in a word
+where nothing else lives. Then one operation per line, words quoted as in a shell, ``\n`` in a word
 is a newline::
 
     mkdir GROUP            rmdir GROUP
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(scripts: Sequence[Script], below: str, alone: bool) -> int:  # noqa: FBT001 - one caller
     # Imported late: it imports this module.
-    from tests.kit.kernel import actors, session  # noqa: PLC0415
+    from tests.kit.kernel import actors, session
 
     real = actors.Real()
     facts = session.facts(real.host, below, alone=alone)

@@ -62,14 +62,14 @@ class File(Node):
         self._max_write = max_write
 
     def read(self) -> bytes:
-        """What read(2) returns; a file that only takes answers EINVAL (``cgroup_seqfile_show``)."""
+        """What a reader gets; a file that only takes answers EINVAL (``cgroup_seqfile_show``)."""
         self.check_alive()
         if self._read is None:
             raise refused(errno.EINVAL)
         return self._read().encode()
 
     def write(self, data: bytes) -> None:
-        """One write(2). Nothing written changes nothing and is no error (``cgroup_file_write``)."""
+        """Takes one write; an empty one changes nothing and is no error (``cgroup_file_write``)."""
         self.check_alive()
         if len(data) > self._max_write:
             raise refused(errno.E2BIG)
@@ -138,11 +138,11 @@ class Directory(Node):
         self._entries.pop(name).gone = True
 
     def mkdir(self, name: str) -> None:
-        """mkdir(2)."""
+        """Makes a directory for whoever calls mkdir."""
         raise refused(errno.EEXIST if name in self.entries else self.closed)
 
     def rmdir(self, name: str) -> None:
-        """rmdir(2) of an entry."""
+        """Removes a directory for whoever calls rmdir."""
         found = self.entries.get(name)
         if found is None:
             raise refused(errno.ENOENT)
