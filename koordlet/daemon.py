@@ -195,7 +195,7 @@ class Daemon:
             try:
                 self.agent.switch(enforce=not why)
             except errors.HostError as error:
-                self.teller.log.error("daemon.mode_refused", detail=str(error))
+                self.teller.log.warning("daemon.mode_refused", detail=str(error))
             self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
 
     def _status(self) -> str:

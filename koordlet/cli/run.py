@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -47,6 +48,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open, run, close. Exit 0 after SIGTERM or Ctrl-C."""
+    # A reload that comes before the loop listens is not a reason to die: this start reads the file.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
     config = opening.effective(args, flags)
     if args.demo:
