@@ -44,7 +44,8 @@ class Feed:
         self._topology: topology.Topology | None = None
         self._machine = feed_pb2.Topology()
         self._sections = [
-            Section(name) for name in ("summary", "topology", "allocation", "workloads", "conditions")
+            Section(name)
+            for name in ("summary", "topology", "allocation", "workloads", "conditions")
         ]
         self._events: dict[int | str, bytes] = {}
         self.revision = 0

@@ -61,13 +61,17 @@ def differences(made: Path) -> list[str]:
         for path in GENERATED.iterdir()
         if path.suffix in {".py", ".pyi"}
     }
-    return sorted(name for name in fresh.keys() | there.keys() if fresh.get(name) != there.get(name))
+    return sorted(
+        name for name in fresh.keys() | there.keys() if fresh.get(name) != there.get(name)
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description="make the gRPC code from the protos")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 on differences")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on differences"
+    )
     parser.add_argument(
         "--record", action="store_true", help="also record the descriptor set that clients rely on"
     )

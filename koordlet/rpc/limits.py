@@ -20,13 +20,15 @@ class Limits:
     metadata_bytes: int = 8 << 10
     #: An event is sent when nothing else was for so long.
     heartbeat_seconds: float = 10.0
-    #: A watcher that takes no event for so long is let go.
-    write_seconds: float = 60.0
     #: For a new connection to speak HTTP/2.
     handshake_seconds: float = 5.0
     keepalive_seconds: float = 30.0
     keepalive_timeout_seconds: float = 10.0
     #: A connection without calls is closed.
     idle_seconds: float = 300.0
+    #: Every connection is closed after so long (10 % more or less): a watcher goes on where it was,
+    #: and one that never reads loses its place.
+    age_seconds: float = 1800.0
+    age_grace_seconds: float = 5.0
     #: Running calls at a stop.
     stop_seconds: float = 1.0

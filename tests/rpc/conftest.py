@@ -1,0 +1,63 @@
+"""A feed on a Unix socket, in a loop of its own thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.report import view
+from koordlet.rpc import limits, server
+from tests.kit import loops
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[loops.LoopThread]:
+    """One loop for the session: gRPC binds its poller to the first one that it sees."""
+    running = loops.LoopThread()
+    yield running
+    running.close()
+
+
+class Served:
+    """A running feed."""
+
+    def __init__(self, loop: loops.LoopThread, it: server.Server, path: Path) -> None:
+        self.loop = loop
+        self.server = it
+        self.path = path
+
+    def publish(self, now: view.View) -> None:
+        """Publish, in the loop."""
+        self.loop.call(lambda: self.server.publish(now))
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Until something is so, or the test fails."""
+        end = time.monotonic() + 10
+        while not self.loop.call(condition):
+            assert time.monotonic() < end, "it never came to be"
+            time.sleep(0.001)
+
+
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
+    """Start feeds; they are stopped, and nothing may have reached the loop."""
+    running: list[server.Server] = []
+    loop.complaints.clear()
+
+    def start(path: Path | None = None, **bounds: float) -> Served:
+        where = path or tmp_path / "run" / "koordlet.sock"
+        it = server.Server(where, "1.2.3", limits=limits.Limits(**bounds))  # type: ignore[arg-type]
+        loop.run(it.start())
+        running.append(it)
+        return Served(loop, it, where)
+
+    yield start
+    for one in running:
+        loop.run(one.stop())
+    assert loop.complaints == []
