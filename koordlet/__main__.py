@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from koordlet import cli
-
 
 def main() -> None:
     """Run the command line and leave with its status."""
-    sys.exit(cli.main())
+    try:
+        from koordlet import cli  # noqa: PLC0415 -- Ctrl-C while importing is no traceback either
+
+        status = cli.main()
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has seen enough. Keep the interpreter from saying so at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return 130
     return status
