@@ -10,7 +10,7 @@ import time
 
 from koordlet import line, restoring, telling
 from koordlet.apply import executor, planner, protective
-from koordlet.host import claim, machine
+from koordlet.host import claim, machine, processes
 from koordlet.model import errors, plan, result
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
 
@@ -21,7 +21,7 @@ class Agent:
     def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
         self.line = run
         self.enforce = enforce
-        self.lock = lock.Lock(where.lock)
+        self.lock = lock.Lock(where.lock, processes.describe)
         self.lock.acquire()
         try:
             self._claim = claim.take(run.host, run.observer.layout) if enforce else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from koordlet.host import root
+from koordlet.host import processes, root
 from koordlet.model import cgroup, errors
 
 
@@ -37,7 +37,7 @@ def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
         pid = _holder(host, os.fstat(handle).st_ino)
         os.close(handle)
         raise errors.TakenError(
-            f"another koordlet manages this cgroup tree (pid {pid})",
+            f"another koordlet manages this cgroup tree ({processes.describe(pid)})",
             culprit=directory,
             fix=f"stop it first, or look at it: ps -fp {pid}",
         ) from None

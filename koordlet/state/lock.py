@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model import errors
@@ -16,8 +17,9 @@ from koordlet.model import errors
 class Lock:
     """Held for as long as the process lives: the kernel drops it with the process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, describe: Callable[[str], str] = "pid {}".format) -> None:
         self.path = path
+        self._describe = describe
         self._file: int | None = None
 
     def acquire(self) -> None:
@@ -38,7 +40,7 @@ class Lock:
             holder = os.pread(handle, 64, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(handle)
             raise errors.TakenError(
-                f"another koordlet is running (pid {holder})",
+                f"another koordlet is running ({self._describe(holder)})",
                 culprit=str(self.path),
                 fix=f"stop it first, or look at it: ps -fp {holder}",
             ) from None

@@ -1,0 +1,36 @@
+"""Naming a process to a person."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from koordlet.host import processes
+
+
+def test_a_living_process_is_named_with_command_and_start() -> None:
+    """The pid, what was started, and since when."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        said = processes.describe(str(child.pid))
+    finally:
+        child.communicate()
+
+    assert said.startswith(f"pid {child.pid}, ")
+    assert "input()" in said
+    assert said.endswith(" UTC")
+
+
+def test_a_process_that_ended_is_its_pid() -> None:
+    """Nothing is invented about a process that is gone."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitpid(child.pid, 0)
+    child.returncode = 0
+
+    assert f"pid {child.pid}" == processes.describe(str(child.pid))
+
+
+def test_what_is_no_pid_is_shown_as_it_is() -> None:
+    """A lock file may hold anything."""
+    assert "pid unknown" == processes.describe("unknown")
