@@ -54,7 +54,7 @@ class Owner(Protocol):
     def authorise(
         self, request: message.Request, peer: message.Peer
     ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
-        """May it?"""
+        """May this peer ask this."""
 
     def opened(self, connection: Connection) -> bool:
         """Count it in; ``False`` where there are too many."""

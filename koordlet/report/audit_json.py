@@ -64,7 +64,7 @@ def document(path: Path, question: Question) -> dict[str, object]:
 
 
 def moment(text: str, now: float) -> float:
-    """``2026-01-31T12:00:00Z``, Unix seconds, or how long ago: ``10m``. ``ValueError`` for others."""
+    """``2026-01-31T12:00:00Z``, Unix seconds, or ``10m`` ago; ``ValueError`` for anything else."""
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:])
     if unit is not None:
         return now - _finite(text[:-1]) * unit

@@ -31,6 +31,7 @@ _ABOUT = {
     "/api/v1/plan": "what is done now, and why",
     "/api/v1/audit": "what was done: ?limit= &since= &pod= &policy=",
 }
+_QUESTIONS = "limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem"
 _CSP = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 Surfaces = Callable[[], Mapping[tuple[str, str], int]]
@@ -169,7 +170,7 @@ class Api:
                 "usage",
                 str(error)[:200],
                 culprit="/api/v1/audit",
-                fix="limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem",
+                fix=_QUESTIONS,
             )
         try:
             return message.document(audit_json.document(self._audit, question))
@@ -233,12 +234,10 @@ def _health(request: message.Request, checks: list[view.Check]) -> message.Respo
         return message.document({"version": "v1", "ok": well, "checks": rows}, status=status)
     if well and "verbose" not in request.query:
         return message.text("ok\n")
-    lines = [
-        f"[{'+' if one.ok else '-'}]{one.name} {_line(one.detail) or ('ok' if one.ok else 'failed')}\n"
-        for one in checks
-    ]
+    lines = [f"[{'+' if one.ok else '-'}]{one.name} {_said(one)}\n" for one in checks]
     return message.text("".join([*lines, "ok\n" if well else "failed\n"]), status=status)
 
 
-def _line(detail: str) -> str:
-    return detail.replace("\n", " ").replace("\r", " ")
+def _said(one: view.Check) -> str:
+    """The detail in one line."""
+    return " ".join(one.detail.splitlines()) or ("ok" if one.ok else "failed")

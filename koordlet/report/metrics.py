@@ -65,9 +65,7 @@ class Writer:
                 dropped[one.name] = lost
         return lines, dropped
 
-    def _family(
-        self, one: families.Family, now: view.View, form: Form
-    ) -> tuple[list[str], int]:
+    def _family(self, one: families.Family, now: view.View, form: Form) -> tuple[list[str], int]:
         sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
         shown = sample if form.total_in_name else one.name
         kept, printed, finite = self._prefixes, one.form, math.isfinite
@@ -115,7 +113,7 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
             help="What happened to clients: requests, refused, busy, dropped, timeouts.",
             type=families.COUNTER,
             labels=("surface", "event"),
-            bound="2 surfaces × 8 events",
+            bound="8 for each of 2 surfaces",
             rows=lambda _: list(events.items()),
             form="%d",
         ),

@@ -173,7 +173,7 @@ class Server:
             await self._write(context, event)
 
     async def _write(self, context: Context, event: bytes) -> None:
-        # Waits while the client does not read. gRPC has no way to end such a call from here: the age
+        # Waits while the client does not read. gRPC cannot end such a call from here: the age
         # of its connection does.
         await context.write(event)
         self._counts["events"] += 1

@@ -90,5 +90,5 @@ def _check_directory(directory: Path) -> None:
 def _listened(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         # A listener whose queue is full would make us wait.
-        probe.setblocking(False)
+        probe.settimeout(0)
         return probe.connect_ex(os.fsencode(path)) not in {errno.ECONNREFUSED, errno.ENOENT}

@@ -46,14 +46,16 @@ class Served:
                 client.shutdown(socket.SHUT_WR)
             return read_all(client)
 
-    def get(self, path: str, *headers: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    def get(
+        self, path: str, *headers: str, method: str = "GET"
+    ) -> tuple[int, dict[str, str], bytes]:
         """A well-behaved request: status, headers, body."""
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
         return parsed(self.ask("\r\n".join([*lines, "", ""]).encode("latin-1")))
 
     def open_connections(self) -> int:
         """How many the server counts."""
-        return self.loop.call(lambda: len(self.server._connections))  # noqa: SLF001 - its own test
+        return self.loop.call(lambda: len(self.server._connections))
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until something is so, or the test fails."""

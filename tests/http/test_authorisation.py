@@ -76,9 +76,7 @@ def test_foreign_names(host: str) -> None:
 
 def test_rebound_name_is_refused(serve: conftest.Serve) -> None:
     """A page that points its own name at loopback reads nothing, not even that it is an agent."""
-    status, _, body = conftest.parsed(
-        serve().ask(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-    )
+    status, _, body = conftest.parsed(serve().ask(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"))
 
     assert status == 421
     assert b"hello" not in body

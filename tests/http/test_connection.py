@@ -13,6 +13,10 @@ from koordlet.http import authorisation, message
 from tests.http import conftest
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+TWO_LENGTHS = (
+    b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+)
 LAST = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -108,11 +112,7 @@ def test_absolute_target(serve: conftest.Serve) -> None:
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"a: b\r\n" * 101 + b"\r\n", 431),
         (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n", 400),
-        (
-            b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-            400,
-        ),
+        (TWO_LENGTHS, 400),
         (b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: +3\r\n\r\nabc", 400),
     ],
 )
@@ -129,12 +129,7 @@ def test_malformed_requests(serve: conftest.Serve, raw: bytes, status: int) -> N
 
 def test_smuggled_request_is_not_answered(serve: conftest.Serve) -> None:
     """With both a length and chunks there is one answer, and the connection ends."""
-    raw = (
-        b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET
-    )
-
-    assert serve(authorise=anybody).ask(raw).count(b"HTTP/1.1 ") == 1
+    assert serve(authorise=anybody).ask(TWO_LENGTHS + GET).count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize("size", [65_537, 512 << 10])
@@ -153,10 +148,10 @@ def test_endless_body_is_cut(serve: conftest.Serve) -> None:
     served = serve(authorise=anybody)
     head = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n"
 
-    with served.connect() as client, pytest.raises(ConnectionError):
+    with served.connect() as client:
         client.sendall(head)
-        for _ in range(1000):
-            client.sendall(bytes(1 << 16))
+        with pytest.raises(ConnectionError):
+            client.sendall(bytes(64 << 20))
 
 
 def test_body_within_the_bound(serve: conftest.Serve) -> None:

@@ -172,5 +172,5 @@ def test_same_port_again(serve: conftest.Serve, loop: loops.LoopThread) -> None:
 
 def idle(served: conftest.Served) -> list[object]:
     """Connections that idle."""
-    connections = served.server._connections  # noqa: SLF001 - its own test
+    connections = served.server._connections
     return served.loop.call(lambda: [one for one in connections if one.idle])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
@@ -82,10 +84,8 @@ def test_both_parsers_take_everything(form: metrics.Form) -> None:
 def test_types_are_declared() -> None:
     """Counters are counters and gauges gauges to the scraper."""
     body = metrics.render(views.view(), "1", {}, metrics.OPENMETRICS) + metrics.OPENMETRICS.end
-    types = {
-        one.name: one.type
-        for one in openmetrics_parser.text_string_to_metric_families(body.decode())
-    }
+    parse: Callable[[str], Iterable[Metric]] = openmetrics_parser.text_string_to_metric_families
+    types = {one.name: one.type for one in parse(body.decode())}
 
     assert {one.name: one.type for one in metrics.table()} == types
 

@@ -39,9 +39,7 @@ def _field(
 def _services(
     old: descriptor_pb2.FileDescriptorProto, new: descriptor_pb2.FileDescriptorProto
 ) -> Iterator[str]:
-    there = {
-        (service.name, one.name): one for service in new.service for one in service.method
-    }
+    there = {(service.name, one.name): one for service in new.service for one in service.method}
     for service in old.service:
         for method in service.method:
             now = there.get((service.name, method.name))

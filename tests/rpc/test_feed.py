@@ -23,7 +23,7 @@ def event(data: bytes) -> feed_pb2.WatchEvent:
 
 def sections(message: feed_pb2.Node | feed_pb2.Delta) -> set[str]:
     """The sections that a message has."""
-    return {name for name in SECTIONS if message.HasField(name)}  # type: ignore[arg-type]
+    return {name for name in SECTIONS if message.HasField(name)}
 
 
 def new(now: view.View | None = None) -> feed.Feed:
@@ -53,23 +53,29 @@ def test_node_is_complete() -> None:
         node.topology.nodes[1].memory_bytes,
         list(node.topology.nodes[1].distances),
     )
-    assert feed_pb2.Claim(
-        owner="reserved",
-        cpus="0-1",
-        holder="node",
-        policy="reserved_cpus",
-        reason="configured",
-    ) == (node.allocation.claims[0])
+    assert (
+        feed_pb2.Claim(
+            owner="reserved",
+            cpus="0-1",
+            holder="node",
+            policy="reserved_cpus",
+            reason="configured",
+        )
+        == (node.allocation.claims[0])
+    )
     assert feed_pb2.Pool(kind="LS", cpus="4-6", socket=0, node=1) == node.allocation.pools[1]
-    assert feed_pb2.Workload(
-        uid="uid-web",
-        namespace="default",
-        name="web",
-        qos="LS",
-        cgroup="work/web",
-        cpus="2-6",
-        usage_milli=1500,
-    ) == (node.workloads.workloads[0])
+    assert (
+        feed_pb2.Workload(
+            uid="uid-web",
+            namespace="default",
+            name="web",
+            qos="LS",
+            cgroup="work/web",
+            cpus="2-6",
+            usage_milli=1500,
+        )
+        == (node.workloads.workloads[0])
+    )
     assert not node.workloads.workloads[1].HasField("usage_milli")
     assert node.conditions.conditions[0].type == "PoolTooSmall"
     assert node.conditions.unsupported[0].feature == "resctrl"
@@ -192,7 +198,9 @@ def changes(draw: st.DrawFn) -> view.View:
     return views.view(
         workloads,
         found=machine,
-        usage=dict.fromkeys([one.key for one in workloads], draw(st.sampled_from([None, 0.0, 1.0]))),
+        usage=dict.fromkeys(
+            [one.key for one in workloads], draw(st.sampled_from([None, 0.0, 1.0]))
+        ),
         made=views.made_plan(**draw(st.sampled_from([{}, {"conditions": ()}]))),
         mode=draw(st.sampled_from(["enforce", "observe"])),
     )

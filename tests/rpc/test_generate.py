@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,35 +63,32 @@ def test_additions_break_nothing() -> None:
     assert breaking.breaks(recorded(), file) == []
 
 
-@pytest.mark.parametrize("change", ["rename", "number", "type", "label", "remove", "oneof",
-                                    "message", "method", "stream", "answer", "presence"])  # fmt: skip
-def test_every_break_is_seen(change: str) -> None:
+def field(file: descriptor_pb2.FileDescriptorProto) -> descriptor_pb2.FieldDescriptorProto:
+    """``WatchEvent.revision``."""
+    return message(file, "WatchEvent").field[1]
+
+
+Change = Callable[[descriptor_pb2.FileDescriptorProto], object]
+
+CHANGES: dict[str, Change] = {
+    "renamed": lambda f: setattr(field(f), "name", "version"),
+    "renumbered": lambda f: setattr(field(f), "number", 77),
+    "retyped": lambda f: setattr(field(f), "type", 9),
+    "repeated": lambda f: setattr(field(f), "label", 3),
+    "field gone": lambda f: message(f, "WatchEvent").field.pop(1),
+    "out of its oneof": lambda f: message(f, "WatchEvent").field[2].ClearField("oneof_index"),
+    "message gone": lambda f: f.message_type.remove(message(f, "Pool")),
+    "method gone": lambda f: f.service[0].method.pop(0),
+    "no stream": lambda f: setattr(f.service[0].method[1], "server_streaming", False),
+    "another answer": lambda f: setattr(f.service[0].method[0], "output_type", ".x.Y"),
+    "no presence": lambda f: setattr(message(f, "Pool").field[3], "proto3_optional", False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_break_is_seen(change: Change) -> None:
     """Whatever an old client would misread is found."""
     file = current()
-    event, service = message(file, "WatchEvent"), file.service[0]
-    field = event.field[1]
-    if change == "rename":
-        field.name = "version"
-    elif change == "number":
-        field.number = 77
-    elif change == "type":
-        field.type = descriptor_pb2.FieldDescriptorProto.TYPE_STRING
-    elif change == "label":
-        field.label = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
-    elif change == "remove":
-        del event.field[1]
-    elif change == "oneof":
-        event.field[2].ClearField("oneof_index")
-    elif change == "message":
-        file.message_type.remove(message(file, "Pool"))
-    elif change == "method":
-        del service.method[0]
-    elif change == "stream":
-        service.method[1].server_streaming = False
-    elif change == "answer":
-        service.method[0].output_type = ".koordlet.v1.WatchEvent"
-    else:
-        optional = next(one for one in message(file, "Pool").field if one.name == "node")
-        optional.proto3_optional = False
+    change(file)
 
     assert breaking.breaks(recorded(), file)
