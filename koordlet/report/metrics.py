@@ -48,13 +48,14 @@ class Writer:
     """Writes families; keeps the prefixes of their lines."""
 
     def __init__(self) -> None:
-        self._prefixes: dict[tuple[str, tuple[str, ...]], str] = {}
+        #: By sample name and label values.
+        self._prefixes: dict[str, dict[tuple[str, ...], str]] = {}
 
     def write(
         self, chosen: Iterable[families.Family], now: view.View, form: Form
     ) -> tuple[list[str], dict[str, int]]:
         """The lines, and by family how many series were dropped."""
-        if len(self._prefixes) > _MAX_KEPT:
+        if sum(map(len, self._prefixes.values())) > _MAX_KEPT:
             self._prefixes.clear()
         lines: list[str] = []
         dropped: dict[str, int] = {}
@@ -68,16 +69,17 @@ class Writer:
     def _family(self, one: families.Family, now: view.View, form: Form) -> tuple[list[str], int]:
         sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
         shown = sample if form.total_in_name else one.name
-        kept, printed, finite = self._prefixes, one.form, math.isfinite
+        kept = self._prefixes.setdefault(sample, {})
+        printed, finite = one.form, math.isfinite
         # By prefix: two labels that are one after escaping and cutting are one series.
         values: dict[str, float] = {}
         for labels, value in one.rows(now):
             if value is not None and finite(value):
-                prefix = kept.get((sample, labels))
+                prefix = kept.get(labels)
                 if prefix is None:
-                    prefix = _prefix(sample, one.labels, labels)
-                    kept[sample, labels] = prefix
-                values.setdefault(prefix, value)
+                    prefix = kept[labels] = _prefix(sample, one.labels, labels)
+                if prefix not in values:
+                    values[prefix] = value
         lost = len(values) - one.most
         rows = list(values.items())[: one.most]
         lines = [
