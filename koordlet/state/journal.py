@@ -5,7 +5,9 @@ Does not cover: what to do with them (``apply.planner``), every action's story (
 
 Format: one record per line, JSON, a tab, CRC-32 of the JSON in hex. Records are facts about a
 target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine and
-boot: cgroups do not survive a boot, so a journal of another one is set aside.
+boot: cgroups do not survive a boot, so a journal of another one is set aside. It is there twice,
+and every record has a newline on both sides, so that no single damaged byte costs more than one
+record.
 
 Rules:
 1. An intent is on disk (fsync) before the first write that it speaks of.
@@ -16,6 +18,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zlib
@@ -27,6 +30,9 @@ from pathlib import Path
 FORMAT = 1
 
 _MIN_RECORDS = 256
+#: Copies of the header.
+_HEADERS = 2
+_OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +67,15 @@ class Journal:
         self._records = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._load()
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if self._records == 0 or self.damage:
-            self.compact()
+        self._file = os.open(path, _OPEN, 0o600)
+        try:
+            if self._records == 0:
+                self.compact()
+            elif self.damage:
+                self._tidy()
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -75,7 +87,13 @@ class Journal:
         """Put what is about to happen on disk, with one fsync for all of it."""
         fresh = list(entries)
         self._append([_line({"intent": asdict(entry)}) for entry in fresh], sync=True)
-        self.entries.update((entry.target, entry) for entry in fresh)
+        self.remember(fresh)
+        # Only now: what is written anew is what ``entries`` holds.
+        self._bound()
+
+    def remember(self, entries: Iterable[Entry]) -> None:
+        """Know of entries without putting them on disk."""
+        self.entries.update((entry.target, entry) for entry in entries)
 
     def done(self, target: str, value: str, inode: int) -> None:
         """Our value is there, as read back. Losing this record is harmless: the intent has it."""
@@ -98,20 +116,22 @@ class Journal:
         """Write the header and the live entries anew, atomically."""
         fresh = self.path.with_name(self.path.name + ".new")
         lines = [
-            _line(self._header),
+            *(_line(self._header) for _ in range(_HEADERS)),
             *(_line({"intent": asdict(e)}) for e in self.entries.values()),
         ]
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
         try:
             _write_all(handle, b"".join(lines))
             os.fsync(handle)
-        finally:
+            fresh.replace(self.path)
+        except OSError:
             os.close(handle)
-        fresh.replace(self.path)
-        sync_directory(self.path.parent)
+            fresh.unlink(missing_ok=True)
+            raise
         os.close(self._file)
-        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._file = handle
         self._records = len(lines)
+        sync_directory(self.path.parent)
 
     def _note(self, record: Mapping[str, object]) -> None:
         """A record that may be lost: without it the next start only has to look once more."""
@@ -119,6 +139,7 @@ class Journal:
             self._append([_line(record)])
         except OSError:
             self.lost += 1
+        self._bound()
 
     def _append(self, records: list[bytes], *, sync: bool = False) -> None:
         if not records:
@@ -133,7 +154,14 @@ class Journal:
             os.ftruncate(self._file, size)
             raise
         self._records += len(records)
+
+    def _bound(self) -> None:
         if self._records > max(_MIN_RECORDS, 4 * len(self.entries)):
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """A full disk leaves the long file as it is, which holds the same facts."""
+        with contextlib.suppress(OSError):
             self.compact()
 
     def _load(self) -> None:
@@ -141,19 +169,18 @@ class Journal:
             raw = self.path.read_bytes()
         except FileNotFoundError:
             return
-        lines = raw.split(b"\n")
-        header = _parse(lines[0])
+        lines = [(n, line) for n, line in enumerate(raw.split(b"\n"), 1) if line]
+        records = [(number, _parse(line)) for number, line in lines]
+        # One more: a damaged byte may have become a newline.
+        first = [record for _, record in records[: _HEADERS + 1] if record is not None]
+        header = next((record for record in first if "format" in record), None)
         if header != self._header:
             self._set_aside(header)
             return
-        for number, line in enumerate(lines[1:], 2):
-            if not line:
-                continue
-            record = _parse(line)
-            if record is None or not self._apply(record):
+        for number, record in records:
+            if record is None or not (record == header or self._apply(record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
-            self._records += 1
-        self._records += 1
+        self._records = len(records)
 
     def _set_aside(self, header: Mapping[str, object] | None) -> None:
         same_format = header is not None and header.get("format") == FORMAT
@@ -200,7 +227,7 @@ def sync_directory(path: Path) -> None:
 
 def _line(record: Mapping[str, object]) -> bytes:
     body = json.dumps(record, separators=(",", ":"), sort_keys=True).encode()
-    return b"%s\t%08x\n" % (body, zlib.crc32(body))
+    return b"\n%s\t%08x\n" % (body, zlib.crc32(body))
 
 
 def _parse(line: bytes) -> Mapping[str, object] | None:
