@@ -52,10 +52,10 @@ def world() -> World:
 
 
 class Restore(Protocol):
-    """Puts everything back; ``final`` also clears the deadline. ``TakenError`` while an agent runs."""
+    """Puts everything back, or raises ``TakenError`` while an agent runs."""
 
     def __call__(self, *, final: bool) -> restoring.Summary:
-        """Restore once."""
+        """Restore once; ``final`` also clears the deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

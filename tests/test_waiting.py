@@ -1,0 +1,257 @@
+"""Who puts the limits back after an agent has ended, and when (under systemd: ``tests.vm``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from koordlet import restoring, systemd, waiting
+from koordlet.model import errors
+from koordlet.state import handover, lock
+
+UNIT = "koordlet.service"
+DONE = restoring.Summary(restored=3, left=(), failed=())
+RESTARTING = systemd.Unit(active="deactivating", sub="stop-post", job="restart")
+STOPPING = systemd.Unit(active="deactivating", sub="stop-post", job="stop")
+FAILED = systemd.Unit(active="failed", sub="failed")
+
+
+@dataclass
+class Scene:
+    """A machine without an agent: a clock that pauses move, and what happens at given times."""
+
+    where: Path
+    unit: systemd.Unit = RESTARTING
+    #: Seconds to what happens then.
+    plot: dict[float, Callable[[], object]] = field(default_factory=dict)
+    #: Told to stop at that time.
+    told: float = float("inf")
+    now: float = 100.0
+    started: list[str] = field(default_factory=list)
+    restored: list[tuple[float, bool]] = field(default_factory=list)
+    trouble: Exception | None = None
+
+    def __post_init__(self) -> None:
+        """The real files."""
+        self.deadline = handover.Handover(self.where / "handover.json", "this boot")
+        self.lock = lock.Lock(self.where / "lock")
+        self.agent = lock.Lock(self.where / "lock")
+
+    def pause(self, seconds: float) -> bool:
+        """Time passes, and what was to happen happens."""
+        self.now = min(self.now + seconds, self.told)
+        for at in sorted(self.plot):
+            if at <= self.now:
+                self.plot.pop(at)()
+        if self.now >= self.told:
+            self.told = float("inf")
+            return True
+        return False
+
+    def restore(self, *, final: bool) -> restoring.Summary:
+        """Everything is back, unless somebody has the lock."""
+        self.lock.acquire()
+        self.lock.release()
+        self.restored.append((self.now, final))
+        if final:
+            self.deadline.clear()
+        return DONE
+
+    def look(self, unit: str) -> systemd.Unit:
+        """What systemd says."""
+        assert UNIT == unit
+        if self.trouble is not None:
+            raise self.trouble
+        return self.unit
+
+    def keeper(self, unit: str = UNIT) -> waiting.Keeper:
+        """The one under test."""
+        world = waiting.World(
+            pause=self.pause, clock=lambda: self.now, look=self.look, start=self.started.append
+        )
+        return waiting.Keeper(
+            unit=unit, lock=self.lock, deadline=self.deadline, restore=self.restore, world=world
+        )
+
+    def recorded(self) -> float | None:
+        """The deadline."""
+        found = self.deadline.read()
+        return found.boottime if found is not None else None
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """A fresh one."""
+    return Scene(tmp_path)
+
+
+def test_before_a_restart_the_limits_stay(scene: Scene) -> None:
+    """A deadline is recorded and somebody waits for it; nothing is restored."""
+    said = scene.keeper().after_stop("success", 120)
+
+    assert "koordlet.service comes back: limits stay for 120 s" == said
+    assert (220.0, ["koordlet-restore.service"], []) == (
+        scene.recorded(),
+        scene.started,
+        scene.restored,
+    )
+
+
+def test_a_crash_loop_does_not_move_its_deadline(scene: Scene) -> None:
+    """The second crash leaves the deadline of the first, also when it has passed already."""
+    scene.unit = systemd.Unit(active="deactivating", sub="stop-post")
+    for scene.now in (100.0, 150.0, 900.0):
+        scene.keeper().after_stop("exit-code", 120)
+
+    assert 220.0 == scene.recorded()
+
+
+def test_a_final_stop_restores_at_once(scene: Scene) -> None:
+    """Also when the agent left a deadline, as it does on SIGTERM."""
+    scene.unit = STOPPING
+    scene.deadline.record(220.0)
+
+    assert DONE == scene.keeper().after_stop("success", 120)
+    assert ([(100.0, True)], None, []) == (scene.restored, scene.recorded(), scene.started)
+
+
+def test_where_nobody_can_wait_it_is_restored_at_once(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an answer from systemd no deadline would be kept."""
+    scene.trouble = systemd.NoAnswerError("no bus")
+
+    assert DONE == scene.keeper().after_stop("signal", 120)
+    assert [(100.0, True)] == scene.restored
+    assert "no bus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unit", [RESTARTING, STOPPING])
+def test_another_agent_is_left_alone(scene: Scene, unit: systemd.Unit) -> None:
+    """A unit that failed because somebody else runs records and restores nothing."""
+    scene.unit = unit
+    scene.agent.acquire()
+
+    said = scene.keeper().after_stop("exit-code", 120)
+
+    assert isinstance(said, str)
+    assert "another koordlet is running" in said
+    assert (None, [], []) == (scene.recorded(), scene.restored, scene.started)
+
+
+def test_a_restore_that_is_at_work_is_waited_for(scene: Scene) -> None:
+    """It has the lock for a moment, and is no agent."""
+    scene.unit = STOPPING
+    scene.agent.acquire()
+    scene.plot[102.0] = scene.agent.release
+
+    assert DONE == scene.keeper().after_stop("success", 120)
+    assert [(102.0, True)] == scene.restored
+
+
+def test_a_ready_agent_ends_the_wait(scene: Scene) -> None:
+    """It has cleared the deadline: nothing is left to do."""
+    scene.deadline.record(220.0)
+    scene.plot[150.0] = scene.deadline.clear
+
+    said = scene.keeper().when_overdue()
+
+    assert isinstance(said, str)
+    assert (150.0, []) == (scene.now, scene.restored)
+
+
+def test_without_a_deadline_there_is_nothing_to_wait_for(scene: Scene) -> None:
+    """Also not for one of another boot."""
+    handover.Handover(scene.where / "handover.json", "another boot").record(5.0)
+
+    assert isinstance(scene.keeper().when_overdue(), str)
+    assert (100.0, []) == (scene.now, scene.restored)
+
+
+def test_the_deadline_passes(scene: Scene) -> None:
+    """At the deadline everything goes; the deadline itself stays for the next crash."""
+    scene.deadline.record(102.5)
+
+    assert DONE == scene.keeper().when_overdue()
+    assert ([(102.5, False)], 102.5) == (scene.restored, scene.recorded())
+
+
+def test_the_deadline_passes_while_a_crash_loop_has_the_lock(scene: Scene) -> None:
+    """The lock is waited for, and taken when that agent has died again."""
+    scene.deadline.record(101.0)
+    scene.agent.acquire()
+    scene.plot[130.0] = scene.agent.release
+
+    assert DONE == scene.keeper().when_overdue()
+    assert [(130.0, False)] == scene.restored
+
+
+def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None:
+    """It has the lock when the deadline passes, and clears it: nobody fights it."""
+    scene.deadline.record(101.0)
+    scene.agent.acquire()
+    scene.plot[140.0] = scene.deadline.clear
+
+    assert isinstance(scene.keeper().when_overdue(), str)
+    assert [] == scene.restored
+
+
+def test_told_to_stop_with_a_unit_that_is_down(scene: Scene) -> None:
+    """The stop was meant for the agent, which had nothing left to stop: restored at once."""
+    scene.unit = FAILED
+    scene.deadline.record(220.0)
+    scene.told = 110.0
+
+    assert DONE == scene.keeper().when_overdue()
+    assert ([(110.0, True)], None) == (scene.restored, scene.recorded())
+
+
+@pytest.mark.parametrize("unit", [RESTARTING, STOPPING])
+def test_told_to_stop_with_a_unit_that_acts_for_itself(scene: Scene, unit: systemd.Unit) -> None:
+    """A restart brings an agent, and a stop brings the unit's own restore."""
+    scene.unit = unit
+    scene.deadline.record(220.0)
+    scene.told = 110.0
+
+    assert isinstance(scene.keeper().when_overdue(), str)
+    assert ([], 220.0) == (scene.restored, scene.recorded())
+
+
+def test_told_to_stop_by_hand(scene: Scene) -> None:
+    """Without a unit, Ctrl-C only ends the wait."""
+    scene.deadline.record(220.0)
+    scene.told = 110.0
+
+    assert isinstance(scene.keeper("").when_overdue(), str)
+    assert ([], 220.0) == (scene.restored, scene.recorded())
+
+
+def test_told_to_stop_and_systemd_is_silent(scene: Scene) -> None:
+    """Then nobody can be relied on."""
+    scene.deadline.record(220.0)
+    scene.told = 110.0
+    scene.trouble = systemd.NoAnswerError("no bus")
+
+    assert DONE == scene.keeper().when_overdue()
+
+
+def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
+    """Only a held lock is waited for; anything else is an error that ends the command."""
+
+    def broken(*, final: bool) -> restoring.Summary:
+        raise errors.HostError(f"no root, {final}")
+
+    scene.deadline.record(50.0)
+    keeper = waiting.Keeper(
+        unit=UNIT,
+        lock=scene.lock,
+        deadline=scene.deadline,
+        restore=broken,
+        world=scene.keeper().world,
+    )
+
+    with pytest.raises(errors.HostError, match="no root"):
+        keeper.when_overdue()

@@ -1,0 +1,220 @@
+"""Scenarios of the koordlet service in the guest: what was seen, as JSON.
+
+Covers: installing, starting, reloading, every way to end (``python3 -m tests.vm.probes.scenes``).
+Does not cover: what must be seen (``tests.vm.test_systemd``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from tests.vm.probes import service
+
+
+def install(units: str) -> dict[str, object]:
+    """Units, configuration, workloads."""
+    command = pathlib.Path("/opt/koordlet/bin/koordlet")
+    command.parent.mkdir(parents=True)
+    command.write_text(service.COMMAND)
+    command.chmod(0o755)
+    for unit in (service.AGENT, service.HELPER):
+        shutil.copy(pathlib.Path(units, unit), service.UNITS)
+    (service.UNITS / "web.service").write_text(service.WEB)
+    service.configure()
+    service.tune()
+    service.sh("systemctl", "start", "web.service").check_returncode()
+    for name in ("batch", "user"):
+        group = service.FILES[name].parent
+        group.mkdir(parents=True)
+        with subprocess.Popen(["sleep", "infinity"]) as process:
+            (group / "cgroup.procs").write_text(str(process.pid))
+            process.returncode = 0  # it stays
+    service.BEFORE.write_text(json.dumps(service.control_files()))
+    verified = service.sh(
+        "systemd-analyze",
+        "verify",
+        str(service.UNITS / service.AGENT),
+        str(service.UNITS / service.HELPER),
+    )
+    return {"verify": verified.stderr + verified.stdout}
+
+
+def start() -> dict[str, object]:
+    """Start; then a group whose files belong to another user, as below user@.service."""
+    service.begin()
+    at_ready, status = service.facts(), service.state().agent["StatusText"]
+    group = service.FILES["user"].parent
+    for path in (group, *group.iterdir()):
+        os.chown(path, 1000, 1000)
+    service.FILES["user"].write_text("0-1")
+    service.wait("the limit in a group of another user", service.healthy, 30)
+    return {"at_ready": at_ready, "status": status}
+
+
+def exposure() -> dict[str, object]:
+    """What systemd-analyze says of both units, as they run here."""
+    found: dict[str, object] = {}
+    for unit in (service.AGENT, service.HELPER):
+        last = service.sh("systemd-analyze", "security", "--no-pager", unit).stdout.splitlines()[-1]
+        found[unit] = float(last.partition(": ")[2].split()[0])
+    return found
+
+
+def killed() -> dict[str, object]:
+    """SIGKILL, and systemd reads its units again while the agent is away."""
+    pid = service.begin()
+    restarts = int(service.state().agent["NRestarts"])
+    with service.watching() as seen:
+        os.kill(pid, signal.SIGKILL)
+        away = service.wait("a deadline", lambda _: service.DEADLINE.exists()).agent["ActiveState"]
+        deadline = service.read(service.DEADLINE)
+        service.sh("systemctl", "daemon-reload").check_returncode()
+        kept = service.read(service.DEADLINE) in (deadline, None)
+        service.wait("another agent", service.came_back(pid))
+    more = int(service.state().agent["NRestarts"]) - restarts
+    return {
+        "seen": seen,
+        "away": away,
+        "kept": kept,
+        "more": more,
+        **service.facts(),
+        "undone": service.undone(),
+    }
+
+
+def reloaded_units() -> dict[str, object]:
+    """A daemon-reload beside a running agent: systemd writes its own values again."""
+    pid = service.begin()
+    service.FILES["web"].write_text("0-1")
+    service.sh("systemctl", "daemon-reload").check_returncode()
+    now = service.wait("the service.limits are back", service.healthy, 30)
+    return {"same_agent": now.pid == pid, **service.facts()}
+
+
+def restarted() -> dict[str, object]:
+    """A restart."""
+    pid = service.begin()
+    with service.watching() as seen:
+        service.sh("systemctl", "restart", service.AGENT).check_returncode()
+        after = service.facts()
+        now = service.wait("another agent", service.came_back(pid))
+    return {"seen": seen, "another": now.pid != pid, **after, "undone": service.undone()}
+
+
+def reloaded() -> dict[str, object]:
+    """Reload with a good file and with two bad ones."""
+    pid = service.begin()
+    service.configure(reserved="1")
+    good = service.sh("systemctl", "reload", service.AGENT).returncode
+    service.wait("the new limits", lambda _: service.limited("0"), 30)
+    bad = []
+    for extra in ("no_such_key: 1\n", "{\n"):
+        service.configure(extra=extra)
+        bad.append(service.sh("systemctl", "reload", service.AGENT).returncode)
+    kept = [service.limits()]
+    os.kill(pid, signal.SIGHUP)  # around ExecReload='s own look at the file
+    service.wait("the agent's word", lambda _: "config.refused" in service.said(), 30)
+    kept.append(service.limits())
+    service.configure()
+    again = service.sh("systemctl", "reload", service.AGENT).returncode
+    now = service.wait("the first limits", service.healthy, 30)
+    return {"good": good, "bad": bad, "again": again, "kept": kept, "same_agent": now.pid == pid}
+
+
+def hung() -> dict[str, object]:
+    """SIGSTOP: nobody pets the watchdog."""
+    service.tune("WatchdogSec=10")
+    service.sh("systemctl", "restart", service.AGENT).check_returncode()
+    pid = service.begin()
+    with service.watching() as seen:
+        os.kill(pid, signal.SIGSTOP)
+        service.wait("another agent", service.came_back(pid))
+    service.tune()
+    return {"seen": seen, "timeout": "Watchdog timeout" in service.said(), **service.facts()}
+
+
+def crash_loop() -> dict[str, object]:
+    """A configuration that no start survives: the helper restores at the deadline, once."""
+    service.tune(handover=6)
+    pid = service.begin()
+    with service.watching() as seen:
+        service.configure(extra="no_such_key: 1\n")
+        os.kill(pid, signal.SIGKILL)
+        service.wait("a deadline", lambda _: service.DEADLINE.exists())
+        deadline = json.loads(service.DEADLINE.read_text())["boottime"]
+        service.wait("everything is put back", lambda _: service.limits()["batch"] is None)
+        late = time.clock_gettime(time.CLOCK_BOOTTIME) - deadline
+        service.wait(
+            "systemd gives up", lambda now: now.agent["ActiveState"] == "failed" and not now.waits
+        )
+        restarts = int(service.state().agent["NRestarts"])
+    after = {"undone": service.undone(), "different": service.different()}
+    service.configure()
+    service.tune()
+    service.sh("systemctl", "reset-failed", service.AGENT)
+    service.sh("systemctl", "start", service.AGENT).check_returncode()
+    return {"seen": seen, "late": late, "restarts": restarts, **after, "recovered": service.facts()}
+
+
+def stopped_after_giving_up() -> dict[str, object]:
+    """Stop of a unit that has failed, long before the deadline."""
+    pid = service.begin()
+    service.configure(extra="no_such_key: 1\n")
+    os.kill(pid, signal.SIGKILL)
+    service.wait("systemd gives up", lambda now: now.agent["ActiveState"] == "failed" and now.waits)
+    service.configure()
+    return _stop()
+
+
+def stopped_while_away() -> dict[str, object]:
+    """Stop between a crash and the restart: systemd then runs nothing of the unit."""
+    pid = service.begin()
+    service.tune("RestartSec=60")
+    os.kill(pid, signal.SIGKILL)
+    service.wait(
+        "the long pause", lambda now: now.agent["SubState"] == "auto-restart" and now.waits
+    )
+    found = _stop()
+    service.tune()
+    return found
+
+
+def stopped_while_waiting() -> dict[str, object]:
+    """Stop of an agent that has just come back, while the helper still waits."""
+    pid = service.begin()
+    os.kill(pid, signal.SIGKILL)
+    service.wait("another process", lambda now: now.pid not in (0, pid) and now.waits)
+    return _stop()
+
+
+def stopped() -> dict[str, object]:
+    """A final stop, and an explicit restore after it."""
+    service.begin()
+    found = _stop()
+    again = service.sh("/opt/koordlet/bin/koordlet", "restore")
+    return {**found, "again": again.stdout + again.stderr}
+
+
+def _stop() -> dict[str, object]:
+    before = service.facts()
+    service.sh("systemctl", "stop", service.AGENT).check_returncode()
+    service.wait(
+        "both are gone", lambda now: int(now.helper["MainPID"]) == now.pid == 0 and not now.waits
+    )
+    return {
+        "before": before,
+        "undone": service.undone(),
+        "different": service.different(),
+        **service.facts(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))

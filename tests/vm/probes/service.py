@@ -1,0 +1,230 @@
+"""Looks at the koordlet service in the guest, waits for it, and changes its settings.
+
+Covers: both units, the workloads (a unit and two groups of our own), every control file.
+Does not cover: the scenarios (``scenes``), what must be seen (``tests.vm.test_systemd``).
+
+Rule: waiting is looking until something is so, with a limit. A scenario that waited in vain says
+what for, and the probe fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+#: A process of each waits here: ``web`` is a unit, the others are groups that nobody else knows.
+FILES = {
+    "web": CGROUPS / "system.slice/web.service/cpuset.cpus",
+    "batch": CGROUPS / "own/batch/cpuset.cpus",
+    "user": CGROUPS / "own/user/cpuset.cpus",
+}
+UNITS = pathlib.Path("/etc/systemd/system")
+DROP_IN = pathlib.Path("/run/systemd/system/koordlet.service.d/test.conf")
+CONFIG = pathlib.Path("/etc/koordlet/config.yaml")
+DEADLINE = pathlib.Path("/var/lib/koordlet/handover.json")
+AUDIT = pathlib.Path("/var/log/koordlet/audit.jsonl")
+BEFORE = pathlib.Path("/run/control-files-before.json")
+AGENT, HELPER = "koordlet.service", "koordlet-restore.service"
+PATIENCE = 200.0
+
+COMMAND = """#!/bin/sh
+exec python3 -P -m koordlet "$@"
+"""
+WEB = """[Service]
+ExecStart=/bin/sleep infinity
+AllowedCPUs=0-1
+"""
+WORKLOADS = """apiVersion: koordlet.io/v1
+kind: Config
+workloads:
+  - {name: web, qos: LS, match: {unit: web.service}}
+  - {name: batch, qos: BE, match: {cgroup: own/batch}}
+  - {name: user, qos: BE, match: {cgroup: own/user}}
+policies:
+  reserved_cpus: {cpus: "RESERVED"}
+  shared_pools: {enableControllers: true}
+"""
+
+
+def sh(*words: str) -> subprocess.CompletedProcess[str]:
+    """A command; its failure is the caller's to look at."""
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What systemd says of both units, asked once."""
+
+    agent: dict[str, str]
+    helper: dict[str, str]
+
+    @property
+    def pid(self) -> int:
+        """The agent's process, 0 while there is none."""
+        return int(self.agent["MainPID"])
+
+    @property
+    def waits(self) -> bool:
+        """Whether the helper is there."""
+        return self.helper["ActiveState"] in ("active", "activating")
+
+
+def state() -> State:
+    """Both units in one question: in emulation a process is dear."""
+    names = "ActiveState,SubState,Result,NRestarts,MainPID,StatusText"
+    text = sh("systemctl", "show", "-p", names, AGENT, HELPER).stdout
+    one, other = (
+        dict(line.split("=", 1) for line in part.split("\n")) for part in text.strip().split("\n\n")
+    )
+    return State(one, other)
+
+
+def wait(what: str, done: Callable[[State], object], seconds: float = PATIENCE) -> State:
+    """Looks until it is so; what systemd said then."""
+    deadline = time.monotonic() + seconds
+    while not done(now := state()):
+        if time.monotonic() > deadline:
+            status = sh("systemctl", "status", "--no-pager", "-n30", AGENT, HELPER).stdout
+            sys.exit(f"waited {seconds:.0f} s in vain for: {what}\n{facts()}\n{status}")
+        time.sleep(0.1)
+    return now
+
+
+def came_back(pid: int) -> Callable[[State], bool]:
+    """Another agent than this one is ready, and nobody waits any more."""
+    return lambda now: now.pid not in (0, pid) and healthy(now) and not now.waits
+
+
+def limits() -> dict[str, str | None]:
+    """The CPUs of the workloads; None where there is no such file."""
+    return {name: read(path) for name, path in FILES.items()}
+
+
+def read(path: pathlib.Path) -> str | None:
+    """A file's text without the newline; None when it cannot be read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def facts() -> dict[str, object]:
+    """Where both units and the limits are right now."""
+    now = state()
+    return {
+        "agent": [now.agent["ActiveState"], now.agent["SubState"]],
+        "result": now.agent["Result"],
+        "restarts": int(now.agent["NRestarts"]),
+        "helper": now.helper["ActiveState"],
+        "limits": limits(),
+        "deadline": read(DEADLINE),
+    }
+
+
+def undone() -> dict[str, int]:
+    """How often each file was put back so far."""
+    counts: dict[str, int] = {}
+    for line in (read(AUDIT) or "").splitlines():
+        record = json.loads(line)
+        if record.get("undo") and record.get("verdict") == "done":
+            counts[record["target"]] = counts.get(record["target"], 0) + 1
+    return counts
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[list[str | None]]:
+    """Every value that the batch workload's file had meanwhile, in order."""
+    seen: list[str | None] = [limits()["batch"]]
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.02):
+            if (now := read(FILES["batch"])) != seen[-1]:
+                seen.append(now)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
+
+
+def control_files() -> dict[str, str]:
+    """Every file of every group that can be written and read, without what lives by itself."""
+    found = {}
+    for folder, _, names in os.walk(CGROUPS):
+        if "koordlet" in folder or "vm-agent" in folder:
+            continue
+        found[folder] = "group"
+        for name in names:
+            path = pathlib.Path(folder, name)
+            moving = name.endswith((".procs", ".threads", ".pressure"))
+            if path.stat().st_mode & 0o200 and not moving and (text := read(path)) is not None:
+                found[str(path)] = text
+    return found
+
+
+def configure(reserved: str = "0", extra: str = "") -> None:
+    """Write the configuration file."""
+    CONFIG.parent.mkdir(exist_ok=True)
+    CONFIG.write_text(WORKLOADS.replace("RESERVED", reserved) + extra)
+
+
+def tune(*lines: str, handover: int = 900) -> None:
+    """Lay a drop-in over the unit: shorter pauses, and the patience that emulation needs."""
+    DROP_IN.parent.mkdir(parents=True, exist_ok=True)
+    unit = ["[Unit]", "StartLimitBurst=3"]
+    service = ["[Service]", "RestartSec=100ms", "TimeoutStartSec=300", "TimeoutStopSec=300"]
+    service += [f"Environment=KOORDLET_STATE__HANDOVER_SECONDS={handover}", "WatchdogSec=300"]
+    DROP_IN.write_text("\n".join([*unit, *service, *lines]) + "\n")
+    sh("systemctl", "daemon-reload").check_returncode()
+
+
+def healthy(now: State) -> bool:
+    """Whether an agent is ready and all limits are in place."""
+    return now.agent["ActiveState"] == "active" and not DEADLINE.exists() and limited()
+
+
+def limited(cpus: str = "1") -> bool:
+    """Whether all workloads have these CPUs."""
+    return set(limits().values()) == {cpus}
+
+
+def begin() -> int:
+    """A healthy agent with a clean record, started if there is none; its process."""
+    now = state()
+    AUDIT.unlink(missing_ok=True)
+    if not healthy(now):
+        sh("systemctl", "stop", AGENT, HELPER)
+        sh("systemctl", "reset-failed", AGENT, HELPER)
+        started = sh("systemctl", "start", AGENT)
+        if started.returncode:
+            sys.exit(f"{started.stderr}{said()}")
+        now = wait("a healthy agent", healthy)
+    return now.pid
+
+
+def said() -> str:
+    """What the agent logged in this boot."""
+    return sh("journalctl", "-o", "cat", "--no-pager", "-u", AGENT).stdout
+
+
+def different() -> list[str]:
+    """What is not as it was before the first agent was started."""
+    before, after = json.loads(BEFORE.read_text()), control_files()
+    return [
+        f"{path}: {before.get(path)!r}, now {after.get(path)!r}"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]

@@ -1,0 +1,142 @@
+"""The service under a real systemd: starting, every way to end, and who puts the limits back.
+
+Covers: systemd/*.service, ``koordlet restore --after-stop`` and ``--when-overdue`` in their place.
+Does not cover: the decisions without systemd (``tests.test_waiting``), what a policy decides.
+
+One machine serves all tests. Each scenario begins with a healthy agent, whatever was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from tests.vm import machine, root
+from tests.vm.fixtures import Boot
+
+pytestmark = pytest.mark.vm
+
+Scene = Callable[[str], dict[str, Any]]
+
+#: What the workloads get: CPU 0 of two is reserved.
+LIMITED = {"web": "1", "batch": "1", "user": "1"}
+RESTORED = {"web": "0-1", "batch": None, "user": None}
+#: Everything that the agent changes here.
+CHANGED = {
+    "/sys/fs/cgroup/own/batch/cpuset.cpus",
+    "/sys/fs/cgroup/own/cgroup.subtree_control",
+    "/sys/fs/cgroup/own/user/cpuset.cpus",
+    "/sys/fs/cgroup/system.slice/web.service/cpuset.cpus",
+}
+#: Anything above it is a hole that nobody has thought about.
+MOST_EXPOSED = 4.0
+
+
+@pytest.fixture(scope="module")
+def scene(boot: Boot) -> Scene:
+    """Plays a scenario in a machine that has the units installed."""
+    guest = boot("1s2c", systemd=True)
+
+    def play(name: str, *args: str) -> dict[str, Any]:
+        words = ["python3", "-m", "tests.vm.probes.scenes", name, *args]
+        return cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
+
+    installed = play("install", f"{root.REPO}/systemd")
+    assert {"verify": ""} == installed, "systemd-analyze verify has nothing to say"
+    return play
+
+
+def test_ready_means_enforced(scene: Scene) -> None:
+    """When ``systemctl start`` returns, the first verified pass is done and the limits are there."""
+    seen = scene("start")
+
+    at_ready = seen["at_ready"]
+    assert ["active", "running"] == at_ready["agent"]
+    assert LIMITED == at_ready["limits"], "also where a group's files belong to another user"
+    assert (0, "inactive", None) == tuple(at_ready[k] for k in ("restarts", "helper", "deadline"))
+    assert "enforce" in seen["status"]
+
+
+def test_exposure(scene: Scene) -> None:
+    """Systemd's own measure of what a broken agent could do stays below the agreed one."""
+    seen = scene("exposure")
+
+    assert {"koordlet.service", "koordlet-restore.service"} == set(seen)
+    assert max(seen.values()) <= MOST_EXPOSED, seen
+
+
+def test_reload(scene: Scene) -> None:
+    """A good file takes effect; a bad one fails the reload and changes nothing."""
+    seen = scene("reloaded")
+
+    assert (0, 0) == (seen["good"], seen["again"])
+    assert all(seen["bad"])
+    assert [dict.fromkeys(LIMITED, "0")] * 2 == seen["kept"]
+    assert seen["same_agent"]
+
+
+def test_systemd_reads_its_units_again(scene: Scene) -> None:
+    """What a daemon-reload overwrites is written again; agent and deadline are not concerned."""
+    seen = scene("reloaded_units")
+
+    assert seen["same_agent"]
+    assert (LIMITED, "inactive", None) == (seen["limits"], seen["helper"], seen["deadline"])
+
+
+def test_kill(scene: Scene) -> None:
+    """After kill -9 the limits stay without a gap, and a new agent ends the hand-over."""
+    seen = scene("killed")
+
+    assert ["1"] == seen["seen"]
+    assert seen["kept"], "a daemon-reload in between moves no deadline"
+    assert (1, LIMITED, None) == (seen["more"], seen["limits"], seen["deadline"])
+    assert {} == seen["undone"]
+
+
+def test_restart(scene: Scene) -> None:
+    """A restart hands the limits over without a gap; READY has cleared the deadline."""
+    seen = scene("restarted")
+
+    assert seen["another"]
+    assert ["1"] == seen["seen"]
+    assert (LIMITED, None, {}) == (seen["limits"], seen["deadline"], seen["undone"])
+
+
+def test_watchdog(scene: Scene) -> None:
+    """An agent that hangs is killed and replaced; the limits stay."""
+    seen = scene("hung")
+
+    assert seen["timeout"]
+    assert ["1"] == seen["seen"]
+    assert ["active", "running"] == seen["agent"]
+
+
+def test_crash_loop(scene: Scene) -> None:
+    """Nobody becomes ready: at the deadline, not before, all is put back; a later start recovers."""
+    seen = scene("crash_loop")
+
+    assert ["1", None] == seen["seen"]
+    assert seen["late"] >= 0
+    assert seen["restarts"] >= 1
+    assert dict.fromkeys(CHANGED, 1) == seen["undone"]
+    assert [] == seen["different"]
+    assert (LIMITED, None) == (seen["recovered"]["limits"], seen["recovered"]["deadline"])
+
+
+@pytest.mark.parametrize(
+    "name", ["stopped", "stopped_after_giving_up", "stopped_while_away", "stopped_while_waiting"]
+)
+def test_final_stop(scene: Scene, name: str) -> None:
+    """However the agent was when it is stopped for good, everything is put back at once, once."""
+    seen = scene(name)
+
+    assert LIMITED["batch"] == seen["before"]["limits"]["batch"]
+    assert [] == seen["different"]
+    assert dict.fromkeys(CHANGED, 1) == seen["undone"]
+    assert (RESTORED, None) == (seen["limits"], seen["deadline"])
+    assert "inactive" == seen["helper"]
+    if name == "stopped":
+        assert (["inactive", "dead"], "success") == (seen["agent"], seen["result"])
+        assert "restored 0, left 0, failed 0\n" == seen["again"]
