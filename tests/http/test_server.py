@@ -156,7 +156,7 @@ def test_stop_cuts_a_client_that_does_not_read(
 
         loop.run(served.server.stop())
 
-    assert served.open_connections() == 0
+        assert served.open_connections() == 0
 
 
 def test_same_port_again(serve: conftest.Serve, loop: loops.LoopThread) -> None:
