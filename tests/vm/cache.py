@@ -47,9 +47,13 @@ def digest(*parts: str | bytes | pathlib.Path) -> str:
     """A short name for the parts; a path counts with its name and its content."""
     total = hashlib.sha256()
     for part in parts:
-        if isinstance(part, pathlib.Path):
-            part = part.name.encode() + b"\0" + part.read_bytes()
-        data = part.encode() if isinstance(part, str) else part
+        match part:
+            case pathlib.Path():
+                data = part.name.encode() + b"\0" + part.read_bytes()
+            case str():
+                data = part.encode()
+            case bytes():
+                data = part
         total.update(b"%d:" % len(data) + data)
     return total.hexdigest()[:16]
 

@@ -83,13 +83,8 @@ class Shape:
     def qemu(self) -> list[str]:
         """The QEMU arguments for processors and memory (not the processor's model)."""
         plugged, room = len(self.present_cpus), len(self.possible_cpus)
-        args = [
-            "-smp",
-            f"{plugged},maxcpus={room},sockets={self.sockets},cores={self.cores}"
-            f",threads={self.threads}",
-            "-m",
-            f"{self.memory_mib}M",
-        ]
+        parts = f"sockets={self.sockets},cores={self.cores},threads={self.threads}"
+        args = ["-smp", f"{plugged},maxcpus={room},{parts}", "-m", f"{self.memory_mib}M"]
         for i, node in enumerate(self.nodes):
             option = f"node,nodeid={i}"
             if node.cpus:

@@ -32,6 +32,7 @@ mount -t tmpfs -o mode=755,nodev,nosuid tmpfs /run
 mkdir /run/vm
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=none control /run/vm ||
     fail "cannot mount the control folder"
+: > /run/vm/alive
 
 for word in $(cat /proc/cmdline); do
     case $word in
