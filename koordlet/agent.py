@@ -120,10 +120,10 @@ class Agent:
         return done
 
     def hand_over(self) -> float:
-        """Leave everything in place for a successor, until the deadline; the seconds it has."""
+        """Leave everything to a successor until the deadline; the seconds for a new one."""
         seconds = float(self.line.effective.config.state.handover_seconds)
         if self.book.entries:
-            self.handover.record(machine.boottime() + seconds, extend=True)
+            self.handover.record(machine.boottime() + seconds)
         return seconds
 
     def close(self) -> None:

@@ -109,9 +109,10 @@ class Daemon:
         self._wake.set()
 
     def _begin(self) -> None:
-        if self.agent.enforce and self.agent.overdue():
+        if self.agent.book.entries and (self.agent.overdue() or not self.agent.enforce):
+            # Limits that outlived their hand-over, or that an observing agent would not look after.
             done = self.agent.restore(final=False)
-            self.teller.log.warning("handover.overdue", restored=done.restored)
+            self.teller.log.warning("handover.refused", restored=done.restored)
         for _ in range(_SETTLE):
             if not self.agent.one_pass(slow=True):
                 break

@@ -1,6 +1,7 @@
 """Waiting for a successor, and then putting everything back or leaving it in place.
 
-Covers: what ``koordlet restore --after-stop`` and ``--when-overdue`` decide, how long they wait.
+Covers: what ``koordlet restore --after-stop`` and ``--when-overdue`` decide, how long they wait,
+and what a start that fails does.
 Does not cover: asking systemd (``systemd``), putting things back (``restoring``).
 
 Rules:
@@ -78,6 +79,20 @@ class Keeper:
             sys.stderr.write(f"koordlet: nobody would wait for the deadline: {error}\n")
         return self._when_free(lambda: self.restore(final=True))
 
+    def after_failed_start(self, seconds: float) -> restoring.Summary | str:
+        """A start that fails where no manager waits, as in a container: it is its own helper.
+
+        The deadline counts from the first failure; the first one after it restores.
+        """
+        try:
+            recorded = self._record(seconds)
+            left = recorded.boottime - self.world.clock()
+            if left <= 0:
+                return self.restore(final=False)
+        except errors.TakenError as error:
+            return f"nothing done: {error}"
+        return f"limits of an earlier agent stay for {left:.0f} s"
+
     def when_overdue(self) -> restoring.Summary | str:
         """Wait for the deadline; restore unless a ready agent has cleared it."""
         while (recorded := self.deadline.read()) is not None:
@@ -92,19 +107,20 @@ class Keeper:
         return "no deadline: an agent has taken over, or everything was put back"
 
     def _expect(self, seconds: float) -> restoring.Summary | str:
-        def record() -> handover.Deadline:
-            self.lock.acquire()
-            try:
-                return self.deadline.record(self.world.clock() + seconds)
-            finally:
-                self.lock.release()
-
-        recorded = self._when_free(record)
+        recorded = self._when_free(lambda: self._record(seconds))
         if isinstance(recorded, str):
             return recorded
         self.world.start(systemd.helper_of(self.unit))
         left = max(0.0, recorded.boottime - self.world.clock())
         return f"{self.unit} comes back: limits stay for {left:.0f} s"
+
+    def _record(self, seconds: float) -> handover.Deadline:
+        """With the lock, so that an agent that runs gets no deadline."""
+        self.lock.acquire()
+        try:
+            return self.deadline.record(self.world.clock() + seconds)
+        finally:
+            self.lock.release()
 
     def _told_to_stop(self) -> restoring.Summary | str:
         try:

@@ -255,3 +255,21 @@ def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
 
     with pytest.raises(errors.HostError, match="no root"):
         keeper.when_overdue()
+
+
+def test_a_start_that_fails_is_its_own_helper(scene: Scene) -> None:
+    """The first failure records the deadline, later ones keep it; after it they restore."""
+    said = []
+    for scene.now in (100.0, 160.0, 230.0, 290.0):
+        said.append(scene.keeper("").after_failed_start(120))
+
+    assert ["limits of an earlier agent stay for 120 s", DONE, DONE] == [said[0], *said[2:]]
+    assert [(230.0, False), (290.0, False)] == scene.restored
+
+
+def test_a_start_that_fails_beside_an_agent_does_nothing(scene: Scene) -> None:
+    """The agent that runs keeps its limits, and gets no deadline."""
+    scene.agent.acquire()
+
+    assert isinstance(scene.keeper("").after_failed_start(120), str)
+    assert (None, []) == (scene.recorded(), scene.restored)

@@ -13,10 +13,10 @@ import sys
 from koordlet import agent, log, opening, restoring, waiting
 from koordlet.cli import options, output
 from koordlet.config import loader
-from koordlet.host import machine, root
+from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import plan_json
-from koordlet.state import handover, lock, paths
+from koordlet.state import handover, lock
 
 NAME = "restore"
 HELP = "put everything back that koordlet changed, as far as it still holds our values"
@@ -53,61 +53,80 @@ def run(args: argparse.Namespace) -> int:
     alone = args.after_stop is not None or args.when_overdue is not None
     config = _unattended(args) if alone else opening.effective(args, {})
     log.configure(config.config.log.level, config.config.log.format)
-    where = opening.state_paths(args, config)
-    host = opening.host(args)
-    deadline = handover.Handover(where.handover, machine.identify(host).boot_id)
-
-    def restore(*, final: bool = True) -> restoring.Summary:
-        return _restore(args, host, config, where, deadline, final=final)
-
     if not alone:
-        return _print(args, restore())
-    keeper = waiting.Keeper(
-        unit=args.after_stop or args.when_overdue or "",
-        lock=lock.Lock(where.lock),
-        deadline=deadline,
-        restore=restore,
-        world=waiting.world(),
-    )
+        return _print(args, _Job(args, config)(final=True))
+    unit = args.after_stop or args.when_overdue or ""
+    keeper = _keeper(args, config, unit, waiting.world())
     if args.after_stop is None:
         return _print(args, keeper.when_overdue())
     result = os.environ.get("SERVICE_RESULT", "success")
     return _print(args, keeper.after_stop(result, config.config.state.handover_seconds))
 
 
-def _unattended(args: argparse.Namespace) -> loader.Effective:
+def after_failed_start(args: argparse.Namespace) -> None:
+    """``koordlet run`` failed where a successor is expected: perhaps nobody else waits."""
+    config = _unattended(args, quiet=True)
+    where = opening.state_paths(args, config)
+    if os.geteuid() != 0 or config.config.state.on_stop != "handover" or not where.journal.exists():
+        return
+    keeper = _keeper(args, config, "", waiting.World(pause=lambda _: True))
+    try:
+        done = keeper.after_failed_start(config.config.state.handover_seconds)
+    except (errors.KoordletError, OSError) as error:
+        done = str(error)  # why the start failed is told by the caller, and matters more
+    said = done if isinstance(done, str) else f"restored {done.restored}: the deadline has passed"
+    sys.stderr.write(f"koordlet: {said}\n")
+
+
+def _keeper(
+    args: argparse.Namespace, config: loader.Effective, unit: str, world: waiting.World
+) -> waiting.Keeper:
+    job = _Job(args, config)
+    return waiting.Keeper(
+        unit=unit, lock=lock.Lock(job.where.lock), deadline=job.deadline, restore=job, world=world
+    )
+
+
+def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> loader.Effective:
     """The configuration; the built-in one where the operator's is what the agent died of."""
     try:
         return opening.effective(args, {})
     except errors.ConfigError as error:
-        sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
+        if not quiet:
+            sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
     try:
         return loader.from_text(None, loader.DEFAULT_PATH, os.environ, {})
     except errors.ConfigError:
         return loader.from_text(None, loader.DEFAULT_PATH, {}, {})
 
 
-def _restore(
-    args: argparse.Namespace,
-    host: root.HostRoot,
-    config: loader.Effective,
-    where: paths.Paths,
-    deadline: handover.Handover,
-    *,
-    final: bool,
-) -> restoring.Summary:
-    if os.geteuid() != 0 and where.journal.exists():
-        raise errors.HostError(
-            "restoring needs root", culprit=str(where.journal), fix="run it as root"
-        )
-    if not where.journal.exists():
-        deadline.clear()
-        return restoring.Summary(restored=0, left=(), failed=())
-    who = agent.Agent(opening.open_line(args, host, config), where, enforce=True)
-    try:
-        return who.restore(final=final)
-    finally:
-        who.close()
+class _Job:
+    """One restore, as often as it is asked for."""
+
+    def __init__(self, args: argparse.Namespace, config: loader.Effective) -> None:
+        self.args = args
+        self.config = config
+        self.where = opening.state_paths(args, config)
+        self.host = opening.host(args)
+        boot_id = machine.identify(self.host).boot_id
+        self.deadline = handover.Handover(self.where.handover, boot_id)
+
+    def __call__(self, *, final: bool) -> restoring.Summary:
+        """Put everything back."""
+        journal = self.where.journal
+        if os.geteuid() != 0 and journal.exists():
+            raise errors.HostError(
+                "restoring needs root", culprit=str(journal), fix="run it as root"
+            )
+        if not journal.exists():
+            self.deadline.clear()
+            return restoring.Summary(restored=0, left=(), failed=())
+        line = opening.open_line(self.args, self.host, self.config)
+        who = agent.Agent(line, self.where, enforce=True)
+        try:
+            return who.restore(final=final)
+        finally:
+            who.close()
 
 
 def _print(args: argparse.Namespace, done: restoring.Summary | str) -> int:

@@ -48,6 +48,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open, run, close. Exit 0 after SIGTERM or Ctrl-C."""
+    try:
+        return _run(args)
+    except errors.TakenError:
+        raise  # the agent that runs looks after its limits
+    except Exception:
+        from koordlet.cli import restore  # noqa: PLC0415 -- a run that goes well needs none of it
+
+        restore.after_failed_start(args)
+        raise
+
+
+def _run(args: argparse.Namespace) -> int:
     # A reload that comes before the loop listens is not a reason to die: this start reads the file.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)

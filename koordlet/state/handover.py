@@ -42,10 +42,10 @@ class Handover:
             return Deadline(self.boot_id, 0.0)
         return deadline if deadline.boot_id == self.boot_id else None
 
-    def record(self, boottime: float, *, extend: bool = False) -> Deadline:
+    def record(self, boottime: float) -> Deadline:
         """Set the deadline. A crash loop must not push it away, so an earlier one stays."""
         before = self.read()
-        if before is not None and not extend and before.boottime <= boottime:
+        if before is not None and before.boottime <= boottime:
             return before
         deadline = Deadline(self.boot_id, boottime)
         body = {"boot_id": deadline.boot_id, "boottime": deadline.boottime}
