@@ -189,6 +189,8 @@ define install
 	  printf '▸ The lock files have changed: the environment starts empty\n'
 	  "$$($(PY) -c 'import sys; print(sys._base_executable)')" -m venv --clear .venv; break
 	done
+	# Ended half-way, the environment may lack its installer.
+	$(PY) -c 'import pip' 2>/dev/null || $(PY) -m ensurepip
 	total=$$(grep -c == $(1)); n=0; site=$$(echo .venv/lib/python3*/site-packages)
 	printf '▸ Installing %d packages of %s, once\n' "$$total" $(1)
 	PYTHONUNBUFFERED=1 $(PY) -m pip install --no-deps --require-hashes -r $(1) 2>&1 |
