@@ -25,9 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.root(parser)
     options.output(parser, ("table", "json"))
     parser.add_argument("--strict", action="store_true", help="exit 1 when anything is missing")
-    parser.add_argument(
-        "--cgroup-root", metavar="GROUP", default=None, help="work below this cgroup"
-    )
+    options.cgroup_root(parser)
 
 
 def run(args: argparse.Namespace) -> int:

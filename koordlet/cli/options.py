@@ -55,6 +55,11 @@ def state(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="keep lock, socket, journal, checkpoints and audit log below DIR",
     )
+    cgroup_root(parser)
+
+
+def cgroup_root(parser: argparse.ArgumentParser) -> None:
+    """``--cgroup-root``: where our groups are."""
     parser.add_argument(
         "--cgroup-root",
         metavar="GROUP",

@@ -32,9 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="Pods (and one Node) as kubectl prints them: a List or several documents",
     )
-    parser.add_argument(
-        "--cgroup-root", metavar="GROUP", default=None, help="work below this cgroup"
-    )
+    options.cgroup_root(parser)
 
 
 def run(args: argparse.Namespace) -> int:
