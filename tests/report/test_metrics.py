@@ -144,6 +144,14 @@ def test_same_name_twice() -> None:
     assert scraped(views.view(twice, usage={"default/web": 1.0}))
 
 
+@pytest.mark.parametrize(("one", "other"), [("\udc80", "\udc81"), ("x" * 256, "x" * 257)])
+def test_names_that_are_shown_alike(one: str, other: str) -> None:
+    """Names that differ only in what cannot be shown are one series, not two of one name."""
+    both = (views.workload(one), views.workload(other))
+
+    assert scraped(views.view(both, usage={each.key: 1.0 for each in both}))
+
+
 def test_cut_at_the_bound() -> None:
     """Beyond its bound a family is cut, and a series says by how much."""
     most = next(one.most for one in families.FAMILIES if one.name == "koordlet_condition")
