@@ -49,7 +49,7 @@ def scene(boot: Boot) -> Scene:
 
 
 def test_ready_means_enforced(scene: Scene) -> None:
-    """When ``systemctl start`` returns, the first verified pass is done and the limits are there."""
+    """When ``systemctl start`` returns, the first verified pass is done: the limits are there."""
     seen = scene("start")
 
     at_ready = seen["at_ready"]
@@ -114,10 +114,11 @@ def test_watchdog(scene: Scene) -> None:
 
 
 def test_crash_loop(scene: Scene) -> None:
-    """Nobody becomes ready: at the deadline, not before, all is put back; a later start recovers."""
+    """Nobody becomes ready: all is put back at the deadline, not before; a good start recovers."""
     seen = scene("crash_loop")
 
-    assert ["1", None] == seen["seen"]
+    # Put back to all CPUs, and then the controller is switched off; a look may miss the first.
+    assert [one for one in seen["seen"] if one != "0-1"] == ["1", None]
     assert seen["late"] >= 0
     assert seen["restarts"] >= 1
     assert dict.fromkeys(CHANGED, 1) == seen["undone"]

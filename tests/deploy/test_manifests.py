@@ -1,0 +1,309 @@
+"""What is deployed agrees with itself and with the code: manifests, units, image, examples.
+
+Covers: deploy/, systemd/, Dockerfile, as far as they can be held against the project.
+Does not cover: a cluster, a container engine; systemd (``tests.vm.test_systemd``).
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import koordlet
+from koordlet.config import environment, loader, schema
+from koordlet.report import http_api
+from koordlet.state import paths
+
+REPO = Path(__file__).resolve().parents[2]
+DOCUMENTS: list[dict[str, Any]] = list(
+    yaml.safe_load_all((REPO / "deploy" / "daemonset.yaml").read_text())
+)
+NAMESPACE = "koordlet-system"
+UNITS = ("koordlet.service", "koordlet-restore.service")
+INSTALL = "-m pip install --no-deps --require-hashes -r"
+
+
+def one(kind: str) -> dict[str, Any]:
+    """The manifest of that kind."""
+    (found,) = (each for each in DOCUMENTS if each["kind"] == kind)
+    return found
+
+
+def pod() -> dict[str, Any]:
+    """The spec of the agent's pods."""
+    spec: dict[str, Any] = one("DaemonSet")["spec"]["template"]["spec"]
+    return spec
+
+
+def container() -> dict[str, Any]:
+    """The agent's container."""
+    (found,) = pod()["containers"]
+    return dict(found)
+
+
+def variables() -> dict[str, str]:
+    """The container's environment; what the cluster fills in has a made-up value."""
+    return {each["name"]: each.get("value", "node-1") for each in container()["env"]}
+
+
+# Kubernetes ---------------------------------------------------------------------------------------
+
+
+def test_names_that_refer_to_each_other() -> None:
+    """Account, role, binding, ConfigMap and labels are those that are defined here."""
+    account, role, binding = (
+        one(k) for k in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+    )
+    daemonset = one("DaemonSet")
+
+    assert NAMESPACE == one("Namespace")["metadata"]["name"]
+    for each in (account, one("ConfigMap"), daemonset):
+        assert NAMESPACE == each["metadata"]["namespace"], each["kind"]
+    assert role["metadata"]["name"] == binding["roleRef"]["name"]
+    assert [("ServiceAccount", account["metadata"]["name"], NAMESPACE)] == [
+        (each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]
+    ]
+    assert account["metadata"]["name"] == pod()["serviceAccountName"]
+    wanted = daemonset["spec"]["selector"]["matchLabels"].items()
+    assert wanted <= daemonset["spec"]["template"]["metadata"]["labels"].items()
+
+
+def test_no_permission_without_use() -> None:
+    """Nothing talks to the API server yet: no rule, no token."""
+    assert [] == one("ClusterRole")["rules"]
+    assert one("ServiceAccount")["automountServiceAccountToken"] is False
+    assert pod()["automountServiceAccountToken"] is False
+
+
+def test_mounts_have_volumes() -> None:
+    """Each mount is a volume, each volume is mounted, and ours are where the agent looks."""
+    mounts = {each["name"]: each["mountPath"] for each in container()["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod()["volumes"]}
+    where = paths.choose({}, root=True, state_dir=None)
+
+    assert mounts.keys() == volumes.keys()
+    assert {"/sys/fs/cgroup", str(where.run), str(where.lib), str(where.log)} <= {*mounts.values()}
+    for name, volume in volumes.items():
+        if "hostPath" in volume:
+            assert mounts[name] == volume["hostPath"]["path"], "the same path inside and outside"
+    assert one("ConfigMap")["metadata"]["name"] == volumes["config"]["configMap"]["name"]
+    (file,) = one("ConfigMap")["data"]
+    assert loader.DEFAULT_PATH == f"{mounts['config']}/{file}"
+
+
+def test_the_configuration_is_valid() -> None:
+    """File and environment together are a configuration without a warning."""
+    (text,) = one("ConfigMap")["data"].values()
+    found = loader.from_text(text, "config.yaml", variables(), {})
+
+    assert () == found.warnings
+    assert ("handover", "node-1") == (found.config.state.on_stop, found.config.node.name)
+
+
+def test_every_variable_is_known() -> None:
+    """No variable of ours that the loader would refuse, or silently skip."""
+    ours = {name for name in variables() if name.startswith("KOORDLET_")}
+
+    assert {"KOORDLET_NODE__NAME", "KOORDLET_STATE__ON_STOP"} == ours
+    for name in ours:
+        assert environment.layer({name: variables()[name]}).origins
+
+
+def test_probes_ask_what_is_served() -> None:
+    """Path, address and port of each probe are those of the HTTP server, seen from the kubelet."""
+    served = set(http_api.Api(lambda: None, version="test").routes())
+    probes = {kind: container()[f"{kind}Probe"]["httpGet"] for kind in PROBES}
+
+    assert PROBES == {kind: each["path"] for kind, each in probes.items()}
+    assert set(PROBES.values()) <= served
+    for each in probes.values():
+        address = f"{each['host']}:{each['port']}"
+        assert schema.defaults().report.http.address == address
+    assert pod()["hostNetwork"], "the kubelet asks on the node's loopback"
+
+
+PROBES = {"startup": "/readyz", "readiness": "/readyz", "liveness": "/healthz"}
+
+
+def test_one_agent_at_a_time() -> None:
+    """A second one on a node refuses to start, so a rollout must not begin with it."""
+    rolling = one("DaemonSet")["spec"]["updateStrategy"]["rollingUpdate"]
+
+    assert 0 == rolling["maxSurge"]
+
+
+def test_privileges() -> None:
+    """As few as the job allows."""
+    context = container()["securityContext"]
+
+    assert (False, False, True) == (
+        context["privileged"],
+        context["allowPrivilegeEscalation"],
+        context["readOnlyRootFilesystem"],
+    )
+    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]} == context["capabilities"]
+    assert pod()["hostPID"]
+    assert "system-node-critical" == pod()["priorityClassName"]
+
+
+def test_the_image_has_this_version() -> None:
+    """The manifest does not lag behind."""
+    assert f"koordlet:{koordlet.__version__}" == container()["image"]
+
+
+# The image ----------------------------------------------------------------------------------------
+
+
+def instructions() -> Iterator[tuple[str, str]]:
+    """Name and text of each instruction of the Dockerfile."""
+    text = re.sub(r"^#.*\n", "", (REPO / "Dockerfile").read_text(), flags=re.MULTILINE)
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.strip():
+            name, _, rest = line.partition(" ")
+            yield name, rest.strip()
+
+
+def test_the_dockerfile_copies_what_is_there() -> None:
+    """Each source exists, is not ignored, and is all that is not ignored."""
+    sources = set()
+    for name, rest in instructions():
+        words = shlex.split(rest)
+        if name == "COPY" and not words[0].startswith("--from="):
+            sources.update(words[:-1])
+    kept = {
+        line[1:] for line in (REPO / ".dockerignore").read_text().split() if line.startswith("!")
+    }
+
+    assert {"koordlet", "requirements.lock"} == sources == kept
+    assert all((REPO / source).exists() for source in sources)
+
+
+def test_the_image_installs_as_the_makefile_does() -> None:
+    """One way to install the lock file, each artefact by its hash."""
+    runs = [rest for name, rest in instructions() if name == "RUN"]
+
+    assert any(f"{INSTALL} requirements.lock" in run for run in runs)
+    assert f"{INSTALL} $(1)" in (REPO / "Makefile").read_text()
+
+
+def test_both_stages_have_the_same_interpreter() -> None:
+    """An environment works only beside the interpreter that made it: the one in its paths."""
+    bases = {shlex.split(rest)[0] for name, rest in instructions() if name == "FROM"}
+    text = (REPO / "Dockerfile").read_text()
+
+    (base,) = bases
+    version = re.match(r"python:(3\.\d+)-slim\Z", base)
+    assert version
+    assert {version[1]} == set(re.findall(r"lib/python(3\.\d+)/", text))
+
+
+def test_the_entrypoint_is_no_shell() -> None:
+    """SIGTERM must reach the agent itself, and its words must be a command line of ours."""
+    (entrypoint,) = (rest for name, rest in instructions() if name == "ENTRYPOINT")
+    (command,) = (rest for name, rest in instructions() if name == "CMD")
+    words, args = yaml.safe_load(entrypoint), yaml.safe_load(command)
+
+    assert "/opt/koordlet/bin/python" == words[0]
+    assert container()["args"] == args
+    for each in (args, [*args, "--help"]):
+        assert "run" == each[0]
+    told = subprocess.run(
+        [sys.executable, *words[1:], "run", "--help"], capture_output=True, text=True, check=False
+    )
+    assert (0, "") == (told.returncode, told.stderr)
+
+
+# systemd ------------------------------------------------------------------------------------------
+
+
+class _Unit(configparser.RawConfigParser):
+    """A unit file; of a key that stands twice the values are joined by newlines."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr
+
+
+class _Joined(dict[str, Any]):
+    def __setitem__(self, key: str, value: Any) -> None:
+        if isinstance(value, list) and isinstance(self.get(key), list):
+            self[key].extend(value)
+        else:
+            super().__setitem__(key, value)
+
+
+def unit(name: str) -> _Unit:
+    """The parsed unit file."""
+    parsed = _Unit(strict=False, dict_type=_Joined, comment_prefixes=("#",), delimiters=("=",))
+    parsed.read(REPO / "systemd" / name)
+    return parsed
+
+
+def commands(name: str) -> list[list[str]]:
+    """Words of every Exec line that runs koordlet."""
+    service = unit(name)["Service"]
+    lines = [line for key in service if key.startswith("Exec") for line in service[key].split("\n")]
+    return [shlex.split(line) for line in lines if "/koordlet " in line]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_units_run_commands_that_exist(name: str) -> None:
+    """Each command line is one that the parser takes."""
+    found = [words for words in commands(name) if words[0] == "/opt/koordlet/bin/koordlet"]
+
+    assert found
+    for words in found:
+        told = subprocess.run(
+            [sys.executable, "-P", "-m", "koordlet", *words[1:], "--help"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (0, "") == (told.returncode, told.stderr), words
+
+
+def test_units_agree() -> None:
+    """Both write the same places with the same rights; the helper does not outlive a final stop."""
+    agent, helper = (unit(name) for name in UNITS)
+    where = paths.choose({}, root=True, state_dir=None)
+    for key, path in (
+        ("RuntimeDirectory", where.run),
+        ("StateDirectory", where.lib),
+        ("LogsDirectory", where.log),
+    ):
+        assert path.name == agent["Service"][key] == helper["Service"][key]
+    for key in ("CapabilityBoundingSet", "UMask", "SystemCallFilter", "RuntimeDirectoryPreserve"):
+        assert agent["Service"][key] == helper["Service"][key], key
+    assert "koordlet.service" == helper["Unit"]["PartOf"]
+    assert "%n" == commands(UNITS[0])[-1][-1]
+    assert "koordlet.service" == commands(UNITS[1])[0][-1]
+
+
+def test_unit_variables_are_known() -> None:
+    """No variable that the loader would refuse: the agent would not start."""
+    lines = unit(UNITS[0])["Service"]["Environment"].split("\n")
+    given = dict(line.split("=", 1) for line in lines)
+
+    assert "handover" == given["KOORDLET_STATE__ON_STOP"]
+    assert () == loader.from_text(None, "", given, {}).warnings
+
+
+def test_the_example_configuration_is_valid() -> None:
+    """It says what the defaults are; its commented part is valid, too."""
+    text = (REPO / "systemd" / "config.yaml").read_text()
+    found = loader.from_text(text, "config.yaml", {}, {})
+    workloads = re.sub(
+        r"^#  ", "  ", text.replace("workloads: []", "workloads:"), flags=re.MULTILINE
+    )
+    used = loader.from_text(workloads, "config.yaml", {}, {})
+
+    assert ((), schema.defaults()) == (found.warnings, found.config)
+    assert ["web", "batch"] == [each.name for each in used.config.workloads]
