@@ -6,7 +6,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 
 from __future__ import annotations
 
-from koordlet.model import pod
+from koordlet.model import pod, snapshot
 from koordlet.report import plan_json, view
 
 
@@ -41,15 +41,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
             for one in now.plan.conditions
         ],
         "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
-        "sources": [
-            {
-                "name": one.name,
-                "ok": one.ok,
-                "ageSeconds": None if one.last_good is None else round(seen.at - one.last_good, 3),
-                "problem": one.problem,
-            }
-            for one in seen.sources
-        ],
+        "sources": [_source(one, seen.at) for one in seen.sources],
         "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
     }
 
@@ -71,3 +63,8 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "requests": dict(one.requests),
         "limits": dict(one.limits),
     }
+
+
+def _source(one: snapshot.Source, now: float) -> dict[str, object]:
+    age = None if one.last_good is None else round(now - one.last_good, 3)
+    return {"name": one.name, "ok": one.ok, "ageSeconds": age, "problem": one.problem}

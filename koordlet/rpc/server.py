@@ -51,7 +51,6 @@ class Server:
         self._watchers: set[asyncio.Event] = set()
         self._serving: bool | None = None
         self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
-        self._inode = 0
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -78,13 +77,11 @@ class Server:
         try:
             with unix_socket.private():
                 server.add_insecure_port(address)
-            self._inode = self._path.lstat().st_ino
-        except (RuntimeError, OSError) as error:
+        except RuntimeError as error:
             await server.stop(None)
             raise errors.HostError(
                 "cannot listen", culprit=str(self._path), fix="set another report.grpc.socket"
             ) from error
-        self._path.chmod(0o600)
         await self._say_health(serving=False)
         await server.start()
         self._server = server
@@ -102,13 +99,12 @@ class Server:
                 one.set()
 
     async def stop(self) -> None:
-        """Let running calls end, then cut; take the socket away."""
+        """Let running calls end, then cut. gRPC takes the socket away."""
         if self._server is None:
             return
         server, self._server = self._server, None
         await self._health.enter_graceful_shutdown()
         await server.stop(self._limits.stop_seconds)
-        unix_socket.remove(self._path, self._inode)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         return grpc.method_handlers_generic_handler(

@@ -1,4 +1,4 @@
-"""The path of a Unix socket: making room for it, and leaving none behind.
+"""The path of a Unix socket: making room for it.
 
 Covers: directory, modes, stale sockets. Does not cover: what is spoken on it.
 
@@ -68,13 +68,6 @@ def private() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def remove(path: Path, inode: int) -> None:
-    """Take our own socket away, and no successor's."""
-    with contextlib.suppress(OSError):
-        if path.lstat().st_ino == inode:
-            path.unlink()
 
 
 def _check_directory(directory: Path) -> None:

@@ -53,33 +53,31 @@ def test_node_is_complete() -> None:
         node.topology.nodes[1].memory_bytes,
         list(node.topology.nodes[1].distances),
     )
-    assert (
-        feed_pb2.Claim(
-            owner="reserved",
-            cpus="0-1",
-            holder="node",
-            policy="reserved_cpus",
-            reason="configured",
-        )
-        == (node.allocation.claims[0])
+    assert (1_790_000_000, 250_000_000) == (node.observed_at.seconds, node.observed_at.nanos)
+
+
+def test_node_says_who_has_what() -> None:
+    """Claims, pools, workloads, conditions and what is missing are in the node."""
+    node = feed_pb2.Node.FromString(new().node())
+    claim = feed_pb2.Claim(
+        owner="reserved", cpus="0-1", holder="node", policy="reserved_cpus", reason="configured"
     )
+    web = feed_pb2.Workload(
+        uid="uid-web",
+        namespace="default",
+        name="web",
+        qos="LS",
+        cgroup="work/web",
+        cpus="2-6",
+        usage_milli=1500,
+    )
+
+    assert claim == node.allocation.claims[0]
     assert feed_pb2.Pool(kind="LS", cpus="4-6", socket=0, node=1) == node.allocation.pools[1]
-    assert (
-        feed_pb2.Workload(
-            uid="uid-web",
-            namespace="default",
-            name="web",
-            qos="LS",
-            cgroup="work/web",
-            cpus="2-6",
-            usage_milli=1500,
-        )
-        == (node.workloads.workloads[0])
-    )
+    assert web == node.workloads.workloads[0]
     assert not node.workloads.workloads[1].HasField("usage_milli")
     assert node.conditions.conditions[0].type == "PoolTooSmall"
     assert node.conditions.unsupported[0].feature == "resctrl"
-    assert (1_790_000_000, 250_000_000) == (node.observed_at.seconds, node.observed_at.nanos)
 
 
 def test_same_content_is_the_same_revision() -> None:

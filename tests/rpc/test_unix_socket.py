@@ -115,15 +115,3 @@ def test_directory_that_cannot_be(tmp_path: Path) -> None:
 
     with pytest.raises(errors.HostError, match="cannot make the socket"):
         unix_socket.prepare(tmp_path / "run" / "k.sock")
-
-
-def test_successors_socket_stays(tmp_path: Path) -> None:
-    """Only the socket that was ours is taken away."""
-    path = tmp_path / "k.sock"
-    with bound(path, listening=True):
-        unix_socket.remove(path, path.lstat().st_ino + 1)
-        assert path.exists()
-        unix_socket.remove(path, path.lstat().st_ino)
-
-    assert not path.exists()
-    unix_socket.remove(path, 1)
