@@ -15,20 +15,21 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from koordlet.cli import options, output
 from koordlet.host import roots
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
-from koordlet.report import topology_json
+from koordlet.report import topology_json, topology_svg, topology_words
 
 NAME = "topology"
 HELP = "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine"
 EXAMPLES = """\
 koordlet topology                              this machine at a glance
 koordlet topology -o json                      everything, for programs
+koordlet topology -o svg > machine.svg         a picture
 koordlet topology --root machine.tar.gz        a recorded machine
 """
 
@@ -48,7 +49,7 @@ class Line:
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.root(parser)
-    options.output(parser, ("table", "json"))
+    options.output(parser, ("table", "json", "svg"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     machine = discovery.discover(roots.open_root(args.root))
     if args.output == "json":
         output.print_json(topology_json.document(machine))
+    elif args.output == "svg":
+        sys.stdout.write(topology_svg.picture(machine))
     elif sys.stdout.isatty():
         _print_coloured(lines(machine))
     else:
@@ -85,55 +88,44 @@ def _print_coloured(rows: Iterable[Line]) -> None:
 
 def lines(machine: topology.Topology) -> Iterator[Line]:
     """The whole table."""
-    yield from _wrapped(0, ", ".join(_summary(machine)))
-    name = " ".join(word for word in (machine.vendor, machine.model_name, machine.arch) if word)
-    yield from _wrapped(3, name or "model unknown")
+    yield from _wrapped(0, ", ".join(topology_words.summary(machine)))
+    yield from _wrapped(3, topology_words.made_by(machine))
     for label, cpus in (
         ("offline", machine.offline & machine.present),
         ("isolated", machine.isolated),
         ("nohz_full", machine.nohz_full),
     ):
         if cpus:
-            yield Line(3, f"{label} {compact(cpus, 50)}")
+            yield Line(3, f"{label} {topology_words.compact(cpus, 50)}")
     yield Line(3, "")
     nodes = {one.node: one for one in machine.nodes}
     online = [one for one in machine.cpus if one.online]
-    for socket, members in _split(online, lambda one: one.socket):
-        yield Line(0, f"socket {_name(socket)}: {_counts(members)}")
+    for socket, members in topology_words.split(online, lambda one: one.socket):
+        yield Line(0, f"socket {topology_words.name(socket)}: {topology_words.counts(members)}")
         yield from _nodes(machine, members, nodes)
     yield from _bare_nodes(machine)
     yield from _warnings(machine)
 
 
-def _summary(machine: topology.Topology) -> Iterator[str]:
-    online = [one for one in machine.cpus if one.online]
-    sockets = {one.socket for one in online if one.socket is not None}
-    cores = {one.core for one in online if one.core is not None}
-    yield _many(len(sockets), "socket") if sockets else "sockets unknown"
-    yield _many(len(cores), "core") if cores else "cores unknown"
-    present = len(machine.cpus)
-    yield _many(len(online), "CPU") + (f" of {present} online" if len(online) < present else "")
-    yield _many(len(machine.nodes), "NUMA node") if machine.nodes else "no NUMA information"
-    yield f"SMT {machine.smt or 'unknown'}"
-
-
 def _nodes(
     machine: topology.Topology, members: Sequence[topology.Cpu], nodes: dict[int, topology.Node]
 ) -> Iterator[Line]:
-    for node, inside in _split(members, lambda one: one.node):
+    for node, inside in topology_words.split(members, lambda one: one.node):
         found = nodes.get(node) if node is not None else None
         if found is not None:
             yield from _node(found, inside)
         elif machine.nodes:
-            yield Line(1, f"node ?: CPUs {compact(_cpus(inside), 50)}")
-        for l3, sharing in _split(inside, lambda one: one.l3):
+            yield Line(1, f"node ?: CPUs {topology_words.compact(topology_words.cpus(inside), 50)}")
+        for l3, sharing in topology_words.split(inside, lambda one: one.l3):
             yield from _l3(machine, l3, sharing)
 
 
 def _node(found: topology.Node, inside: Sequence[topology.Cpu]) -> Iterator[Line]:
-    cpus = f"CPUs {compact(_cpus(inside), 44)}" if inside else "no CPUs"
+    cpus = (
+        f"CPUs {topology_words.compact(topology_words.cpus(inside), 44)}" if inside else "no CPUs"
+    )
     distances = " ".join(str(one) for one in found.distances)
-    parts = [_memory(found.memory_bytes), cpus]
+    parts = [topology_words.memory(found.memory_bytes), cpus]
     if distances and len(found.distances) <= 8:
         parts.append(f"distances {distances}")
     used = [f"{p.total} x {size}" for size, p in found.hugepages.items() if p.total]
@@ -145,31 +137,35 @@ def _node(found: topology.Node, inside: Sequence[topology.Cpu]) -> Iterator[Line
 def _l3(
     machine: topology.Topology, l3: int | None, sharing: Sequence[topology.Cpu]
 ) -> Iterator[Line]:
-    cpus = _cpus(sharing)
+    cpus = topology_words.cpus(sharing)
     if l3 is None:
-        yield Line(2, f"L3 ?: {_counts(sharing)}")
+        yield Line(2, f"L3 ?: {topology_words.counts(sharing)}")
     else:
         what = next((c for c in machine.caches if c.level == 3 and cpus <= c.cpus), None)
-        size = f", {_size(what.bytes)}" if what and what.bytes else ""
+        size = f", {topology_words.size(what.bytes)}" if what and what.bytes else ""
         ways = f", {what.ways} ways" if what and what.ways else ""
-        yield Line(2, f"L3 {l3}{size}{ways}: {_counts(sharing)}")
+        yield Line(2, f"L3 {l3}{size}{ways}: {topology_words.counts(sharing)}")
     for shape, cores in _core_kinds(sharing):
         if len(machine.cpus) <= _EACH_CORE_UP_TO:
             text = f"{shape}: " + "  ".join(str(core) for core in cores)
             yield from _wrapped(3, text)
         else:
-            yield Line(3, f"{shape}: CPUs {compact(cpuset.union(cores), 44)}")
+            yield Line(3, f"{shape}: CPUs {topology_words.compact(cpuset.union(cores), 44)}")
 
 
 def _core_kinds(sharing: Sequence[topology.Cpu]) -> Iterator[tuple[str, list[cpuset.CPUSet]]]:
     """Cores of the same kind together, in the order of their lowest CPU."""
     kinds: dict[str, list[cpuset.CPUSet]] = {}
-    for core, threads in _split(sharing, lambda one: one.core):
-        sets = [_cpus([one]) for one in threads] if core is None else [_cpus(threads)]
+    for core, threads in topology_words.split(sharing, lambda one: one.core):
+        sets = (
+            [topology_words.cpus([one]) for one in threads]
+            if core is None
+            else [topology_words.cpus(threads)]
+        )
         for one in sets:
             kinds.setdefault(_shape(threads[0], None if core is None else len(one)), []).append(one)
     for shape, cores in kinds.items():
-        yield f"{_many(len(cores), 'core')}{shape}", cores
+        yield f"{topology_words.many(len(cores), 'core')}{shape}", cores
 
 
 def _shape(one: topology.Cpu, threads: int | None) -> str:
@@ -186,7 +182,7 @@ def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:
     used = {one.node for one in machine.cpus if one.online}
     bare = [one for one in machine.nodes if one.node not in used]
     if bare:
-        yield Line(0, f"{_many(len(bare), 'node')} without online CPUs")
+        yield Line(0, f"{topology_words.many(len(bare), 'node')} without online CPUs")
     for one in bare:
         yield from _node(one, [])
 
@@ -202,82 +198,7 @@ def _warnings(machine: topology.Topology) -> Iterator[Line]:
 # Words ------------------------------------------------------------------------------------------
 
 
-def compact(cpus: cpuset.CPUSet, width: int) -> str:
-    """A set in at most ``width`` columns, as the kernel would accept it if it fits at all."""
-    text = str(cpus)
-    if len(text) <= width:
-        return text
-    strided = ",".join(_strides(cpus))
-    if len(strided) <= width:
-        return strided
-    head = text[: width - 16].rpartition(",")[0]
-    return f"{head},... ({len(cpus)} CPUs)"
-
-
-def _strides(cpus: cpuset.CPUSet) -> Iterator[str]:
-    """Runs of equal length and equal distance as one item: ``first-last:run/distance``."""
-    runs = list(cpus.ranges())
-    while runs:
-        first, last = runs[0]
-        length = last - first + 1
-        step = runs[1][0] - first if len(runs) > 1 else 0
-        count = 1
-        while (
-            count < len(runs)
-            and runs[count][0] == first + count * step
-            and runs[count][1] - runs[count][0] + 1 == length
-        ):
-            count += 1
-        if count < 3:
-            yield str(first) if first == last else f"{first}-{last}"
-            count = 1
-        else:
-            yield f"{first}-{runs[count - 1][1]}:{length}/{step}"
-        del runs[:count]
-
-
 def _wrapped(level: int, text: str) -> Iterator[Line]:
     width = _WIDTH - 2 * level
     for row in textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False):
         yield Line(level, row)
-
-
-def _split(
-    members: Iterable[topology.Cpu], key: Callable[[topology.Cpu], int | None]
-) -> list[tuple[int | None, list[topology.Cpu]]]:
-    """By number, the unknown last."""
-    groups: dict[int | None, list[topology.Cpu]] = {}
-    for one in members:
-        groups.setdefault(key(one), []).append(one)
-    return sorted(groups.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
-
-
-def _cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
-    return cpuset.CPUSet.of(one.cpu for one in members)
-
-
-def _counts(members: Sequence[topology.Cpu]) -> str:
-    cores = {one.core for one in members if one.core is not None}
-    known = f"{_many(len(cores), 'core')}, " if cores else ""
-    return known + _many(len(members), "CPU")
-
-
-def _name(number: int | None) -> str:
-    return "?" if number is None else str(number)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _memory(size: int | None) -> str:
-    if size is None:
-        return "memory unknown"
-    return _size(size) if size else "no memory"
-
-
-def _size(size: int) -> str:
-    for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
-        if size >= 1 << shift:
-            return f"{size / (1 << shift):.1f}".removesuffix(".0") + f" {unit}"
-    return f"{size >> 10} KiB"

@@ -2,7 +2,8 @@
 
 Covers: the order of the scanners, cores and sockets from what the CPUs say, a cheap look for
 change. Does not cover: the CPU lists (``host.cpulists``), one CPU (``host.processor``),
-caches (``host.caches``), NUMA nodes (``host.nodes``), cpuinfo (``host.cpuinfo``).
+caches (``host.caches``), NUMA nodes (``host.nodes``), PCI devices (``host.devices``), cpuinfo
+(``host.cpuinfo``).
 
 Rules:
 1. The kernel's sibling sets decide, cut to online CPUs. Ids repeat across packages and core types,
@@ -16,7 +17,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from koordlet.host import caches, cpuinfo, cpulists, groups, nodes, processor, root, sysfs
+from koordlet.host import (
+    caches,
+    cpuinfo,
+    cpulists,
+    devices,
+    groups,
+    nodes,
+    processor,
+    root,
+    sysfs,
+)
 from koordlet.model import cpuset, topology
 
 _SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
@@ -55,6 +66,7 @@ def discover(host: root.HostRoot) -> topology.Topology:
         ),
         nodes=found,
         caches=found_caches.instances,
+        devices=devices.scan(reader),
         possible=lists.possible,
         present=lists.present,
         online=lists.online,

@@ -77,7 +77,10 @@ class Device:
     """One PCI device with the node that it hangs on."""
 
     address: str
+    #: The 24 bits as the kernel prints them: ``0x020000``.
     device_class: str
+    #: What it is in a word: gpu, network, nvme, storage, accelerator, memory.
+    kind: str | None = None
     driver: str | None = None
     node: int | None = None
     name: str | None = None

@@ -84,6 +84,7 @@ def _device(one: topology.Device) -> dict[str, object]:
     return {
         "address": one.address,
         "class": one.device_class,
+        "kind": one.kind,
         "driver": one.driver,
         "node": one.node,
         "name": one.name,

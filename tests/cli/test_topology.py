@@ -13,6 +13,7 @@ from koordlet import cli
 from koordlet.cli import topology as command
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
+from koordlet.report import topology_words
 from tests.kit import machines
 
 
@@ -104,7 +105,7 @@ def test_empty_machine_is_shown() -> None:
 )
 def test_compact(text: str, width: int, expected: str) -> None:
     """A set is written shorter only where it must be."""
-    assert expected == command.compact(cpuset.CPUSet.parse(text), width)
+    assert expected == topology_words.compact(cpuset.CPUSet.parse(text), width)
 
 
 @given(st.frozensets(st.integers(0, 200)), st.integers(30, 60))
@@ -112,7 +113,7 @@ def test_compact_is_exact_or_says_so(members: frozenset[int], width: int) -> Non
     """What is written is the set itself, or ends with how many there are; it always fits."""
     cpus = cpuset.CPUSet.of(members)
 
-    text = command.compact(cpus, width)
+    text = topology_words.compact(cpus, width)
 
     assert len(text) <= width
     assert f"({len(cpus)} CPUs)" in text or cpus == cpuset.CPUSet.parse(text)

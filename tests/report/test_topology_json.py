@@ -85,5 +85,12 @@ def test_caches_and_devices() -> None:
         {"level": 3, "type": "Unified", "id": 1, "bytes": 4096, "ways": None, "cpus": "1"}
     ] == document["caches"]
     assert [
-        {"address": "0000:00:01.0", "class": "0x020000", "driver": None, "node": 1, "name": None}
+        {
+            "address": "0000:00:01.0",
+            "class": "0x020000",
+            "kind": None,
+            "driver": None,
+            "node": 1,
+            "name": None,
+        }
     ] == document["devices"]

@@ -1,0 +1,124 @@
+"""The PCI devices that work is placed near: graphics, network, storage, accelerators.
+
+Covers: class, driver, NUMA node and the name that people know (``eth0``, ``nvme0``), from sysfs.
+Does not cover: bridges, USB and what else boards are made of; links of other network namespaces
+(``host.netlink``).
+
+Kernel facts: ``class`` is 24 bits (base, sub, interface; include/linux/pci_ids.h); ``numa_node`` is
+-1 where firmware is silent; an entry of ``/sys/class/*`` is a link whose path leads through its PCI
+device, also where something is between them (``.../0000:00:03.0/virtio1/net/eth0``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from koordlet.host import root, sysfs
+from koordlet.model import topology
+
+#: Base class, or base and sub class, to what it is. The longer one counts.
+_KINDS = {
+    "01": "storage",
+    "0108": "nvme",
+    "02": "network",
+    "03": "gpu",
+    "0502": "memory",
+    "0b40": "accelerator",
+    "0c06": "network",
+    "12": "accelerator",
+}
+#: Where a device's name is found; the earlier wins, so a NIC is ``eth0`` rather than ``mlx5_0``.
+CLASSES = (
+    ("net", re.compile(r"[^/]{1,15}\Z")),
+    ("nvme", re.compile(r"nvme[0-9]+\Z")),
+    ("drm", re.compile(r"card[0-9]+\Z")),
+    ("accel", re.compile(r"accel[0-9]+\Z")),
+    ("infiniband", re.compile(r"\w+\Z")),
+    ("block", re.compile(r"(?:sd|vd|xvd)[a-z]+\Z")),
+)
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+_CLASS = re.compile(r"0x([0-9a-f]{6})\Z")
+_WORD = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
+
+
+def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
+    """All devices of interest, in the order of their addresses."""
+    found: list[topology.Device] = []
+    names: Mapping[str, list[str]] | None = None
+    nameless = 0
+    for address in reader.names(reader.host.sys("bus", "pci", "devices")):
+        if not _ADDRESS.match(address):
+            continue
+        code = _class(reader, address)
+        nameless += code is None
+        kind = _KINDS.get(code[:4], _KINDS.get(code[:2])) if code else None
+        if code is None or kind is None:
+            continue
+        if names is None:
+            names = _names(reader)
+        found.append(_device(reader, address, code, kind, names.get(address, [])))
+    if nameless:
+        reader.warn(f"/sys/bus/pci/devices: {nameless} devices do not say their class")
+    return tuple(found)
+
+
+def _device(
+    reader: sysfs.Reader, address: str, code: str, kind: str, names: list[str]
+) -> topology.Device:
+    at = reader.host.sys("bus", "pci", "devices", address)
+    return topology.Device(
+        address=address,
+        device_class=f"0x{code}",
+        kind=kind,
+        driver=_driver(reader, at),
+        node=reader.ident(reader.host.below(at, "numa_node")),
+        name=",".join(names) or None,
+    )
+
+
+def _class(reader: sysfs.Reader, address: str) -> str | None:
+    path = reader.host.sys("bus", "pci", "devices", address, "class")
+    text = reader.text(path)
+    if text is None:
+        return None
+    match = _CLASS.match(text.lower())
+    if match is None:
+        reader.damage(path, text, "not a PCI class")
+        return None
+    return match[1]
+
+
+def _driver(reader: sysfs.Reader, at: root.HostPath) -> str | None:
+    """The last part of the link; none for a device that nobody drives."""
+    try:
+        word = reader.host.readlink(reader.host.below(at, "driver")).rpartition("/")[2]
+    except OSError:
+        return None
+    return word if _WORD.match(word) else None
+
+
+def _names(reader: sysfs.Reader) -> dict[str, list[str]]:
+    """PCI address to the names in the first class that knows the device."""
+    known: dict[str, list[str]] = {}
+    for folder, wanted in CLASSES:
+        here: dict[str, list[str]] = {}
+        for name in reader.names(reader.host.sys("class", folder)):
+            if wanted.match(name) and name.isprintable():
+                for address in _addresses(reader, reader.host.sys("class", folder, name)):
+                    here.setdefault(address, []).append(name)
+        known = here | known
+    return known
+
+
+def _addresses(reader: sysfs.Reader, path: root.HostPath) -> Iterator[str]:
+    """The nearest PCI device that the link leads through."""
+    for link in (path, reader.host.below(path, "device")):
+        try:
+            steps = reader.host.readlink(link).split("/")
+        except OSError:
+            continue
+        nearest = next((step for step in reversed(steps) if _ADDRESS.match(step)), None)
+        if nearest is not None:
+            yield nearest
+            return

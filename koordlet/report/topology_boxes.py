@@ -1,0 +1,350 @@
+"""The machine as nested boxes: sockets, NUMA nodes, L3 domains, cores, CPUs.
+
+Covers: what is in which box, what the boxes say, what is folded on large machines.
+Does not cover: where they stand (``report.box_layout``), how they look (``report.topology_svg``).
+
+Rules:
+1. Up to ``EACH_CPU_UP_TO`` CPUs each core is a box and each CPU has its number. Beyond, cores of a
+   kind that share an L3 are one box with a small square for each CPU, a column for each core.
+2. Beyond ``EACH_L3_UP_TO`` L3 domains in a node, equal ones are one box, too.
+3. A level that the machine does not speak of at all is left out; what is unknown for some is ``?``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from koordlet.model import cpuset, topology
+from koordlet.report import box_layout, topology_words
+
+EACH_CPU_UP_TO = 128
+EACH_L3_UP_TO = 16
+_EACH_DEVICE_UP_TO = 12
+_SHORT = {"Data": "d", "Instruction": "i", "Unified": ""}
+_WIDTH = 34
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The machine, and what is asked of it again and again."""
+
+    machine: topology.Topology
+    classes: Mapping[int, str]
+    small: bool
+    #: Cores differ in speed, so each says its own.
+    uneven: bool
+    caches: Mapping[int, Sequence[topology.Cache]]
+
+
+def build(machine: topology.Topology, classes: Mapping[int, str]) -> box_layout.Box:
+    """The box of the machine. ``classes``: further classes of a CPU, such as its owner's."""
+    online = [one for one in machine.cpus if one.online]
+    view = _View(
+        machine,
+        classes,
+        small=len(machine.cpus) > EACH_CPU_UP_TO,
+        uneven=len({(one.capacity, one.max_khz) for one in online}) > 1,
+        caches=_by_cpu(machine),
+    )
+    bare = [one for one in machine.nodes if one.node not in {cpu.node for cpu in online}]
+    known = {one.node for one in machine.nodes}
+    return box_layout.Box(
+        kind="machine",
+        label=_machine_label(machine),
+        sections=(
+            tuple(_sockets(view, online)),
+            tuple(_bare_node(view, one) for one in bare),
+            tuple(_devices(one for one in machine.devices if one.node not in known)),
+            tuple(_offline(view)),
+        ),
+    )
+
+
+def _machine_label(machine: topology.Topology) -> tuple[str, ...]:
+    lines = [topology_words.made_by(machine), ", ".join(topology_words.summary(machine))]
+    if machine.warnings:
+        lines.append(f"{topology_words.many(len(machine.warnings), 'warning')}, see -o json")
+    return tuple(lines)
+
+
+def _by_cpu(machine: topology.Topology) -> Mapping[int, Sequence[topology.Cache]]:
+    found: dict[int, list[topology.Cache]] = {}
+    for cache in machine.caches:
+        for cpu in cache.cpus:
+            found.setdefault(cpu, []).append(cache)
+    return found
+
+
+# From the machine down to the L3 ----------------------------------------------------------------
+
+
+def _sockets(view: _View, online: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
+    shown: set[int] = set()
+    for socket, members in topology_words.split(online, lambda one: one.socket):
+        yield box_layout.Box(
+            kind="socket",
+            label=(f"socket {topology_words.name(socket)}: {topology_words.counts(members)}",),
+            sections=(tuple(_nodes(view, members, shown)),),
+        )
+
+
+def _nodes(
+    view: _View, members: Sequence[topology.Cpu], shown: set[int]
+) -> Iterator[box_layout.Box]:
+    """The nodes of a socket. One that spans sockets shows its memory and devices once."""
+    nodes = {one.node: one for one in view.machine.nodes}
+    for node, inside in topology_words.split(members, lambda one: one.node):
+        domains = tuple(_domains(view, inside))
+        found = nodes.get(node) if node is not None else None
+        if found is not None and found.node in shown:
+            label = (f"NUMA node {found.node}, continued",)
+            yield box_layout.Box(kind="node", label=label, sections=(domains,))
+        elif found is not None:
+            shown.add(found.node)
+            yield _node(view, found, domains)
+        elif view.machine.nodes:
+            yield box_layout.Box(kind="node", label=("NUMA node ?",), sections=(domains,))
+        else:
+            yield from domains
+
+
+def _node(view: _View, node: topology.Node, domains: tuple[box_layout.Box, ...]) -> box_layout.Box:
+    bare = domains and not node.memory_bytes
+    what = f", {topology_words.memory(node.memory_bytes)}" if bare else ""
+    label = [f"NUMA node {node.node}{what}"]
+    if 1 < len(node.distances) <= 8:
+        label.append("distances " + " ".join(str(one) for one in node.distances))
+    memory = [topology_words.memory(node.memory_bytes)]
+    memory += [f"{p.total} {_TIMES} {size} pages" for size, p in node.hugepages.items() if p.total]
+    return box_layout.Box(
+        kind="node",
+        label=tuple(label),
+        sections=(
+            (box_layout.Box(kind="memory", label=tuple(memory)),) if node.memory_bytes else (),
+            domains,
+            tuple(_devices(one for one in view.machine.devices if one.node == node.node)),
+        ),
+    )
+
+
+def _bare_node(view: _View, node: topology.Node) -> box_layout.Box:
+    """A node that no running CPU is in."""
+    made = _node(view, node, ())
+    why = "no CPUs" if node.memory_bytes else f"no CPUs, {topology_words.memory(node.memory_bytes)}"
+    return box_layout.Box(
+        kind=made.kind, label=(f"{made.label[0]}: {why}", *made.label[1:]), sections=made.sections
+    )
+
+
+def _domains(view: _View, members: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
+    """The L3 domains of a node; without any L3 in the machine, the cores stand alone."""
+    if not any(one.l3 is not None for one in view.machine.cpus):
+        yield from _cores(view, members)
+        return
+    split = topology_words.split(members, lambda one: one.l3)
+    if not view.small or len(split) <= EACH_L3_UP_TO:
+        for l3, sharing in split:
+            yield _domain(view, f"L3 {topology_words.name(l3)}", l3, sharing)
+        return
+    alike: dict[tuple[object, ...], list[topology.Cpu]] = {}
+    count: dict[tuple[object, ...], int] = {}
+    for l3, sharing in split:
+        key = (_l3_size(view, l3, sharing), *sorted(_kinds(view, sharing)), len(sharing))
+        alike.setdefault(key, []).extend(sharing)
+        count[key] = count.get(key, 0) + 1
+    for key, sharing in alike.items():
+        yield _domain(view, f"{count[key]} {_TIMES} L3", sharing[0].l3, sharing)
+
+
+def _domain(
+    view: _View, name: str, l3: int | None, sharing: Sequence[topology.Cpu]
+) -> box_layout.Box:
+    size = _l3_size(view, l3, sharing)
+    # Nodes inside of a socket may share it: then each node shows its part.
+    whole = next((c for c in view.caches.get(sharing[0].cpu, ()) if c.level == 3), None)
+    part = whole is not None and bool(whole.cpus - topology_words.cpus(sharing))
+    shared = " (shared)" if part and l3 is not None and _TIMES not in name else ""
+    return box_layout.Box(
+        kind="l3",
+        label=(f"{name}{f', {size}' if size else ''}{shared}",),
+        sections=(tuple(_cores(view, sharing)),),
+    )
+
+
+def _l3_size(view: _View, l3: int | None, sharing: Sequence[topology.Cpu]) -> str:
+    caches = view.caches.get(sharing[0].cpu, ())
+    size = next((one.bytes for one in caches if one.level == 3), None)
+    return topology_words.size(size) if size and l3 is not None else ""
+
+
+# Cores ------------------------------------------------------------------------------------------
+
+
+def _cores(view: _View, sharing: Sequence[topology.Cpu]) -> Iterator[box_layout.Box]:
+    if view.small:
+        for kind, cores in _kinds(view, sharing).items():
+            yield _folded(view, kind, cores)
+        return
+    clusters: dict[int, list[box_layout.Box]] = {}
+    shared: dict[int, list[topology.Cache]] = {}
+    for threads in _threads(sharing):
+        wider = _wider(view, threads)
+        bits = max((one.cpus.bits for one in wider), default=0, key=int.bit_count)
+        # Only neighbours that share are in one box; alone, the box would say nothing.
+        key = bits or -1 - threads[0].cpu
+        clusters.setdefault(key, []).append(_core(view, threads))
+        shared.setdefault(key, wider)
+    for key, boxes in clusters.items():
+        if key < 0:
+            yield from boxes
+        else:
+            label = tuple(_cache(one) for one in shared[key])
+            yield box_layout.Box(kind="l2", label=label, sections=(tuple(boxes),))
+
+
+def _threads(sharing: Sequence[topology.Cpu]) -> Iterator[list[topology.Cpu]]:
+    """The CPUs of each core; one whose core is unknown stands alone."""
+    for core, threads in topology_words.split(sharing, lambda one: one.core):
+        if core is None:
+            yield from ([one] for one in threads)
+        else:
+            yield threads
+
+
+def _wider(view: _View, threads: Sequence[topology.Cpu]) -> list[topology.Cache]:
+    """The caches below the L3 that this core shares with other cores."""
+    own = topology_words.cpus(threads)
+    caches = view.caches.get(threads[0].cpu, ())
+    return [one for one in caches[::-1] if one.level < 3 and one.cpus - own]
+
+
+def _core(view: _View, threads: Sequence[topology.Cpu]) -> box_layout.Box:
+    first = threads[0]
+    return box_layout.Box(
+        kind="core",
+        label=(
+            f"core {topology_words.name(first.core)}",
+            *_speed(view, first),
+            *_private(view, threads),
+        ),
+        strips=tuple((_cell(view, one),) for one in threads),
+        columns=4,
+    )
+
+
+def _private(view: _View, threads: Sequence[topology.Cpu]) -> Iterator[str]:
+    """The caches of this core alone, largest first."""
+    own = topology_words.cpus(threads)
+    count: dict[str, int] = {}
+    instances = {
+        (c.level, c.type, c.cpus.bits): c for t in threads for c in view.caches.get(t.cpu, ())
+    }
+    for one in sorted(instances.values(), key=lambda c: (-c.level, c.type)):
+        if one.level < 3 and one.cpus <= own:
+            count[_cache(one)] = count.get(_cache(one), 0) + 1
+    for text, times in count.items():
+        yield text if times == 1 else f"{times} {_TIMES} {text}"
+
+
+def _cache(one: topology.Cache) -> str:
+    size = f" {topology_words.size(one.bytes)}" if one.bytes else ""
+    return f"L{one.level}{_SHORT.get(one.type, '')}{size}"
+
+
+def _speed(view: _View, one: topology.Cpu) -> Iterator[str]:
+    if view.uneven and one.capacity is not None:
+        yield f"capacity {one.capacity}"
+    if view.uneven and one.max_khz is not None:
+        yield f"{one.max_khz / 1e6:.1f} GHz"
+
+
+def _kinds(
+    view: _View, sharing: Sequence[topology.Cpu]
+) -> dict[tuple[str, ...], list[list[topology.Cpu]]]:
+    """Cores of one kind together: as many threads, the same speed and caches."""
+    kinds: dict[tuple[str, ...], list[list[topology.Cpu]]] = {}
+    for threads in _threads(sharing):
+        cores = f"cores {_TIMES} {len(threads)}" if len(threads) > 1 else "cores"
+        caches = " ".join((*_private(view, threads),))
+        key = (cores, *_speed(view, threads[0]), caches)
+        kinds.setdefault(key, []).append(threads)
+    return kinds
+
+
+def _folded(
+    view: _View, kind: tuple[str, ...], cores: Sequence[Sequence[topology.Cpu]]
+) -> box_layout.Box:
+    cpus = cpuset.union(topology_words.cpus(core) for core in cores)
+    alone = len(cores) == 1
+    head = f"1 {kind[0].replace('cores', 'core')}" if alone else f"{len(cores)} {kind[0]}"
+    strips = [[one] for one in cores[0]] if alone else cores
+    return box_layout.Box(
+        kind="core",
+        label=(
+            head,
+            *(word for word in kind[1:] if word),
+            f"CPUs {topology_words.compact(cpus, _WIDTH)}",
+        ),
+        strips=tuple(tuple(_cell(view, one) for one in strip) for strip in strips),
+        small=True,
+        columns=min(len(strips), 32),
+    )
+
+
+# CPUs, devices ----------------------------------------------------------------------------------
+
+
+def _cell(view: _View, one: topology.Cpu) -> box_layout.Cell:
+    words = ["cpu", view.classes.get(one.cpu, "")]
+    about = [f"CPU {one.cpu}"]
+    for column in ("core", "socket", "node", "l3"):
+        number = getattr(one, column)
+        about += [f"{column} {topology_words.name(number)}"] if one.online else []
+    for name, cpus in (
+        ("isolated", view.machine.isolated),
+        ("nohz_full", view.machine.nohz_full),
+    ):
+        if one.cpu in cpus:
+            words.append(name)
+            about.append(name)
+    if not one.online:
+        words.append("offline")
+        about.append("offline")
+    classes = " ".join(word for word in words if word)
+    return box_layout.Cell(text=str(one.cpu), classes=classes, title=", ".join(about))
+
+
+def _offline(view: _View) -> Iterator[box_layout.Box]:
+    cpus = [one for one in view.machine.cpus if not one.online]
+    if not cpus:
+        return
+    text = topology_words.compact(topology_words.cpus(cpus), 60)
+    yield box_layout.Box(
+        kind="off",
+        label=(f"{topology_words.many(len(cpus), 'CPU')} offline: {text}",),
+        strips=tuple((_cell(view, one),) for one in cpus),
+        small=view.small,
+        columns=64 if view.small else 16,
+    )
+
+
+def _devices(found: Iterable[topology.Device]) -> Iterator[box_layout.Box]:
+    """Each device, or, where there are many, as many as there are of each kind."""
+    devices = list(found)
+    if len(devices) <= _EACH_DEVICE_UP_TO:
+        for one in devices:
+            name = f" {one.name}" if one.name else ""
+            driver = f", {one.driver}" if one.driver else ""
+            where = "" if one.node is not None else ", node unknown"
+            yield box_layout.Box(
+                kind="device",
+                label=(f"{one.kind or 'device'}{name}", f"{one.address}{driver}"),
+                title=f"{one.kind or 'device'}{name}, PCI {one.address}{driver}{where}",
+            )
+        return
+    for kind, alike in topology_words.devices(devices):
+        addresses = f"{alike[0].address} … {alike[-1].address}"
+        label = (f"{len(alike)} {_TIMES} {kind}", addresses if len(alike) > 1 else alike[0].address)
+        yield box_layout.Box(kind="device", label=label)

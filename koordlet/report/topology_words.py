@@ -1,0 +1,120 @@
+"""Words and short forms for machines, shared by the table and the picture.
+
+Covers: sets of CPUs in few columns, sizes, plurals, grouping CPUs by a column.
+Does not cover: what is shown and where (``cli.topology``, ``report.topology_boxes``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from koordlet.model import cpuset, topology
+
+
+def compact(cpus: cpuset.CPUSet, width: int) -> str:
+    """A set in at most ``width`` columns, as the kernel would accept it if it fits at all."""
+    text = str(cpus)
+    if len(text) <= width:
+        return text
+    strided = ",".join(_strides(cpus))
+    if len(strided) <= width:
+        return strided
+    head = text[: width - 16].rpartition(",")[0]
+    return f"{head},... ({len(cpus)} CPUs)"
+
+
+def _strides(cpus: cpuset.CPUSet) -> Iterator[str]:
+    """Runs of equal length and equal distance as one item: ``first-last:run/distance``."""
+    runs = list(cpus.ranges())
+    while runs:
+        first, last = runs[0]
+        length = last - first + 1
+        step = runs[1][0] - first if len(runs) > 1 else 0
+        count = 1
+        while (
+            count < len(runs)
+            and runs[count][0] == first + count * step
+            and runs[count][1] - runs[count][0] + 1 == length
+        ):
+            count += 1
+        if count < 3:
+            yield str(first) if first == last else f"{first}-{last}"
+            count = 1
+        else:
+            yield f"{first}-{runs[count - 1][1]}:{length}/{step}"
+        del runs[:count]
+
+
+def split(
+    members: Iterable[topology.Cpu], key: Callable[[topology.Cpu], int | None]
+) -> list[tuple[int | None, list[topology.Cpu]]]:
+    """CPUs by a number, the unknown last."""
+    groups: dict[int | None, list[topology.Cpu]] = {}
+    for one in members:
+        groups.setdefault(key(one), []).append(one)
+    return sorted(groups.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
+
+
+def cpus(members: Iterable[topology.Cpu]) -> cpuset.CPUSet:
+    """The set that these CPUs are."""
+    return cpuset.CPUSet.of(one.cpu for one in members)
+
+
+def summary(machine: topology.Topology) -> Iterator[str]:
+    """The machine in a few words each: sockets, cores, CPUs, nodes, SMT."""
+    online = [one for one in machine.cpus if one.online]
+    sockets = {one.socket for one in online if one.socket is not None}
+    cores = {one.core for one in online if one.core is not None}
+    yield many(len(sockets), "socket") if sockets else "sockets unknown"
+    yield many(len(cores), "core") if cores else "cores unknown"
+    present = len(machine.cpus)
+    yield many(len(online), "CPU") + (f" of {present} online" if len(online) < present else "")
+    yield many(len(machine.nodes), "NUMA node") if machine.nodes else "no NUMA information"
+    yield f"SMT {machine.smt or 'unknown'}"
+
+
+def made_by(machine: topology.Topology) -> str:
+    """Vendor, model and architecture, as far as known."""
+    name = " ".join(word for word in (machine.vendor, machine.model_name, machine.arch) if word)
+    return name or "model unknown"
+
+
+def devices(found: Iterable[topology.Device]) -> list[tuple[str, list[topology.Device]]]:
+    """Devices of one kind and driver together, in the order of their first address."""
+    alike: dict[str, list[topology.Device]] = {}
+    for one in found:
+        driver = f" ({one.driver})" if one.driver else ""
+        alike.setdefault(f"{one.kind}{driver}", []).append(one)
+    return list(alike.items())
+
+
+def counts(members: Sequence[topology.Cpu]) -> str:
+    """``4 cores, 8 CPUs``."""
+    cores = {one.core for one in members if one.core is not None}
+    known = f"{many(len(cores), 'core')}, " if cores else ""
+    return known + many(len(members), "CPU")
+
+
+def name(number: int | None) -> str:
+    """A number, or ``?``."""
+    return "?" if number is None else str(number)
+
+
+def many(count: int, noun: str) -> str:
+    """``1 core``, ``2 cores``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def memory(amount: int | None) -> str:
+    """The memory of a node."""
+    if amount is None:
+        return "memory unknown"
+    return size(amount) if amount else "no memory"
+
+
+def size(amount: int) -> str:
+    """Bytes with a binary unit."""
+    for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20)):
+        if amount >= 1 << shift:
+            return f"{amount / (1 << shift):.1f}".removesuffix(".0") + f" {unit}"
+    return f"{amount >> 10} KiB"
