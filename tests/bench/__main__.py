@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import gate, memory, startup
+from tests.bench import exposition, fanout, gate, memory, startup
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
     "startup.all_surfaces": startup.all_surfaces,
     "memory.enforce_only": memory.enforce_only,
     "memory.all_surfaces": memory.all_surfaces,
+    "metrics.ten_thousand_series": exposition.ten_thousand_series,
+    "feed.hundred_watchers": fanout.hundred_watchers,
 }
 
 
