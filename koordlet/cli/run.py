@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from koordlet import agent, daemon, demo, log, notify, opening, surfaces
-from koordlet.cli import options, welcome
+from koordlet.cli import options
 from koordlet.config import loader, reloader
 from koordlet.model import errors
 from koordlet.policy import registry
@@ -128,6 +128,8 @@ def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]
 
     def hello(now: view.View, addresses: tuple[str, ...]) -> None:
         if demo_on or sys.stdout.isatty():
+            from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
+
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 
     return hello

@@ -10,10 +10,14 @@ that has them (``koordlet record`` writes such archives); a single top folder, l
 from __future__ import annotations
 
 import os
+import typing
 from collections.abc import Container, Sequence
 
-from koordlet.host import archive, root, tarindex
+from koordlet.host import root
 from koordlet.model import errors
+
+if typing.TYPE_CHECKING:
+    from koordlet.host import tarindex
 
 _MARKS = ("sys", "proc")
 _MAX_TOPS = 3
@@ -27,6 +31,8 @@ def open_root(spec: str | None) -> root.HostRoot:
     if os.path.isdir(spec):
         return root.DirHost(_inside_directory(spec))
     if os.path.isfile(spec):
+        from koordlet.host import archive  # noqa: PLC0415 -- the agent never reads one
+
         return archive.ArchiveHost(_inside_archive(spec))
     why = "is neither a file nor a directory" if os.path.exists(spec) else "does not exist"
     raise errors.ConfigError(why, culprit=spec, fix=_FIX)
@@ -49,6 +55,8 @@ def _inside_directory(top: str) -> str:
 
 
 def _inside_archive(name: str) -> tarindex.Entry:
+    from koordlet.host import tarindex  # noqa: PLC0415 -- as above
+
     here = tarindex.load(name)
     for _ in range(_MAX_TOPS):
         below = here.children
