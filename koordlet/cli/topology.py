@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from koordlet.cli import options, output
-from koordlet.host import roots
+from koordlet.host import netlink, roots
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
 from koordlet.report import topology_json, topology_svg, topology_words
@@ -36,6 +36,7 @@ koordlet topology --root machine.tar.gz        a recorded machine
 _WIDTH = 80
 _EACH_CORE_UP_TO = 64
 _WARNINGS_SHOWN = 10
+_DEVICES_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Discover and print; what cannot be read is in the warnings, not in the exit status."""
-    machine = discovery.discover(roots.open_root(args.root))
+    host = roots.open_root(args.root)
+    machine = netlink.complete(host, discovery.discover(host))
     if args.output == "json":
         output.print_json(topology_json.document(machine))
     elif args.output == "svg":
@@ -104,6 +106,7 @@ def lines(machine: topology.Topology) -> Iterator[Line]:
         yield Line(0, f"socket {topology_words.name(socket)}: {topology_words.counts(members)}")
         yield from _nodes(machine, members, nodes)
     yield from _bare_nodes(machine)
+    yield from _devices(machine)
     yield from _warnings(machine)
 
 
@@ -185,6 +188,20 @@ def _bare_nodes(machine: topology.Topology) -> Iterator[Line]:
         yield Line(0, f"{topology_words.many(len(bare), 'node')} without online CPUs")
     for one in bare:
         yield from _node(one, [])
+
+
+def _devices(machine: topology.Topology) -> Iterator[Line]:
+    """PCI devices node by node; those of one kind and driver are one line."""
+    if machine.devices:
+        yield Line(0, topology_words.many(len(machine.devices), "PCI device"))
+    nodes = sorted({one.node for one in machine.devices}, key=lambda n: (n is None, n or 0))
+    for node in nodes:
+        yield Line(1, f"node {topology_words.name(node)}")
+        here = [one for one in machine.devices if one.node == node]
+        for kind, alike in topology_words.devices(here):
+            shown = [one.name or one.address for one in alike[:_DEVICES_SHOWN]]
+            more = f" ... ({len(alike)})" if len(alike) > _DEVICES_SHOWN else ""
+            yield from _wrapped(2, f"{kind}: {'  '.join(shown)}{more}")
 
 
 def _warnings(machine: topology.Topology) -> Iterator[Line]:

@@ -115,10 +115,14 @@ def _addresses(reader: sysfs.Reader, path: root.HostPath) -> Iterator[str]:
     """The nearest PCI device that the link leads through."""
     for link in (path, reader.host.below(path, "device")):
         try:
-            steps = reader.host.readlink(link).split("/")
+            found = nearest(reader.host.readlink(link))
         except OSError:
             continue
-        nearest = next((step for step in reversed(steps) if _ADDRESS.match(step)), None)
-        if nearest is not None:
-            yield nearest
+        if found is not None:
+            yield found
             return
+
+
+def nearest(link: str) -> str | None:
+    """The last PCI address in the text of a link."""
+    return next((step for step in reversed(link.split("/")) if _ADDRESS.match(step)), None)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from koordlet.host import cgroups, redaction, root
+from koordlet.host import cgroups, devices, redaction, root
 
 #: More than ``host.tarindex`` accepts would be unreadable.
 MAX_ITEMS = 150_000
@@ -109,6 +109,7 @@ def _all(host: root.HostRoot) -> Iterator[Item]:
     yield from _tree(host, host.sys("fs/resctrl"), _RESCTRL_FILE.match)
     yield from _network(host)
     yield from _pci(host)
+    yield from _names_of_devices(host)
 
 
 def _tree(
@@ -184,6 +185,15 @@ def _pci(host: root.HostRoot) -> Iterator[Item]:
         driver = root.HostRoot.below(target, "driver")
         if _kind(host, driver) is root.Kind.LINK:
             yield from _link(host, driver)
+
+
+def _names_of_devices(host: root.HostRoot) -> Iterator[Item]:
+    """The links by which ``host.devices`` finds what a device is called."""
+    for folder, wanted in devices.CLASSES:
+        for name in _names(host, host.sys("class", folder)):
+            path = host.sys("class", folder, name)
+            if wanted.match(name) and _kind(host, path) is root.Kind.LINK:
+                yield from _link(host, path)
 
 
 # One thing --------------------------------------------------------------------------------------

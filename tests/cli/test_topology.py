@@ -149,3 +149,31 @@ def test_no_machine_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
     assert 2 == status
     assert missing == json.loads(capsys.readouterr().err)["error"]["culprit"]
+
+
+def test_devices_are_listed_by_node() -> None:
+    """PCI devices come after the CPUs, those of one kind and driver on one line."""
+    tree = machines.xeon_2s_smt2()
+    for number, node in ((1, 1), (2, 1), (3, -1)):
+        at = f"sys/bus/pci/devices/0000:0{number}:00.0"
+        tree[f"{at}/class"] = "0x020000\n"
+        tree[f"{at}/numa_node"] = f"{node}\n"
+        tree[f"{at}/driver"] = "->../../drivers/ice"
+
+    assert [
+        "3 PCI devices",
+        "  node 1",
+        "    network (ice): 0000:01:00.0  0000:02:00.0",
+        "  node ?",
+        "    network (ice): 0000:03:00.0",
+    ] == shown(tree)[-5:]
+
+
+def test_svg_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``-o svg`` prints one picture and nothing else."""
+    machines.to_directory(machines.epyc_ccd(), tmp_path)
+
+    status = cli.main(["topology", "--root", str(tmp_path), "-o", "svg"])
+
+    written = capsys.readouterr().out
+    assert (0, True, True) == (status, written.startswith("<svg "), written.endswith("</svg>\n"))

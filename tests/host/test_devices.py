@@ -1,0 +1,152 @@
+"""PCI devices have their class, driver, node and name, whatever is missing or wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import recording
+from koordlet.model import topology
+from tests.kit import machines
+from tests.kit.topologies import discover, warned
+
+PCI = "sys/bus/pci/devices"
+
+
+def pci(address: str, code: str, node: int = -1, driver: str | None = None) -> machines.Tree:
+    """One device as sysfs shows it."""
+    at = f"sys/devices/pci0000:00/{address}"
+    tree = {
+        f"{PCI}/{address}": f"->../../../devices/pci0000:00/{address}",
+        f"{at}/class": f"{code}\n",
+        f"{at}/numa_node": f"{node}\n",
+    }
+    if driver is not None:
+        tree[f"{at}/driver"] = f"->../../../bus/pci/drivers/{driver}"
+    return tree
+
+
+def named(kind: str, name: str, address: str, between: str = "") -> machines.Tree:
+    """The entry of a class that leads to a device."""
+    way = f"../../devices/pci0000:00/0000:00:01.0/{address}{between}/{kind}/{name}"
+    return {f"sys/class/{kind}/{name}": f"->{way}"}
+
+
+def found(*parts: machines.Tree) -> dict[str, topology.Device]:
+    """The devices of a machine with these files, by address."""
+    tree = machines.xeon_2s_smt2()
+    for part in parts:
+        tree |= part
+    return {one.address: one for one in discover(tree).devices}
+
+
+def test_nic() -> None:
+    """A NIC is known by the name of its interface, with driver and node."""
+    devices = found(pci("0000:3b:00.0", "0x020000", 1, "ice"), named("net", "eth0", "0000:3b:00.0"))
+
+    assert {
+        "0000:3b:00.0": topology.Device(
+            address="0000:3b:00.0",
+            device_class="0x020000",
+            kind="network",
+            driver="ice",
+            node=1,
+            name="eth0",
+        )
+    } == devices
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "folder", "name"),
+    [
+        ("0x010802", "nvme", "nvme", "nvme0"),
+        ("0x030200", "gpu", "drm", "card1"),
+        ("0x120000", "accelerator", "accel", "accel0"),
+        ("0x010601", "storage", "block", "sda"),
+        ("0x020700", "network", "infiniband", "mlx5_0"),
+        ("0x050210", "memory", "net", None),
+        ("0x0B4000", "accelerator", "net", None),
+    ],
+)
+def test_kinds(code: str, kind: str, folder: str, name: str | None) -> None:
+    """The class says what it is, the class folder what it is called."""
+    address = "0000:5e:00.0"
+    more = named(folder, name, address) if name else {}
+
+    one = found(pci(address, code), more)[address]
+
+    assert (kind, name, code.lower()) == (one.kind, one.name, one.device_class)
+
+
+@pytest.mark.parametrize("code", ["0x060400", "0x0c0330", "0x088000", "0x050000"])
+def test_boards_are_left_out(code: str) -> None:
+    """Bridges, USB, timers and plain memory controllers are nobody's business."""
+    assert {} == found(pci("0000:00:1f.0", code))
+
+
+def test_name_behind_virtio() -> None:
+    """A virtual NIC hangs on a virtio device, which hangs on PCI."""
+    address = "0000:00:03.0"
+
+    devices = found(
+        pci(address, "0x020000", driver="virtio-pci"), named("net", "eth0", address, "/virtio1")
+    )
+
+    assert ("eth0", None) == (devices[address].name, devices[address].node)
+
+
+def test_nic_is_called_by_its_interfaces() -> None:
+    """Two ports of one function are both named; the name of its verbs device is not."""
+    address = "0000:5e:00.0"
+
+    devices = found(
+        pci(address, "0x020000"),
+        named("net", "p1", address),
+        named("net", "p0", address),
+        named("infiniband", "mlx4_0", address),
+    )
+
+    assert "p0,p1" == devices[address].name
+
+
+def test_old_class_directory() -> None:
+    """Where an interface is a directory, its ``device`` link leads to the device."""
+    address = "0000:02:00.0"
+    link = {"sys/class/net/eth0/device": f"->../../../devices/pci0000:00/{address}"}
+
+    assert "eth0" == found(pci(address, "0x020000"), link)[address].name
+
+
+def test_what_is_missing_is_null() -> None:
+    """Without driver, node and name the device is still listed."""
+    one = found({f"{PCI}/0000:01:00.0/class": "0x020000\n"})["0000:01:00.0"]
+
+    assert (None, None, None) == (one.driver, one.node, one.name)
+
+
+def test_damage_is_told() -> None:
+    """A class that is none, and one that is missing, are warned of; the others stay."""
+    tree = (
+        machines.xeon_2s_smt2() | pci("0000:01:00.0", "network") | pci("0000:02:00.0", "0x020000")
+    )
+    tree |= {f"{PCI}/0000:03:00.0/vendor": "0x8086\n", f"{PCI}/nonsense/class": "0x020000\n"}
+
+    machine = discover(tree)
+
+    assert ["0000:02:00.0"] == [one.address for one in machine.devices]
+    assert warned(machine, "0000:01:00.0/class", "'network'")
+    assert warned(machine, "2 devices do not say their class")
+
+
+def test_devices_survive_a_recording() -> None:
+    """What names and places a device is recorded."""
+    tree = machines.xeon_2s_smt2()
+    tree |= pci("0000:3b:00.0", "0x010802", 1, "nvme") | named("nvme", "nvme0", "0000:3b:00.0")
+    host = machines.to_host(tree)
+
+    again = {
+        item.path.lstrip("/"): f"->{item.link}" if item.link is not None else item.data.decode()
+        for item in recording.items(host)
+    }
+
+    assert discover(tree).devices == discover(again).devices
+    assert "nvme0" == discover(again).devices[0].name
