@@ -91,11 +91,11 @@ def made_plan(**changes: object) -> plan.Plan:
     step = plan.Step(
         order=0,
         action=action.WriteFile(
-            target="/sys/fs/cgroup/work/web/cpuset.cpus",
+            target="/sys/fs/cgroup/shop/web/cpuset.cpus",
             value="2-6",
             policy="shared_pools",
             reason="the LS pool",
-            group="work/web",
+            group="shop/web",
         ),
         was="0-6",
     )
@@ -164,7 +164,7 @@ def view(
         plan=shown,
         results=(
             result.Result(
-                target="/sys/fs/cgroup/work/web/cpuset.cpus", verdict=result.Verdict.DONE
+                target="/sys/fs/cgroup/shop/web/cpuset.cpus", verdict=result.Verdict.DONE
             ),
         ),
         usage=usage,

@@ -215,7 +215,7 @@ def written(path: Path, *records: object) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
 
 
-def line(at: float, policy: str = "shared_pools", group: str = "work/web") -> dict[str, object]:
+def line(at: float, policy: str = "shared_pools", group: str = "shop/web") -> dict[str, object]:
     """One audit record."""
     return {"at": at, "policy": policy, "group": group}
 
@@ -240,9 +240,9 @@ def test_audit(tmp_path: Path, query: str, times: list[int]) -> None:
     written(
         path,
         line(1),
-        line(2, group="work/web/container"),
+        line(2, group="shop/web/container"),
         line(3, policy="reserved_cpus", group=""),
-        line(4, group="work/webmail"),
+        line(4, group="shop/webmail"),
     )
 
     records = Agent(path).json(f"/api/v1/audit{query}")["records"]

@@ -67,7 +67,7 @@ def test_node_says_who_has_what() -> None:
         namespace="default",
         name="web",
         qos="LS",
-        cgroup="work/web",
+        cgroup="shop/web",
         cpus="2-6",
         usage_milli=1500,
     )
@@ -170,10 +170,10 @@ def test_cpus_while_unknown() -> None:
     """A workload whose group is gone has no CPUs; one on an old kernel has those asked for."""
     web = views.workload("web")
     seen = views.view((web,))
-    asked = cgroup.Group(path="work/web", inode=1, values={"cpuset.cpus": "1"})
+    asked = cgroup.Group(path="shop/web", inode=1, values={"cpuset.cpus": "1"})
     old = dataclasses.replace(seen, snapshot=dataclasses.replace(seen.snapshot, groups={}))
     other = dataclasses.replace(
-        seen, snapshot=dataclasses.replace(seen.snapshot, groups={"work/web": asked})
+        seen, snapshot=dataclasses.replace(seen.snapshot, groups={"shop/web": asked})
     )
 
     gone, there = (
