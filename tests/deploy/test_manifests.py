@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 import koordlet
+from koordlet import cli
 from koordlet.config import environment, loader, schema
 from koordlet.report import http_api
 from koordlet.state import paths
@@ -214,8 +215,7 @@ def test_the_entrypoint_is_no_shell() -> None:
 
     assert "/opt/koordlet/bin/python" == words[0]
     assert container()["args"] == args
-    for each in (args, [*args, "--help"]):
-        assert "run" == each[0]
+    assert args == [cli.parser("run").parse_args(args).command]
     told = subprocess.run(
         [sys.executable, *words[1:], "run", "--help"], capture_output=True, text=True, check=False
     )
@@ -261,13 +261,8 @@ def test_units_run_commands_that_exist(name: str) -> None:
 
     assert found
     for words in found:
-        told = subprocess.run(
-            [sys.executable, "-P", "-m", "koordlet", *words[1:], "--help"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (0, "") == (told.returncode, told.stderr), words
+        parsed = cli.parser(words[1]).parse_args(words[1:])
+        assert words[1] == parsed.command
 
 
 def test_units_agree() -> None:
