@@ -95,7 +95,7 @@ def wait(what: str, done: Callable[[State], object], seconds: float = PATIENCE) 
         if time.monotonic() > deadline:
             status = sh("systemctl", "status", "--no-pager", "-n30", AGENT, HELPER).stdout
             sys.exit(f"waited {seconds:.0f} s in vain for: {what}\n{facts()}\n{status}")
-        time.sleep(0.1)
+        time.sleep(0.3)
     return now
 
 
@@ -184,7 +184,7 @@ def configure(reserved: str = "0", extra: str = "") -> None:
 def tune(*lines: str, handover: int = 900) -> None:
     """Lay a drop-in over the unit: shorter pauses, and the patience that emulation needs."""
     DROP_IN.parent.mkdir(parents=True, exist_ok=True)
-    unit = ["[Unit]", "StartLimitBurst=3"]
+    unit = ["[Unit]", "StartLimitBurst=2"]
     service = ["[Service]", "RestartSec=100ms", "TimeoutStartSec=300", "TimeoutStopSec=300"]
     service += [f"Environment=KOORDLET_STATE__HANDOVER_SECONDS={handover}", "WatchdogSec=300"]
     DROP_IN.write_text("\n".join([*unit, *service, *lines]) + "\n")
