@@ -66,8 +66,8 @@ def workload(name: str, kind: qos.Qos = qos.Qos.LS, *, namespace: str = "default
         name=name,
         qos=kind,
         source="configuration",
-        group=f"work/{name}",
-        match=f"cgroup=work/{name}",
+        group=f"shop/{name}",
+        match=f"cgroup=shop/{name}",
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.report import box_layout, topology_boxes
-from tests.kit import machines
+from tests.kit import large_machines, machines
 from tests.kit.topologies import discover
 
 LEAF = st.builds(
@@ -83,7 +83,7 @@ def test_machines(name: str) -> None:
 @pytest.mark.parametrize("count", [256, 2048])
 def test_large_machine_has_a_pleasant_shape(count: int) -> None:
     """A large machine fits a page: neither a ribbon nor a tower."""
-    placed = box_layout.place(topology_boxes.build(discover(machines.large(count)), {}))
+    placed = box_layout.place(topology_boxes.build(discover(large_machines.large(count)), {}))
 
     check(placed)
     assert 0.5 < placed.at.width / placed.at.height < 3

@@ -11,7 +11,7 @@ import pytest
 
 from koordlet.model import cpuset, topology
 from koordlet.report import topology_svg
-from tests.kit import machines
+from tests.kit import large_machines, machines
 from tests.kit.topologies import discover
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,7 +53,7 @@ def test_every_cpu_is_there_once(name: str) -> None:
 @pytest.mark.parametrize("count", [256, 2048])
 def test_large_machine_is_folded(count: int) -> None:
     """A large machine is a square for each CPU and a box for each L3, in some kilobytes."""
-    machine = discover(machines.large(count))
+    machine = discover(large_machines.large(count))
 
     drawn = picture(machine)
 
@@ -193,7 +193,7 @@ def test_owners_colour_cpus() -> None:
 
 def test_folded_cpus_have_owners_too() -> None:
     """Without numbers, the squares still show whose CPUs they are."""
-    drawn = picture(discover(machines.large(256)), dict.fromkeys(range(10), "lse"))
+    drawn = picture(discover(large_machines.large(256)), dict.fromkeys(range(10), "lse"))
 
     assert (256, 10) == (squares(drawn), squares(drawn, "owner-lse"))
 

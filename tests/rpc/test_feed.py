@@ -159,11 +159,11 @@ def test_resumable() -> None:
 
 def test_names_that_are_no_text() -> None:
     """A group whose name is no UTF-8 is said as well as it can be."""
-    odd = dataclasses.replace(views.workload("web"), group="work/\udcff")
+    odd = dataclasses.replace(views.workload("web"), group="shop/\udcff")
 
     node = feed_pb2.Node.FromString(new(views.view((odd,))).node())
 
-    assert node.workloads.workloads[0].cgroup == "work/?"
+    assert node.workloads.workloads[0].cgroup == "shop/?"
 
 
 def test_cpus_while_unknown() -> None:
