@@ -60,6 +60,14 @@ class ArchiveHost(root.HostRoot):
     def read(self, path: root.HostPath) -> bytes:
         return self._file(path)
 
+    def content(self, path: root.HostPath, limit: int) -> bytes:
+        found = self._find(path)
+        if found.kind is not root.Kind.FILE:
+            raise root.fail(errno.EINVAL, path)
+        if len(found.data) > limit:
+            raise root.fail(errno.EFBIG, path)
+        return found.data
+
     def open(self, path: root.HostPath) -> int:
         data = self._file(path)
         handle, self._next = self._next, self._next + 1

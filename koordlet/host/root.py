@@ -1,8 +1,8 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
-Covers: the port (``HostRoot``), this machine (``LiveHost``), a recorded tree (``DirHost``).
-Does not cover: archives (``host.archive``), the kernel's manners in memory (the test kit), our own
-state files (``state``), sockets.
+Covers: the port (``HostRoot``), this machine (``LiveHost``).
+Does not cover: recorded trees (``host.directory``) and archives (``host.archive``), the kernel's
+manners in memory (the test kit), our own state files (``state``), sockets.
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
@@ -11,7 +11,7 @@ Rules:
    into values or explanations is the caller's job.
 3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per
    call, and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
-4. A recorded tree is read-only, and its symbolic links never lead out of it.
+4. What is recorded is read-only, and its symbolic links never lead out of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ HostPath = NewType("HostPath", str)
 MAX_READ = 16 << 20
 
 _CHUNK = 1 << 16
-_MAX_LINKS = 40
+#: Opening a pipe must not hang us; kernel files do not care.
+READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Kind(enum.Enum):
@@ -150,6 +151,22 @@ class HostRoot(abc.ABC):
 
     # Conveniences on top of the calls -----------------------------------------------------------
 
+    def content(self, path: HostPath, limit: int) -> bytes:
+        """A file that may be anything: ``EFBIG`` beyond ``limit``, ``EINVAL`` if it is no file.
+
+        A pipe in a recording would wait, and a giant would swamp us; the kernel has neither.
+        """
+        if not self.live:
+            found = self.stat(path)
+            if found.kind is not Kind.FILE:
+                raise fail(errno.EINVAL, path)
+            if found.size > limit:
+                raise fail(errno.EFBIG, path)
+        data = self.read(path)
+        if len(data) > limit:
+            raise fail(errno.EFBIG, path)
+        return data
+
     def text(self, path: HostPath) -> str:
         """The file as text; damage is kept visible as replacement characters."""
         return self.read(path).decode("utf-8", "replace")
@@ -177,7 +194,7 @@ def kind_of(mode: int) -> Kind:
     return Kind.LINK if stat_bits.S_ISLNK(mode) else Kind.OTHER
 
 
-class _Disk(HostRoot):
+class Disk(HostRoot):
     """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
 
     @abc.abstractmethod
@@ -185,7 +202,7 @@ class _Disk(HostRoot):
         """Where the path lives on this disk."""
 
     def read(self, path: HostPath) -> bytes:
-        handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = os.open(self._where(path), READ)
         try:
             data = os.read(handle, _CHUNK)
             if len(data) < _CHUNK // 2:
@@ -207,8 +224,7 @@ class _Disk(HostRoot):
             os.close(handle)
 
     def open(self, path: HostPath) -> int:
-        # O_NONBLOCK: opening a FIFO must not hang us; kernel files do not care.
-        return os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return os.open(self._where(path), READ)
 
     def pread(self, handle: int, size: int) -> bytes:
         return os.pread(handle, size, 0)
@@ -237,7 +253,7 @@ class _Disk(HostRoot):
         return os.statvfs(self._where(path))
 
 
-class LiveHost(_Disk):
+class LiveHost(Disk):
     """The machine that we run on."""
 
     live = True
@@ -271,62 +287,6 @@ class LiveHost(_Disk):
 
     def unmount(self, target: HostPath) -> None:
         _libc_call("umount2", target, 0, path=target)
-
-
-class DirHost(_Disk):
-    """A recorded tree below a directory. Read-only; its links stay inside it."""
-
-    def __init__(self, directory: str) -> None:
-        self.directory = os.path.realpath(directory)
-
-    def _where(self, path: HostPath, *, follow: bool = True) -> str:
-        """Walk the components, so that an absolute link re-roots at the recorded root.
-
-        Cost: one ``lstat`` per component; recordings are read once.
-        """
-        todo = [part for part in path.split("/") if part][::-1]
-        done: list[str] = []
-        links = 0
-        while todo:
-            part = todo.pop()
-            if part == ".":
-                continue
-            if part == "..":
-                # At the root, ".." is the root itself, as for a process after chroot(2).
-                del done[-1:]
-                continue
-            here = os.path.join(self.directory, *done, part)
-            if (todo or follow) and os.path.islink(here):
-                links += 1
-                if links > _MAX_LINKS:
-                    raise fail(errno.ELOOP, path)
-                target = os.readlink(here)
-                if target.startswith("/"):
-                    done = []
-                todo.extend(reversed([step for step in target.split("/") if step]))
-                continue
-            done.append(part)
-        return os.path.join(self.directory, *done)
-
-    def write(self, path: HostPath, data: bytes) -> None:
-        del data
-        raise fail(errno.EROFS, path)
-
-    def mkdir(self, path: HostPath) -> None:
-        raise fail(errno.EROFS, path)
-
-    def rmdir(self, path: HostPath) -> None:
-        raise fail(errno.EROFS, path)
-
-    def access(self, path: HostPath, mode: int) -> bool:
-        return not mode & os.W_OK and self.exists(path)
-
-    def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        del source, fstype, options
-        raise fail(errno.EROFS, target)
-
-    def unmount(self, target: HostPath) -> None:
-        raise fail(errno.EROFS, target)
 
 
 def _libc_call(name: str, *args: str | int, path: str) -> None:

@@ -13,7 +13,7 @@ import os
 import typing
 from collections.abc import Container, Sequence
 
-from koordlet.host import root
+from koordlet.host import directory, root
 from koordlet.model import errors
 
 if typing.TYPE_CHECKING:
@@ -29,7 +29,7 @@ def open_root(spec: str | None) -> root.HostRoot:
     if not spec:
         return root.LiveHost()
     if os.path.isdir(spec):
-        return root.DirHost(_inside_directory(spec))
+        return directory.DirHost(_inside_directory(spec))
     if os.path.isfile(spec):
         from koordlet.host import archive  # noqa: PLC0415 -- the agent never reads one
 

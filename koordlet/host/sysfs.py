@@ -67,28 +67,16 @@ class Reader:
     def text(self, path: root.HostPath, *, limit: int = LIMIT) -> str | None:
         """The content without padding, ``None`` when there is none to be had."""
         try:
-            if not self.host.live and not self._readable(path, limit):
-                return None
-            raw = self.host.read(path)
+            raw = self.host.content(path, limit)
         except OSError as error:
-            if error.errno not in _ABSENT:
+            if error.errno == errno.EFBIG:
+                self.warn(f"{path}: more than {limit} bytes, ignored")
+            elif error.errno == errno.EINVAL:
+                self.warn(f"{path}: is not a regular file, ignored")
+            elif error.errno not in _ABSENT:
                 self.warn(f"{path}: cannot be read: {error.strerror}")
             return None
-        if len(raw) > limit:
-            self.warn(f"{path}: larger than {limit} bytes, ignored")
-            return None
         return raw.decode("utf-8", "replace").strip(_PADDING)
-
-    def _readable(self, path: root.HostPath, limit: int) -> bool:
-        """Whether a recorded file is safe to read: a pipe would wait, a giant would swamp us."""
-        found = self.host.stat(path)
-        if found.kind is not root.Kind.FILE:
-            self.warn(f"{path}: is not a regular file, ignored")
-            return False
-        if found.size > limit:
-            self.warn(f"{path}: {found.size} bytes, more than {limit}, ignored")
-            return False
-        return True
 
     def integer(self, path: root.HostPath) -> int | None:
         """A whole number."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import exposition, fanout, gate, memory, startup
+from tests.bench import exposition, fanout, gate, memory, startup, topology
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
     "startup.all_surfaces": startup.all_surfaces,
     "memory.enforce_only": memory.enforce_only,
     "memory.all_surfaces": memory.all_surfaces,
+    "topology.discovery": topology.full,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,
 }

@@ -13,7 +13,7 @@ import pytest
 
 from koordlet import cli
 from koordlet.cli import record
-from koordlet.host import machine, root, roots
+from koordlet.host import directory, machine, roots
 from koordlet.host import topology as discovery
 from koordlet.model import errors
 from tests.kit import machines
@@ -70,7 +70,7 @@ def test_two_frames_a_second_apart(tree: Path, tmp_path: Path) -> None:
     """By default: the first state, then what changed within a second, then the manifest."""
     out, clock = tmp_path / "out.tar.gz", Clock(tree)
 
-    said = record.write(root.DirHost(str(tree)), str(out), clock.plan())
+    said = record.write(directory.DirHost(str(tree)), str(out), clock.plan())
 
     assert ([1.0], "2 frames") == (clock.waits, said.partition(", ")[2])
     assert ["frames/0.jsonl", "frames/1.jsonl", "manifest.json"] == names(out)[-3:]
@@ -84,7 +84,7 @@ def test_frames_keep_to_the_schedule(tree: Path, tmp_path: Path) -> None:
     """``--for 1m --every 20s``: frames at 20, 40 and 60 s after the first state."""
     out, clock = tmp_path / "out.tar.gz", Clock(tree)
 
-    record.write(root.DirHost(str(tree)), str(out), clock.plan(60, 20))
+    record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 20))
 
     times = [json.loads(member(out, f"frames/{n}.jsonl")[0])["monotonic"] for n in range(4)]
     assert [100, 120, 140, 160] == times
@@ -93,7 +93,7 @@ def test_frames_keep_to_the_schedule(tree: Path, tmp_path: Path) -> None:
 def test_recording_is_a_root(tree: Path, tmp_path: Path) -> None:
     """The archive is the same machine to every read command."""
     out = tmp_path / "out.tar.gz"
-    host = root.DirHost(str(tree))
+    host = directory.DirHost(str(tree))
 
     record.write(host, str(out), Clock(tree).plan())
 
@@ -103,7 +103,7 @@ def test_recording_is_a_root(tree: Path, tmp_path: Path) -> None:
 def test_recording_of_a_recording(tree: Path, tmp_path: Path) -> None:
     """An archive can be recorded again, and is still the same machine."""
     one, two = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
-    record.write(root.DirHost(str(tree)), str(one), Clock(tree).plan())
+    record.write(directory.DirHost(str(tree)), str(one), Clock(tree).plan())
 
     record.write(roots.open_root(str(one)), str(two), Clock(tree).plan())
 
@@ -116,7 +116,7 @@ def test_interrupt_keeps_what_there_is(tree: Path, tmp_path: Path) -> None:
     """Ctrl-C while waiting ends the recording early; the archive is complete."""
     out, clock = tmp_path / "out.tar.gz", Clock(tree, stop_after=2)
 
-    said = record.write(root.DirHost(str(tree)), str(out), clock.plan(60, 1))
+    said = record.write(directory.DirHost(str(tree)), str(out), clock.plan(60, 1))
 
     assert "3 frames" == said.partition(", ")[2]
     assert 3 == json.loads("".join(member(out, "manifest.json")))["frames"]
@@ -126,7 +126,7 @@ def test_only_the_owner_may_read_it(tree: Path, tmp_path: Path) -> None:
     """What a machine looks like is its owner's to share."""
     out = tmp_path / "out.tar.gz"
 
-    record.write(root.DirHost(str(tree)), str(out), Clock(tree).plan())
+    record.write(directory.DirHost(str(tree)), str(out), Clock(tree).plan())
 
     assert 0o600 == stat.S_IMODE(out.stat().st_mode)
 
@@ -141,7 +141,7 @@ def test_nothing_is_left_after_a_failure(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
 
     with pytest.raises(RuntimeError):
-        record.write(root.DirHost(str(tree)), str(tmp_path / "out" / "x.tar.gz"), plan)
+        record.write(directory.DirHost(str(tree)), str(tmp_path / "out" / "x.tar.gz"), plan)
 
     assert [] == list((tmp_path / "out").iterdir())
 
@@ -151,7 +151,7 @@ def test_place_that_cannot_be_written(tree: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "none" / "x.tar.gz")
 
     with pytest.raises(errors.HostError, match="cannot be written") as caught:
-        record.write(root.DirHost(str(tree)), out, Clock(tree).plan())
+        record.write(directory.DirHost(str(tree)), out, Clock(tree).plan())
 
     assert out == caught.value.culprit
 
@@ -164,7 +164,7 @@ def test_schedule_that_makes_no_sense(
     out = tmp_path / "out.tar.gz"
 
     with pytest.raises(errors.UsageError):
-        record.write(root.DirHost(str(tree)), str(out), Clock(tree).plan(seconds, every))
+        record.write(directory.DirHost(str(tree)), str(out), Clock(tree).plan(seconds, every))
 
     assert not out.exists()
 

@@ -14,7 +14,7 @@ from koordlet.cli import topology as command
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
 from koordlet.report import topology_words
-from tests.kit import machines
+from tests.kit import large_machines, machines
 
 
 def shown(tree: machines.Tree) -> list[str]:
@@ -73,7 +73,7 @@ def test_nodes_without_cpus_are_shown() -> None:
 @pytest.mark.parametrize("cpus", [256, 2048])
 def test_large_machine_fits(cpus: int) -> None:
     """A large machine has a line for each L3 and its cores, none wider than 80 columns."""
-    table = shown(machines.large(cpus))
+    table = shown(large_machines.large(cpus))
 
     assert max(len(line) for line in table) <= 80
     assert cpus // 16 == sum(line.lstrip().startswith("L3 ") for line in table)

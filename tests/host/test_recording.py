@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import frames, machine, recording, redaction, root
+from koordlet.host import directory, frames, machine, recording, redaction, root
 from koordlet.host import topology as discovery
 from tests.kit import machines
 
@@ -55,7 +55,7 @@ def tree() -> machines.Tree:
 @pytest.fixture
 def host(tmp_path: Path) -> root.HostRoot:
     """That machine as a recorded directory."""
-    return root.DirHost(str(machines.to_directory(tree(), tmp_path)))
+    return directory.DirHost(str(machines.to_directory(tree(), tmp_path)))
 
 
 def recorded(host: root.HostRoot) -> dict[str, bytes | str]:
@@ -94,7 +94,7 @@ def test_topology_of_a_recording_is_that_of_the_machine(
     }
     copy = machines.to_directory(again, tmp_path_factory.mktemp("copy"))
 
-    assert discovery.discover(host) == discovery.discover(root.DirHost(str(copy)))
+    assert discovery.discover(host) == discovery.discover(directory.DirHost(str(copy)))
 
 
 def test_nothing_secret_is_there(host: root.HostRoot) -> None:
@@ -203,4 +203,4 @@ def test_manifest_says_what_was_left_out(host: root.HostRoot) -> None:
 
 def test_unreadable_tree_is_an_empty_recording(tmp_path: Path) -> None:
     """Where nothing can be read, nothing is recorded, and nothing raises."""
-    assert {} == recorded(root.DirHost(str(tmp_path)))
+    assert {} == recorded(directory.DirHost(str(tmp_path)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from koordlet.host import root
+from koordlet.host import directory
 from koordlet.host import topology as discovery
 from koordlet.report import topology_json
 from tests.kit import machines
@@ -112,7 +112,7 @@ def test_pipe_in_a_recording_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / CPU / "online").unlink()
     os.mkfifo(tmp_path / CPU / "online")
 
-    machine = discovery.discover(root.DirHost(str(tmp_path)))
+    machine = discovery.discover(directory.DirHost(str(tmp_path)))
 
     assert "0-15" == str(machine.online)
     assert warned(machine, "cpu/online", "not a regular file")

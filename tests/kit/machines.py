@@ -293,28 +293,31 @@ def s390_books() -> Tree:
     return made.files
 
 
-def large(cpus: int = 256, per_socket: int = 128) -> Tree:
-    """Sockets of many two-thread cores with an L3 per eight cores: for the clock, not the eye."""
+def power_smt8() -> Tree:
+    """POWER9: threads of a core take turns in two L2 domains, ids step by four, three nodes."""
     made = Builder()
-    text = f"0-{cpus - 1}"
-    made.lists(possible=text, present=text, online=text, offline="", isolated="")
-    half = cpus // 2
-    for core in range(half):
-        socket = core // (per_socket // 2)
-        first = socket * (per_socket // 2)
-        half_socket = range(first, first + per_socket // 2)
-        members = [*half_socket, *(cpu + half for cpu in half_socket)]
-        for cpu in (core, core + half):
-            base = f"{_CPU}/cpu{cpu}/topology"
-            made.files[f"{base}/core_cpus_list"] = f"{core},{core + half}\n"
-            made.files[f"{base}/package_cpus_list"] = ranges(members) + "\n"
-            for name, number in (("core_id", core), ("physical_package_id", socket), ("die_id", 0)):
-                made.files[f"{base}/{name}"] = f"{number}\n"
-    for first in range(0, half, 8):
-        block = range(first, first + 8)
-        sharing = [*block, *(cpu + half for cpu in block)]
-        made.cache(3, 3, "Unified", sharing, id=first // 8, size="32768K")
-    made.private_caches((core, core + half) for core in range(half))
+    made.lists(possible="0-31", present="0-31", online="0-15,24-31", offline="16-23", isolated="")
+    made.files[f"{_CPU}/smt/control"] = "8\n"
+    packages = [list(range(16)), list(range(24, 32))]
+    for package, members in enumerate(packages):
+        for first in members[::8]:
+            core = range(first, first + 8)
+            for cpu in core:
+                made.cpu(
+                    cpu, core, members,
+                    core_id=first * 4, physical_package_id=8 * package, die_id=-1,
+                )  # fmt: skip
+            for odd in (0, 1):
+                made.cache(0, 1, "Data", range(first + odd, first + 8, 2), size="32K")
+                made.cache(2, 2, "Unified", range(first + odd, first + 8, 2), size="512K")
+            made.cache(3, 3, "Unified", core, size="10240K")
+        made.node(8 * package, members, 128 * _GIB, "10 40 80" if package == 0 else "40 10 80")
+    for cpu in range(16, 24):
+        made.files[f"{_CPU}/cpu{cpu}/online"] = "0\n"
+    made.node(255, (), 16 * _GIB, "80 80 10")
+    made.nodes_online("0,8,255", "0,8,255")
+    made.cpuinfo("processor\t: 0\ncpu\t\t: POWER9, altivec supported\n")
+    made.files["proc/version"] = "Linux version 6.1 (powerpc64le-linux-gnu-gcc-12) #1 SMP\n"
     return made.files
 
 
@@ -323,6 +326,7 @@ SHAPES: Mapping[str, Callable[[], Tree]] = {
     "hybrid-pe": hybrid_pe,
     "snc-interleaved": snc_interleaved,
     "power-smt4": power_smt4,
+    "power-smt8": power_smt8,
     "memory-only-nodes": memory_only_nodes,
     "ids-with-holes": ids_with_holes,
     "epyc-ccd": epyc_ccd,

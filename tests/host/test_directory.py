@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import root
+from koordlet.host import directory, root
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-def host(tree: Path) -> root.DirHost:
+def host(tree: Path) -> directory.DirHost:
     """The recorded machine."""
-    return root.DirHost(str(tree))
+    return directory.DirHost(str(tree))
 
 
 def refused(call: Callable[[], object]) -> int | None:
@@ -140,3 +140,95 @@ def test_giant_file_is_refused(tree: Path) -> None:
     one = host(tree)
 
     assert errno.EFBIG == refused(lambda: one.read(one.sys("giant")))
+
+
+# Small files that may be anything ---------------------------------------------------------------
+
+
+def test_content_is_the_file(tree: Path) -> None:
+    """A file within the limit, directly and through a link inside of the tree."""
+    (tree / "sys" / "link").symlink_to("/sys/a/file")
+    (tree / "sys" / "empty").write_bytes(b"")
+    one = host(tree)
+
+    for _ in range(2):
+        assert b"inside" == one.content(one.sys("a", "file"), 6)
+        assert b"inside" == one.content(one.sys("link"), 6)
+        assert b"" == one.content(one.sys("empty"), 6)
+
+
+@pytest.mark.parametrize("target", ["/secret", "../../secret"])
+def test_content_never_leaves(tree: Path, target: str) -> None:
+    """A link that would lead out ends at the recorded root, also the second time."""
+    (tree / "sys" / "link").symlink_to(target)
+    one = host(tree)
+
+    for _ in range(2):
+        assert errno.ENOENT == refused(lambda: one.content(one.sys("link"), 100))
+
+
+def test_content_below_a_linked_directory_never_leaves(tree: Path) -> None:
+    """A linked directory is re-rooted, and what is remembered of it stays inside."""
+    (tree / "sys" / "up").symlink_to("../..")
+    (tree / "sys" / "out").symlink_to(str(tree.parent))
+    one = host(tree)
+
+    assert ["sys"] == one.list(one.sys("up"))
+    assert ["a", "out", "up"] == one.list(one.sys())
+    for _ in range(2):
+        assert b"inside" == one.content(one.sys("up", "sys", "a", "file"), 100)
+        assert errno.ENOENT == refused(lambda: one.content(one.sys("up", "secret"), 100))
+        assert errno.ENOENT == refused(lambda: one.content(one.sys("out", "secret"), 100))
+        assert errno.ENOENT == refused(lambda: one.list(one.sys("out")))
+
+
+def test_content_refuses_what_is_too_large(tree: Path) -> None:
+    """One byte more than the limit is EFBIG, before it is read."""
+    one = host(tree)
+
+    assert errno.EFBIG == refused(lambda: one.content(one.sys("a", "file"), 5))
+
+
+def test_content_refuses_what_is_no_file(tree: Path) -> None:
+    """A pipe, which would wait, and a directory are EINVAL."""
+    os.mkfifo(tree / "sys" / "pipe")
+    one = host(tree)
+
+    assert errno.EINVAL == refused(lambda: one.content(one.sys("pipe"), 100))
+    assert errno.EINVAL == refused(lambda: one.content(one.sys("a"), 100))
+
+
+def test_content_of_files_without_size() -> None:
+    """Files of the kernel say nothing of their size, and are read to their end."""
+    one = directory.DirHost("/")
+    live = root.LiveHost()
+
+    assert live.read(live.proc("version")) == one.content(one.proc("version"), 1 << 16)
+    online = live.sys("devices", "system", "cpu", "online")
+    assert live.read(online) == one.content(online, 1 << 16)
+    assert errno.EFBIG == refused(lambda: one.content(one.proc("version"), 3))
+    # The kernel gives this one page by page: the first is not all of it.
+    assert errno.EFBIG == refused(lambda: one.content(one.proc("self", "smaps"), 9000))
+
+
+def test_missing_directory_is_not_remembered(tree: Path) -> None:
+    """What was not there may come: only directories that were seen are known."""
+    one = host(tree)
+    assert errno.ENOENT == refused(lambda: one.content(one.sys("new", "file"), 9))
+
+    (tree / "sys" / "new").symlink_to(str(tree.parent))
+    assert errno.ENOENT == refused(lambda: one.content(one.sys("new", "secret"), 9))
+
+    (tree / "sys" / "new").unlink()
+    (tree / "sys" / "new").mkdir()
+    (tree / "sys" / "new" / "file").write_bytes(b"here")
+    assert b"here" == one.content(one.sys("new", "file"), 9)
+
+
+@pytest.mark.parametrize("names", [("a", "..", "a", "file"), (".", "a", "file"), ("a", "", "file")])
+def test_odd_paths(tree: Path, names: tuple[str, ...]) -> None:
+    """Dots and empty names mean what they mean to the kernel."""
+    one = host(tree)
+
+    assert b"inside" == one.content(one.sys(*names), 100)
+    assert b"inside" == one.read(one.sys(*names))

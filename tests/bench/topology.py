@@ -1,0 +1,78 @@
+"""Discovery of a large machine, against a C program that reads the same files.
+
+Reference: ``topology.c``, compiled for the occasion; it opens, reads and closes each file that
+discovery reads, and lists each directory that it lists. Limit: 3 times. Both read plain files of a
+made machine with 256 CPUs, with warm caches; process CPU time on both sides.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from koordlet.host import directory, root
+from koordlet.host import topology as discovery
+from tests.bench import gate
+from tests.kit import large_machines, machines
+
+DISCOVERY = 3.0
+_CPUS = 256
+_ROUNDS = 3
+_SOURCE = Path(__file__).with_suffix(".c")
+
+
+class Watched(directory.DirHost):
+    """Remembers what was read and listed."""
+
+    def __init__(self, top: str) -> None:
+        super().__init__(top)
+        self.log: list[str] = []
+
+    def content(self, path: root.HostPath, limit: int) -> bytes:
+        self.log.append(f"f {self.directory}{path}")
+        return super().content(path, limit)
+
+    def list(self, path: root.HostPath) -> list[str]:
+        self.log.append(f"d {self.directory}{path}")
+        return super().list(path)
+
+
+def full() -> gate.Ratio:
+    """Everything, from nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder)
+        machines.to_directory(large_machines.full(_CPUS), top / "machine")
+        watched = Watched(str(top / "machine"))
+        found = discovery.discover(watched)
+        if len(found.cpus) != _CPUS or found.warnings:
+            raise ValueError(f"not the machine that was made: {found.warnings[:3]}")
+        (top / "list").write_text("".join(f"{line}\n" for line in watched.log), encoding="utf-8")
+        program = top / "program"
+        subprocess.run(["cc", "-O2", "-o", program, _SOURCE], check=True)
+
+        def reference() -> float:
+            words = [str(program), str(top / "list"), str(_ROUNDS)]
+            done = subprocess.run(words, check=True, capture_output=True, text=True)
+            return float(done.stdout.split()[0])
+
+        ours, best = gate.interleaved(lambda: _once(str(top / "machine")), reference)
+    return gate.Ratio(
+        name=f"discovery of {_CPUS} CPUs, {len(watched.log)} files and directories",
+        ours=ours,
+        reference=best,
+        limit=DISCOVERY,
+        unit="CPU s",
+        against="reading them in C",
+    )
+
+
+def _once(top: str) -> float:
+    """CPU seconds of one discovery by a host that remembers nothing."""
+    host = directory.DirHost(top)
+    gc.collect()
+    start = time.process_time()
+    discovery.discover(host)
+    return time.process_time() - start
