@@ -39,7 +39,7 @@ help: ## Print this list
 	  -e 's/^([a-z][a-z0-9-]*):[^#]*## (.*)/  \1\t\2/p' \
 	  Makefile | while IFS=$$'\t' read -r name words; do \
 	    if [ -z "$${words:-}" ]; then printf '%s\n' "$$name"; \
-	    else printf '  %-9s %s\n' "$$name" "$$words"; fi; done
+	    else printf '  %-11s %s\n' "$$name" "$$words"; fi; done
 
 .PHONY: run
 run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workloads (ARGS="...")
@@ -68,7 +68,7 @@ bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget
 
 .PHONY: soak
 soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
-	@$(PYTEST) -m soak tests $(ARGS)
+	@$(PYTEST) -m soak --hypothesis-profile=soak tests $(ARGS)
 
 # The parts of `check`, one command each; pre-commit calls the same ones.
 
