@@ -4,7 +4,8 @@ Covers: intents, compare-before-write, refusals, what blocks what, contention, f
 Does not cover: the calls themselves (``apply.perform``), the order (``apply.ordering``).
 
 Rules:
-1. No write without its original on disk: when the journal cannot be written, nothing is done.
+1. No write without its original on disk: when the journal cannot be written, nothing is done but
+   putting back.
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
    on it. Everything else goes on.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
@@ -91,6 +92,8 @@ class Executor:
         one = step.action
         if entry is None or step.was is None or not isinstance(one, action.WriteFile):
             return False
+        if entry.inode not in (0, perform.inode_of(self.host, one)):
+            return False  # another group under the same path: that one was never ours
         return not any(kinds.same(one, value, step.was) for value in entry.values)
 
     # Journal -------------------------------------------------------------------------------------
@@ -106,6 +109,10 @@ class Executor:
         try:
             self.book.intend(entries.values())
         except OSError as error:
+            if all(step.undo for step in steps):
+                # The originals are on disk already: a full disk must not keep us from leaving.
+                self.book.remember(entries.values())
+                return
             raise errors.HostError(
                 f"cannot write the journal: {error.strerror}; nothing was changed",
                 culprit=str(self.book.path),
@@ -173,8 +180,11 @@ class Executor:
             return result.Result(
                 target=target, verdict=result.Verdict.VANISHED, step=step, errno=error.errno
             )
-        if self.book.entries.get(target) is not None and step.was is None:
-            # Never written: there is nothing to put back.
+        entry = self.book.entries.get(target)
+        # Never written: there is nothing to put back. A group may be there all the same: made, and
+        # then refused its first files.
+        never = entry is not None and entry.original is None and step.was is None
+        if never and not (isinstance(step.action, action.MakeDir) and self._there(step.action)):
             self.book.forget(target)
         detail = f"{errors.errno_name(error.errno)}: {explain(error.errno, step.action)}"
         return result.Result(
@@ -184,6 +194,9 @@ class Executor:
             step=step,
             errno=error.errno,
         )
+
+    def _there(self, one: action.Action) -> bool:
+        return perform.inode_of(self.host, one) != 0
 
     def _forget_inside(self, directory: str) -> None:
         for target in [t for t in self.book.entries if t.startswith(directory + "/")]:

@@ -20,6 +20,8 @@ from koordlet.model import action, knob
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
+#: … and for one that is there and takes no task yet.
+INCOMPLETE = "incomplete"
 
 
 class Phase(enum.IntEnum):

@@ -5,6 +5,8 @@ Does not cover: what to write (``policy``), dropping what is so already (``apply
 
 Theory of operation. Let ``old`` and ``new`` be the values of each group of a tree.
 
+0. A v2 group that lives on its parent's set is given that set as its own, where the parent will be
+   widened: it would grow with it.
 1. Top-down, each group that has groups inside it is widened to ``old | new`` where that is more
    than ``old``. Each write is legal: on v1 the parent was widened before. Afterwards every parent
    contains both the old and the new set of each child.
@@ -39,11 +41,17 @@ class Ordered:
     interim: bool = False
 
 
-def order(actions: Iterable[action.Action], texts: Mapping[str, str]) -> tuple[Ordered, ...]:
+def order(
+    actions: Iterable[action.Action],
+    texts: Mapping[str, str],
+    in_effect: Mapping[str, str] | None = None,
+) -> tuple[Ordered, ...]:
     """Put actions into a safe order.
 
-    ``texts`` are the current contents by path; a set without one is taken as empty.
+    ``texts`` are the current contents by path; a set without one is taken as empty. ``in_effect``
+    has the sets that are not what their text says, because they live on their parent's.
     """
+    effects = in_effect or {}
     phases: dict[kinds.Phase, list[action.Action]] = {phase: [] for phase in kinds.Phase}
     for one in actions:
         phases[kinds.phase(one)].append(one)
@@ -51,7 +59,7 @@ def order(actions: Iterable[action.Action], texts: Mapping[str, str]) -> tuple[O
     for phase, found in phases.items():
         if phase is kinds.Phase.SETS:
             writes = [one for one in found if isinstance(one, action.WriteFile)]
-            ordered.extend(_sets(writes, texts))
+            ordered.extend(_sets(writes, texts, effects))
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)
@@ -71,13 +79,18 @@ class _Move:
     write: action.WriteFile
     old: cpuset.CPUSet
     new: cpuset.CPUSet
+    #: True where ``old`` is the parent's, and so changes with it.
+    borrowed: bool
 
 
-def _sets(writes: Sequence[action.WriteFile], texts: Mapping[str, str]) -> Iterable[Ordered]:
+def _sets(
+    writes: Sequence[action.WriteFile], texts: Mapping[str, str], effects: Mapping[str, str]
+) -> Iterable[Ordered]:
     """Order the writes of all nesting sets; rows of the table do not constrain each other."""
     rows = sorted({one.knob for one in writes}, key=_mems_first)
     for row in rows:
-        moves = [_move(one, texts) for one in writes if one.knob == row]
+        moves = [_move(one, texts, effects) for one in writes if one.knob == row]
+        yield from _pin(moves)
         yield from _widen(moves)
         yield from _narrow(moves)
 
@@ -87,8 +100,10 @@ def _mems_first(row: str) -> tuple[bool, str]:
     return (row != knob.CPUSET_MEMS.name, row)
 
 
-def _move(one: action.WriteFile, texts: Mapping[str, str]) -> _Move:
-    return _Move(one, _parse(texts.get(one.target, "")), _parse(one.value))
+def _move(one: action.WriteFile, texts: Mapping[str, str], effects: Mapping[str, str]) -> _Move:
+    borrowed = one.target in effects
+    text = effects[one.target] if borrowed else texts.get(one.target, "")
+    return _Move(one, _parse(text), _parse(one.value), borrowed)
 
 
 def _parse(text: str) -> cpuset.CPUSet:
@@ -109,12 +124,28 @@ def _heights(moves: Sequence[_Move]) -> dict[str, int]:
     return heights
 
 
+def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
+    """Step 0: what lives on its parent's set gets it as its own before the parent's is widened."""
+    wider = {move.write.group for move in moves if move.new - move.old}
+    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+        above = wider.intersection(cgroup.ancestors(move.write.group))
+        if move.borrowed and move.new and above:
+            yield Ordered(
+                action=replace(move.write, value=str(move.old)), interim=move.old != move.new
+            )
+
+
 def _widen(moves: Sequence[_Move]) -> Iterable[Ordered]:
-    """Step 1: groups with planned groups inside them, from the top, to ``old | new``."""
+    """Step 1: groups with planned groups inside them, from the top, to ``old | new``.
+
+    A set that is emptied lets go of every bound, so it belongs here too.
+    """
     heights = _heights(moves)
     for move in sorted(moves, key=lambda m: _top_down(m.write)):
         both = move.old | move.new
-        if heights[move.write.group] and both != move.old:
+        if not move.new:
+            yield Ordered(action=move.write)
+        elif heights[move.write.group] and both != move.old:
             yield Ordered(action=replace(move.write, value=str(both)), interim=both != move.new)
 
 
@@ -127,6 +158,6 @@ def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
         return (heights[move.write.group], gain, move.write.target)
 
     for move in sorted(moves, key=turn):
-        # A parent that only gains had its final value written in step 1.
-        if not (heights[move.write.group] and move.old < move.new):
+        # A parent that only gains, or is emptied, had its final value written in step 1.
+        if move.new and not (heights[move.write.group] and move.old < move.new):
             yield Ordered(action=move.write)

@@ -86,9 +86,10 @@ class _Look:
         self._inode(target, target.rpartition("/")[0])
 
     def _directory(self, target: str, initial: tuple[tuple[str, str], ...]) -> None:
-        if not self._inode(target, target):
+        if target in self.texts or not self._inode(target, target):
             return
         # Killed between mkdir and its first files, a v1 cpuset is there but takes no task.
+        self.texts[target] = kinds.INCOMPLETE
         for name, _ in initial:
             try:
                 if not self.host.text(self.host.at(f"{target}/{name}")).strip():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from koordlet import agent, line, restoring
+from koordlet import agent, line, log, restoring
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, root
@@ -111,6 +111,8 @@ class Site:
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.
         self.host.live = False
+        # Thousands of agents have nothing to say to the reader of a test run.
+        log.configure("error", "json")
 
     @property
     def paths(self) -> paths.Paths:

@@ -1,0 +1,248 @@
+"""Putting back: what to do about a journal entry that no policy wants any more. Pure.
+
+Covers: files, switches, groups and the tasks in them, one function for each.
+Does not cover: which entries those are (``apply.planner``), doing it (``apply.executor``).
+
+Rules:
+1. Putting back is three-way: only where our last value still stands, in the same group (by inode).
+   Anything else is left and reported.
+2. What is put back is cut to what the machine has now: CPU lists to online CPUs and to what the
+   groups above leave, and never to nothing. An empty v2 set of a group with processes comes back as
+   its parent's effective set, because the kernel refuses to empty it (ENOSPC).
+3. A group goes only when we made it. Files in it go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from koordlet.apply import kinds, present
+from koordlet.model import action, cgroup, cpuset, knob, snapshot
+from koordlet.state import journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """Something of ours that is not put back, and why."""
+
+    target: str
+    why: str
+    #: The journal need not keep it.
+    forget: bool
+    #: A person should know: it is not as it was before us.
+    tell: bool = False
+
+
+@dataclass(slots=True)
+class Undoing:
+    """What putting back amounts to."""
+
+    actions: list[action.Action] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    #: Sets that groups will have, by (knob, group): a child comes back inside its parent's new set.
+    sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
+
+    def leave(
+        self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
+    ) -> None:
+        """Note something that is not put back."""
+        self.left.append(Left(target=entry.target, why=why, forget=forget, tell=tell))
+
+
+def undo(
+    now: snapshot.Snapshot,
+    there: present.Present,
+    entries: Iterable[journal.Entry],
+    wanted: Iterable[action.Action],
+) -> Undoing:
+    """What to do about journal entries that nobody wants any more, beside what is wanted."""
+    undoing = Undoing()
+    for one in wanted:
+        if isinstance(one, action.WriteFile) and one.knob in _CUT:
+            undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
+    todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
+    removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
+    for entry in todo:
+        if entry.kind == action.MoveTasks.__name__:
+            _forget_move(undoing, entry, there, removed)
+        elif entry.kind == action.MakeDir.__name__:
+            _undo_directory(undoing, entry, now, there, todo)
+        elif entry.target.rpartition("/")[0] in removed:
+            undoing.leave(entry, "goes with its group")
+        else:
+            _undo_file(undoing, entry, now, there)
+    return undoing
+
+
+def _same_group(entry: journal.Entry, there: present.Present) -> bool:
+    return entry.inode in (0, there.inodes.get(entry.target, 0))
+
+
+def _forget_move(
+    undoing: Undoing, entry: journal.Entry, there: present.Present, removed: set[str]
+) -> None:
+    """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it."""
+    directory = entry.target.rpartition("/")[0]
+    if directory not in removed or directory not in there.inodes:
+        undoing.leave(entry, "its group is gone or not ours")
+
+
+def _undo_directory(
+    undoing: Undoing,
+    entry: journal.Entry,
+    now: snapshot.Snapshot,
+    there: present.Present,
+    entries: Sequence[journal.Entry],
+) -> None:
+    if entry.target not in there.inodes:
+        undoing.leave(entry, "already gone")
+        return
+    if not _same_group(entry, there):
+        undoing.leave(entry, "another group has taken its name since", tell=True)
+        return
+    if entry.original is not None:
+        undoing.leave(entry, "it was there before koordlet")
+        return
+    members = there.procs.get(entry.target, ())
+    if members:
+        procs = f"{entry.target}/{knob.PROCS.v2}"
+        home = next((e.original for e in entries if e.target == procs and e.original), None)
+        undoing.actions.append(
+            action.MoveTasks(
+                target=f"{home or _top(now.layout, entry.target)}/{knob.PROCS.v2}",
+                pids=members,
+                policy=entry.policy,
+                reason=f"out of {entry.group}, which is removed",
+            )
+        )
+    undoing.actions.append(
+        action.RemoveDir(
+            target=entry.target,
+            group=entry.group,
+            policy=entry.policy,
+            reason="koordlet made this group and it is not needed any more",
+        )
+    )
+
+
+def _top(layout: cgroup.Layout, directory: str) -> str:
+    """The root of the hierarchy that a directory is in."""
+    mounts = (h.directory("") for h in layout.hierarchies if directory.startswith(h.mount + "/"))
+    return next(mounts, directory.rpartition("/")[0])
+
+
+def _undo_file(
+    undoing: Undoing, entry: journal.Entry, now: snapshot.Snapshot, there: present.Present
+) -> None:
+    current = there.texts.get(entry.target)
+    if current is None or not _same_group(entry, there):
+        undoing.leave(entry, "its group is gone")
+        return
+    write = action.WriteFile(
+        target=entry.target,
+        value=entry.original or "",
+        policy=entry.policy,
+        reason="back to what it was before koordlet",
+        knob=entry.knob,
+        group=entry.group,
+    )
+    if kinds.row_of(write) is knob.SUBTREE:
+        _undo_switches(undoing, entry, write, current)
+        return
+    if kinds.same(write, write.value, current):
+        undoing.leave(entry, "already as it was")
+        return
+    if not any(kinds.same(write, ours, current) for ours in entry.values):
+        why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
+        undoing.leave(entry, why, tell=True)
+        return
+    back, problem = _original(entry, now, undoing)
+    if problem:
+        undoing.leave(entry, problem, forget=False, tell=True)
+    elif kinds.same(write, back, current):
+        undoing.leave(entry, "already as wide as it may be")
+    else:
+        undoing.actions.append(_with(write, back))
+
+
+def _with(write: action.WriteFile, value: str) -> action.WriteFile:
+    return action.WriteFile(
+        target=write.target,
+        value=value,
+        policy=write.policy,
+        reason=write.reason,
+        knob=write.knob,
+        group=write.group,
+    )
+
+
+def _undo_switches(
+    undoing: Undoing, entry: journal.Entry, write: action.WriteFile, current: str
+) -> None:
+    """Switch off what we switched on: what the original did not have, and is still on."""
+    before = (entry.original or "").split()
+    ours = {word[1:] for value in entry.values for word in value.split() if word.startswith("+")}
+    on_now = [word for word in current.split() if word in ours and word not in before]
+    if not on_now:
+        undoing.leave(entry, "already as it was")
+        return
+    undoing.actions.append(_with(write, " ".join(f"-{word}" for word in on_now)))
+
+
+def _original(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> tuple[str, str]:
+    """The value to put back, and why there is none."""
+    text = entry.original or ""
+    if entry.knob not in _CUT:
+        return text, ""
+    try:
+        wish = cpuset.CPUSet.parse(text)
+    except ValueError:
+        return text, ""
+    room = _room(entry, now, undoing) & _CUT[entry.knob](now)
+    back = wish & room or room
+    if not back:
+        return "", "its parent has no CPU or node to give"
+    undoing.sets[entry.knob, entry.group] = back
+    group = now.groups.get(entry.group)
+    if not wish and group is not None and "populated 0" in group.values.get(knob.EVENTS.name, ""):
+        # The kernel's own "unset": an empty line. Zero bytes would be ignored.
+        return "\n", ""
+    return str(back), ""
+
+
+#: What a set can be made of now, by knob.
+_CUT: Mapping[str, Callable[[snapshot.Snapshot], cpuset.CPUSet]] = {
+    knob.CPUSET_CPUS.name: lambda now: now.topology.online,
+    knob.CPUSET_MEMS.name: lambda now: now.topology.memory_nodes,
+}
+EFFECTIVE = {
+    knob.CPUSET_CPUS.name: knob.CPUSET_EFFECTIVE.name,
+    knob.CPUSET_MEMS.name: knob.MEMS_EFFECTIVE.name,
+}
+
+
+def _room(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
+    """What the groups above will leave.
+
+    The nearest planned one, cut to those in between; without one, the parent as observed.
+    """
+    between = _CUT[entry.knob](now)
+    for above in cgroup.ancestors(entry.group):
+        planned = undoing.sets.get((entry.knob, above))
+        if planned is not None:
+            return planned & between
+        group = now.groups.get(above)
+        own = parsed(group.values.get(entry.knob, "")) if group is not None else None
+        between = between & own if own else between
+    parent = now.groups.get(entry.group.rpartition("/")[0])
+    text = parent.values.get(EFFECTIVE[entry.knob], "") if parent is not None else ""
+    return parsed(text) or _CUT[entry.knob](now)
+
+
+def parsed(text: str) -> cpuset.CPUSet:
+    """A set from a text of the kernel; empty where it is none."""
+    try:
+        return cpuset.CPUSet.parse(text)
+    except ValueError:
+        return cpuset.CPUSet()
