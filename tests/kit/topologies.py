@@ -29,6 +29,39 @@ def groups(machine: topology.Topology, column: str) -> list[str]:
     return [machines.ranges(members[number]) for number in sorted(members)]
 
 
+def summary(machine: topology.Topology) -> dict[str, object]:
+    """The machine in the form of the answers in ``fixtures/sysfs``."""
+    caches: dict[str, int] = {}
+    for one in machine.caches:
+        name = f"{one.level} {one.type}"
+        caches[name] = caches.get(name, 0) + 1
+    ids = {one.l3: one.l3_id for one in machine.cpus if one.l3 is not None}
+    return {
+        "present": str(machine.present),
+        "online": str(machine.online),
+        "isolated": str(machine.isolated),
+        "nohz_full": str(machine.nohz_full),
+        "cores": groups(machine, "core"),
+        "sockets": groups(machine, "socket"),
+        "l3": groups(machine, "l3"),
+        "l3_ids": [ids[number] for number in sorted(ids)],
+        "nodes": {
+            str(one.node): {
+                "cpus": str(one.cpus),
+                "memory_bytes": one.memory_bytes,
+                "distances": list(one.distances),
+            }
+            for one in machine.nodes
+        },
+        "memory_nodes": str(machine.memory_nodes),
+        "caches": caches,
+        "smt": machine.smt,
+        "vendor": machine.vendor,
+        "arch": machine.arch,
+        "warnings": len(machine.warnings),
+    }
+
+
 def warned(machine: topology.Topology, *words: str) -> bool:
     """Whether one warning holds all of these."""
     return any(all(word in warning for word in words) for warning in machine.warnings)
