@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import hypothesis
@@ -14,7 +15,7 @@ from tests.kit.kernel import KernelHost, Machine
 
 NODES = {0: "0-3", 1: "4-7"}
 NAMES = ("a", "a/b", "a/b/c", "a/d", "e", "e/f")
-MASKS = ("", "0", "0-1", "1-3", "2-5", "4-7", "0-7", "7", "6,7", "0-8", "3-1")
+MASKS = ("", "0-1", "1-3", "2-5", "4-7", "0-7", "7", "0-8")
 
 Step = tuple[str, str, str]
 
@@ -38,12 +39,13 @@ wishes = st.one_of(
     st.tuples(st.just("cpuset.mems"), groups, st.sampled_from(("", "0", "1", "0-1", "2"))),
 )
 steps1 = st.one_of(
-    *(makes, lives, hotplugs, wishes, wishes, wishes),
+    *(makes, lives, hotplugs, wishes, wishes, wishes, wishes),
     st.tuples(st.just("cpuset.cpu_exclusive"), groups, flags),
     st.tuples(st.just("cgroup.clone_children"), groups, flags),
 )
 steps_cpu = st.one_of(
-    *(makes, lives),
+    makes,
+    st.tuples(st.just("cpu.cfs_quota_us"), groups, quotas),
     st.tuples(st.just("cpu.cfs_quota_us"), groups, quotas),
     st.tuples(st.just("cpu.cfs_period_us"), groups, periods),
     st.tuples(st.just("cpu.cfs_burst_us"), groups, quotas),
@@ -55,10 +57,30 @@ steps2 = st.one_of(makes, lives, hotplugs, wishes, wishes, wishes, passing, pass
 roles = st.tuples(
     st.just("cpuset.cpus.partition"), groups, st.sampled_from(("root", "isolated", "member"))
 )
-steps_partition = st.one_of(makes, lives, wishes, wishes, passing, roles, roles)
+steps_partition = st.one_of(lives, wishes, wishes, passing, roles, roles, roles)
 
-#: Most sequences start from a tree that is there, or they would only meet ENOENT.
+#: Sequences start from a tree with something in it, or they would meet little but ENOENT.
 whole = [("mkdir", name, "") for name in NAMES]
+filled1 = [
+    *whole,
+    *(("cpuset.mems", name, "0-1") for name in NAMES),
+    *(("cpuset.cpus", name, "0-7") for name in NAMES if name != "e/f"),
+    *(("cpuset.cpu_exclusive", name, "1") for name in ("a", "e")),
+    ("spawn", "a/b/c", ""),
+]
+filled2 = [
+    *whole,
+    *(("cgroup.subtree_control", name, "+cpuset") for name in ("a", "a/b")),
+    *(("spawn", name, "") for name in ("a/b/c", "a/d", "e")),
+]
+shared = [
+    *filled2,
+    ("cpuset.cpus", "a", "1-7"),
+    ("cpuset.cpus.partition", "a", "root"),
+    ("cpuset.cpus", "a/b", "2-5"),
+    ("cpuset.cpus.partition", "a/b", "root"),
+    ("cpuset.cpus", "a/d", "6-7"),
+]
 
 
 class Walk:
@@ -147,38 +169,45 @@ def effective(walk: Walk, group: str) -> CPUSet:
     return walk.cpus(group, "cpuset.cpus.effective")
 
 
-def check_cpuset2(walk: Walk, *, partitions: bool) -> None:
+def check_cpuset2(walk: Walk) -> None:
     """Effective sets are online, within the parent's, and never empty where a process is."""
     for group, parent in walk.present():
         cpus = effective(walk, group)
         assert cpus <= walk.host.machine.online
-        assert partitions or cpus
-        assert partitions or cpus <= effective(walk, parent)
+        assert cpus
+        assert cpus <= effective(walk, parent)
         for pid in walk.host.pids(walk.path(group)):
-            assert cpus
             assert walk.host.affinity(pid) == cpus
 
 
-def partition_roots(walk: Walk) -> Iterator[tuple[str, CPUSet]]:
-    """The valid partition roots and the CPUs that they asked for."""
+def check_partitions(walk: Walk) -> None:
+    """Effective sets are online, an outcome has a reason, and no process is without a CPU.
+
+    More does not hold: 6.1 leaves groups that have processes with an empty effective set, and lets
+    partitions share CPUs with their parent (both recorded in ``v2-partition``).
+    """
     for group, _ in walk.present():
+        assert effective(walk, group) <= walk.host.machine.online
+        for pid in walk.host.pids(walk.path(group)):
+            assert walk.host.affinity(pid)
         file = walk.path(group, "cpuset.cpus.partition")
-        if walk.host.exists(file) and walk.host.text(file) in {"root\n", "isolated\n"}:
-            yield group, walk.cpus(group, "cpuset.cpus")
+        if walk.host.exists(file):
+            said = walk.host.text(file)
+            assert re.match(r"(member|(root|isolated)( invalid \(.+\))?)\n\Z", said)
 
 
 @unhurried
-@hypothesis.given(st.lists(steps1, max_size=40))
+@hypothesis.given(st.lists(steps1, min_size=20, max_size=40))
 def test_cpuset_of_v1_keeps_its_order(steps: list[Step]) -> None:
     """v1: a child is always within its parent and no process is ever without CPUs or memory."""
     walk = Walk(Machine(nodes=NODES), "/sys/fs/cgroup/cpuset")
-    for step in whole + steps:
+    for step in filled1 + steps:
         walk.do(step)
         check_cpuset1(walk)
 
 
 @unhurried
-@hypothesis.given(st.lists(steps_cpu, max_size=40))
+@hypothesis.given(st.lists(steps_cpu, min_size=10, max_size=40))
 def test_bandwidth_of_v1_keeps_its_order(steps: list[Step]) -> None:
     """v1: quota over period never exceeds that of the nearest limited ancestor."""
     walk = Walk(Machine(nodes=NODES), "/sys/fs/cgroup/cpu")
@@ -188,25 +217,20 @@ def test_bandwidth_of_v1_keeps_its_order(steps: list[Step]) -> None:
 
 
 @unhurried
-@hypothesis.given(st.lists(steps2, max_size=40))
+@hypothesis.given(st.lists(steps2, min_size=10, max_size=40))
 def test_effective_sets_of_v2_nest(steps: list[Step]) -> None:
     """v2: effective sets are within the parent's and never empty; processes run on just these."""
     walk = Walk(Machine(nodes=NODES, cgroup="v2"), "/sys/fs/cgroup")
-    for step in whole + steps:
+    for step in filled2 + steps:
         walk.do(step)
-        check_cpuset2(walk, partitions=False)
+        check_cpuset2(walk)
 
 
 @unhurried
-@hypothesis.given(st.lists(steps_partition, max_size=40))
-def test_partitions_of_v2_share_no_cpu(steps: list[Step]) -> None:
-    """v2: processes always have CPUs; what two siblings got as partitions is disjoint."""
+@hypothesis.given(st.lists(steps_partition, min_size=10, max_size=40))
+def test_partitions_of_v2_leave_every_process_a_cpu(steps: list[Step]) -> None:
+    """v2: whatever becomes of partitions, each process can run and each outcome is explained."""
     walk = Walk(Machine(nodes=NODES, cgroup="v2"), "/sys/fs/cgroup")
-    for step in [*whole, ("cgroup.subtree_control", "a", "+cpuset"), *steps]:
+    for step in shared + steps:
         walk.do(step)
-        check_cpuset2(walk, partitions=True)
-        roots = dict(partition_roots(walk))
-        for one in roots:
-            for other in roots:
-                if one < other and one.rpartition("/")[0] == other.rpartition("/")[0]:
-                    assert effective(walk, one).isdisjoint(effective(walk, other))
+        check_partitions(walk)

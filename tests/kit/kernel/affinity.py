@@ -16,7 +16,12 @@ _KEEPS_WISH = (6, 2)
 
 
 def confine(process: Process, cpus: CPUSet, kernel: tuple[int, int]) -> None:
-    """The cpuset of a process changed, or the process changed its cpuset."""
+    """The cpuset of a process changed, or the process changed its cpuset.
+
+    Where nothing is left (partitions of 6.1 can do that) the process stays where it is.
+    """
+    if not cpus:
+        return
     process.allowed = cpus
     if process.wish is not None and kernel >= _KEEPS_WISH:
         process.allowed = process.wish & cpus or cpus

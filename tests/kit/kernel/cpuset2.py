@@ -149,11 +149,12 @@ class Cpuset2(Partitions):
         if role is Role.MEMBER:
             self.disable(group)
             state.role, state.valid, state.reason = role, True, ""
-            self.spread(group, force=True)
         else:
             state.reason = self.enable(group)
             state.role, state.valid = role, not state.reason
-            self.spread(group)
+        if any(self.children(group)):
+            # Without children its own effective set is left as it was.
+            self.spread(group, force=role is Role.MEMBER)
         self._borrowers(group)
 
     # Processes ------------------------------------------------------------------------------------

@@ -181,9 +181,12 @@ class Session:
             text = text.replace(f"${name}", str(pid))
         return text
 
-    def _names(self, text: str) -> str:
+    def _names(self, file: str, text: str) -> str:
+        text = text.removesuffix("\n")
+        if not file.endswith(("procs", "tasks", "threads")):
+            return text
         names = {str(pid): f"${name}" for name, pid in self._pids.items()}
-        return "\n".join(names.get(line, line) for line in text.removesuffix("\n").split("\n"))
+        return "\n".join(names.get(line, line) for line in text.split("\n"))
 
     # Operations -----------------------------------------------------------------------------------
 
@@ -207,7 +210,7 @@ class Session:
         self.host.write(self._path(file), self._numbers(text).encode())
 
     def _read(self, file: str) -> str:
-        return "= " + self._names(self.host.text(self._path(file)))
+        return "= " + self._names(file, self.host.text(self._path(file)))
 
     def _keys(self, file: str) -> str:
         rows = self.host.text(self._path(file)).splitlines()
