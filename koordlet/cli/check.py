@@ -76,7 +76,7 @@ def lines(seen: snapshot.Snapshot, why: str) -> list[str]:
     ]
     for one in seen.layout.hierarchies:
         names = ",".join(sorted(one.controllers)) or "no controllers"
-        state = "" if one.writable else "  (not writable)"
+        state = "" if one.writable else f"  ({one.why})"
         text.append(f"  {'v2' if one.unified else 'v1'} {one.mount}  {names}{state}")
     if not seen.pods:
         text.append("workloads     none declared: there is nothing to enforce")

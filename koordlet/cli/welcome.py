@@ -12,17 +12,20 @@ from koordlet.report import view
 
 def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
     """The whole greeting."""
-    verb = "enforcing" if now.mode == "enforce" else "observing: nothing is changed"
+    enforcing = now.mode == "enforce"
+    verb = "enforcing" if enforcing else "observing: nothing is changed"
     text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}", "", "The machine"]
     text += [f"  {'  ' * one.level}{one.text}" for one in machine.lines(now.snapshot.topology)]
     text += ["", "Whose CPUs", *(f"  {row}" for row in plan.owners(now.plan)), ""]
-    text += ["What is enforced", *_workloads(now)]
-    if now.plan.steps and now.mode != "enforce":
+    text += [f"What {'is' if enforcing else 'would be'} enforced", *_workloads(now)]
+    if now.plan.steps and not enforcing:
         text += ["", "What would be done"]
         text += [f"  {one.action.reason} ({one.action.target})" for one in now.plan.steps]
     text += ["", "Where to look", *(f"  {address}" for address in addresses)]
-    if demo_on:
+    if demo_on and enforcing:
         text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups."]
+    elif demo_on:
+        text += ["", "Run it as root to see it enforced. Ctrl-C stops it."]
     return text
 
 

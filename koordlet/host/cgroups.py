@@ -86,6 +86,7 @@ def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | 
         base=base.strip("/"),
         # The superblock or this mount may be read-only; either refuses a write.
         writable="ro" not in options,
+        why="mounted read-only" if "ro" in options else "",
     )
 
 
@@ -330,12 +331,16 @@ def _looks_like_file(name: str) -> bool:
 
 
 def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
-    """The layout with ``writable`` narrowed to what this process may really write."""
+    """The layout with ``writable`` narrowed to what this process may really write.
+
+    A recording is read-only to us, which says nothing about the machine that it is of.
+    """
+    if not host.live:
+        return layout
     hierarchies = tuple(
-        dataclasses.replace(
-            one,
-            writable=one.writable and host.access(host.at(one.directory("")), os.W_OK),
-        )
+        one
+        if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
+        else dataclasses.replace(one, writable=False, why="this user may not write there")
         for one in layout.hierarchies
     )
     return cgroup.Layout(hierarchies=hierarchies)

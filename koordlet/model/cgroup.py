@@ -37,6 +37,8 @@ class Hierarchy:
     #: Our directories live in this group of the tree (``--cgroup-root``), usually the root.
     base: str = ""
     writable: bool = True
+    #: Why it is not writable.
+    why: str = ""
 
     def directory(self, group: str) -> str:
         """The directory of a group."""
@@ -92,7 +94,7 @@ class Layout:
                 row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}"
             )
         if not where.writable:
-            return absence.Unsupported(row.name, f"{where.mount} is mounted read-only")
+            return absence.Unsupported(row.name, f"{where.mount}: {where.why or 'not writable'}")
         return None
 
 
