@@ -66,7 +66,7 @@ def comes_back(unit: Unit, result: str) -> bool:
 
 
 def left_alone(unit: Unit) -> bool:
-    """Asked by the helper when it is told to stop: whether nobody else puts things back.
+    """Asked when the helper is stopped: whether nobody else puts things back.
 
     A unit that has processes has its own ExecStopPost= still to run. One that is down, or only
     waits to be restarted, has not: systemd then stops it without running anything.

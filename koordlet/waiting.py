@@ -79,6 +79,19 @@ class Keeper:
             sys.stderr.write(f"koordlet: nobody would wait for the deadline: {error}\n")
         return self._when_free(lambda: self.restore(final=True))
 
+    def after_wait(self) -> restoring.Summary | str:
+        """The one who waited has ended: restore where it was stopped with the agent, for good.
+
+        Not where it is only restarted, as systemd does with it whenever it restarts the agent.
+        """
+        try:
+            own = self.world.look(systemd.helper_of(self.unit))
+            if own.job != "stop" or not systemd.left_alone(self.world.look(self.unit)):
+                return f"the rest is up to {self.unit}"
+        except systemd.NoAnswerError as error:
+            sys.stderr.write(f"koordlet: nobody can be relied on: {error}\n")
+        return self._when_free(lambda: self.restore(final=True))
+
     def after_failed_start(self, seconds: float) -> restoring.Summary | str:
         """A start that fails where no manager waits, as in a container: it is its own helper.
 
@@ -103,7 +116,7 @@ class Keeper:
                 except errors.TakenError:
                     left = LOOK_SECONDS
             if self.world.pause(min(left, LOOK_SECONDS)):
-                return self._told_to_stop()
+                return "told to stop: limits stay"
         return "no deadline: an agent has taken over, or everything was put back"
 
     def _expect(self, seconds: float) -> restoring.Summary | str:
@@ -121,15 +134,6 @@ class Keeper:
             return self.deadline.record(self.world.clock() + seconds)
         finally:
             self.lock.release()
-
-    def _told_to_stop(self) -> restoring.Summary | str:
-        try:
-            alone = bool(self.unit) and systemd.left_alone(self.world.look(self.unit))
-        except systemd.NoAnswerError:
-            alone = True
-        if alone:
-            return self._when_free(lambda: self.restore(final=True))
-        return f"told to stop: the rest is up to {self.unit or 'the next agent'}"
 
     def _when_free(self, work: Callable[[], _T]) -> _T | str:
         """Another restore ends soon; whoever still has the lock then is an agent in charge."""

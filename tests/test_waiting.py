@@ -25,6 +25,7 @@ class Scene:
 
     where: Path
     unit: systemd.Unit = RESTARTING
+    helper: systemd.Unit = STOPPING
     #: Seconds to what happens then.
     plot: dict[float, Callable[[], object]] = field(default_factory=dict)
     #: Told to stop at that time.
@@ -62,10 +63,9 @@ class Scene:
 
     def look(self, unit: str) -> systemd.Unit:
         """What systemd says."""
-        assert UNIT == unit
         if self.trouble is not None:
             raise self.trouble
-        return self.unit
+        return {UNIT: self.unit, "koordlet-restore.service": self.helper}[unit]
 
     def keeper(self, unit: str = UNIT) -> waiting.Keeper:
         """The one under test."""
@@ -199,43 +199,48 @@ def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None
     assert [] == scene.restored
 
 
-def test_told_to_stop_with_a_unit_that_is_down(scene: Scene) -> None:
+def test_told_to_stop(scene: Scene) -> None:
+    """That only ends the wait: what follows is decided after it."""
+    scene.deadline.record(220.0)
+    scene.told = 110.0
+
+    assert "told to stop: limits stay" == scene.keeper().when_overdue()
+    assert (110.0, [], 220.0) == (scene.now, scene.restored, scene.recorded())
+
+
+def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
     """The stop was meant for the agent, which had nothing left to stop: restored at once."""
-    scene.unit = FAILED
+    scene.unit, scene.helper = FAILED, STOPPING
     scene.deadline.record(220.0)
-    scene.told = 110.0
 
-    assert DONE == scene.keeper().when_overdue()
-    assert ([(110.0, True)], None) == (scene.restored, scene.recorded())
+    assert DONE == scene.keeper().after_wait()
+    assert ([(100.0, True)], None) == (scene.restored, scene.recorded())
 
 
-@pytest.mark.parametrize("unit", [RESTARTING, STOPPING])
-def test_told_to_stop_with_a_unit_that_acts_for_itself(scene: Scene, unit: systemd.Unit) -> None:
-    """A restart brings an agent, and a stop brings the unit's own restore."""
-    scene.unit = unit
+@pytest.mark.parametrize(
+    ("unit", "helper"),
+    [
+        (RESTARTING, STOPPING),  # the agent comes back
+        (STOPPING, STOPPING),  # the agent's unit restores for itself
+        (FAILED, RESTARTING),  # the restart of a unit that then ran into its limit
+        (FAILED, systemd.Unit(active="deactivating", sub="stop-post")),  # it ended by itself
+    ],
+)
+def test_somebody_else_sees_to_it(scene: Scene, unit: systemd.Unit, helper: systemd.Unit) -> None:
+    """The limits stay where an agent, its unit or another wait is there for them."""
+    scene.unit, scene.helper = unit, helper
     scene.deadline.record(220.0)
-    scene.told = 110.0
 
-    assert isinstance(scene.keeper().when_overdue(), str)
+    assert "the rest is up to koordlet.service" == scene.keeper().after_wait()
     assert ([], 220.0) == (scene.restored, scene.recorded())
 
 
-def test_told_to_stop_by_hand(scene: Scene) -> None:
-    """Without a unit, Ctrl-C only ends the wait."""
-    scene.deadline.record(220.0)
-    scene.told = 110.0
-
-    assert isinstance(scene.keeper("").when_overdue(), str)
-    assert ([], 220.0) == (scene.restored, scene.recorded())
-
-
-def test_told_to_stop_and_systemd_is_silent(scene: Scene) -> None:
+def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
     """Then nobody can be relied on."""
     scene.deadline.record(220.0)
-    scene.told = 110.0
     scene.trouble = systemd.NoAnswerError("no bus")
 
-    assert DONE == scene.keeper().when_overdue()
+    assert DONE == scene.keeper().after_wait()
 
 
 def test_another_trouble_is_not_waited_out(scene: Scene) -> None:

@@ -34,11 +34,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     when = parser.add_mutually_exclusive_group()
     when.add_argument(
         "--when-overdue",
-        metavar="UNIT",
-        nargs="?",
-        const="",
-        help="wait until the hand-over deadline; restore unless an agent became ready meanwhile."
-        " Told to stop, restore at once if UNIT is stopped for good",
+        action="store_true",
+        help="wait until the hand-over deadline; restore unless an agent became ready meanwhile",
     )
     when.add_argument(
         "--after-stop",
@@ -46,19 +43,26 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="for ExecStopPost= of UNIT: restore after a final stop; if systemd brings UNIT back,"
         " record a hand-over deadline instead and start the unit that waits for it",
     )
+    when.add_argument(
+        "--after-wait",
+        metavar="UNIT",
+        help="for ExecStopPost= of the unit that waits: restore if UNIT was stopped for good",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Restore; exit 1 when any item could not be put back."""
-    alone = args.after_stop is not None or args.when_overdue is not None
+    unit = args.after_stop or args.after_wait
+    alone = unit is not None or args.when_overdue
     config = _unattended(args) if alone else opening.effective(args, {})
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
         return _print(args, _Job(args, config)(final=True))
-    unit = args.after_stop or args.when_overdue or ""
-    keeper = _keeper(args, config, unit, waiting.world())
-    if args.after_stop is None:
+    keeper = _keeper(args, config, unit or "", waiting.world())
+    if args.when_overdue:
         return _print(args, keeper.when_overdue())
+    if args.after_wait is not None:
+        return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")
     return _print(args, keeper.after_stop(result, config.config.state.handover_seconds))
 

@@ -279,7 +279,7 @@ def test_units_agree() -> None:
         assert agent["Service"][key] == helper["Service"][key], key
     assert "koordlet.service" == helper["Unit"]["PartOf"]
     assert "%n" == commands(UNITS[0])[-1][-1]
-    assert "koordlet.service" == commands(UNITS[1])[0][-1]
+    assert "koordlet.service" == commands(UNITS[1])[-1][-1]
 
 
 def test_unit_variables_are_known() -> None:
