@@ -62,7 +62,7 @@ def test_replaced(write: Write, tmp_path: Path) -> None:
     watched = watch(path)
     new = tmp_path / "new"
     new.write_text(Path(path).read_text().replace("observe", "enforce"))
-    before = os.stat(path)
+    before = Path(path).stat()
     os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
     new.rename(path)
 

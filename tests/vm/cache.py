@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+import typing
 from collections.abc import Callable, Iterator
 
 #: How many of a kind are kept: the newest stay, so switching branches does not build again.
@@ -54,6 +55,8 @@ def digest(*parts: str | bytes | pathlib.Path) -> str:
                 data = part.encode()
             case bytes():
                 data = part
+            case _:
+                typing.assert_never(part)
         total.update(b"%d:" % len(data) + data)
     return total.hexdigest()[:16]
 

@@ -23,6 +23,7 @@ mount_v2() {
     mount -t cgroup2 -o nsdelegate,memory_recursiveprot cgroup2 "$1"
 }
 
+# shellcheck disable=SC1091 # the harness writes it for each machine; it sets cgroup
 . /run/vm/settings
 mkdir -p /dev/pts /dev/shm
 ln -s /proc/self/fd /dev/fd
@@ -35,11 +36,13 @@ mount -t tmpfs tmpfs /tmp
 ip link set lo up
 echo vm > /proc/sys/kernel/hostname
 
+# shellcheck disable=SC2154 # set by the settings
 case $cgroup in
 v1) mount_v1 ;;
 hybrid) mount_v1; mkdir "$groups/unified"; mount_v2 "$groups/unified" ;;
 v2)
     mount_v2 "$groups"
+    # shellcheck disable=SC2013 # words are what is wanted
     for controller in $(cat "$groups/cgroup.controllers"); do
         echo "+$controller" > "$groups/cgroup.subtree_control"
     done

@@ -12,7 +12,7 @@ fail() {
 }
 
 mount_more() {
-    # shellcheck disable=SC2086 # three words out of one
+    # shellcheck disable=SC2046,SC2086 # three words out of one
     set -- $(IFS=,; echo $1)
     mkdir -p "/root$3"
     case $1 in
@@ -34,6 +34,7 @@ mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=none control /ru
     fail "cannot mount the control folder"
 : > /run/vm/alive
 
+# shellcheck disable=SC2013 # words are what is wanted
 for word in $(cat /proc/cmdline); do
     case $word in
     vm.init=*) init=${word#*=} ;;
