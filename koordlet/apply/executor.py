@@ -101,11 +101,15 @@ class Executor:
     def _intend(self, steps: Sequence[plan.Step], wall: float) -> None:
         entries: dict[str, journal.Entry] = {}
         for step in steps:
-            if kinds.journaled(step.action):
-                before = entries.get(step.action.target) or self.book.entries.get(
-                    step.action.target
-                )
-                entries[step.action.target] = self._entry(step, before, wall)
+            target = step.action.target
+            if not kinds.journaled(step.action):
+                continue
+            if target in entries:
+                # A value on the way, or tasks from several groups: one entry knows all of it.
+                value = _value(step.action)
+                entries[target] = replace(entries[target], values=(*entries[target].values, value))
+            else:
+                entries[target] = self._entry(step, self.book.entries.get(target), wall)
         try:
             self.book.intend(entries.values())
         except OSError as error:
@@ -122,7 +126,7 @@ class Executor:
 
     def _entry(self, step: plan.Step, before: journal.Entry | None, wall: float) -> journal.Entry:
         one = step.action
-        value = one.value if isinstance(one, action.WriteFile) else action.kind(one)
+        value = _value(one)
         inode = perform.inode_of(self.host, one)
         if before is not None and before.inode in (0, inode) and not self._contested(step):
             return replace(before, values=(*before.values, value))
@@ -213,6 +217,10 @@ class Executor:
             self.pauses.succeeded(outcome.target, at)
 
 
+def _value(one: action.Action) -> str:
+    return one.value if isinstance(one, action.WriteFile) else action.kind(one)
+
+
 def _relies(one: action.Action, failed: action.WriteFile) -> bool:
     """Sets rely on the ones above and below them; so does a second write of the same file."""
     if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
@@ -240,5 +248,4 @@ _MEANING = {
 
 def explain(number: int | None, one: action.Action) -> str:
     """A sentence for a refusal."""
-    wanted = one.value if isinstance(one, action.WriteFile) else action.kind(one)
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {wanted!r})"
+    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {_value(one)!r})"

@@ -46,10 +46,12 @@ class Watch:
     def broken(self) -> list[str]:
         """The targets that do not hold our value now. One that vanished is not broken."""
         found = []
-        for target, (handle, one) in self._files.items():
+        for target, (handle, one) in list(self._files.items()):
             try:
                 text = self._host.pread(handle, _SIZE).decode("utf-8", "replace")
             except OSError:
+                # Its group is gone. One made anew under the same path has other files.
+                self._host.close(self._files.pop(target)[0])
                 continue
             if not kinds.same(one, one.value, text):
                 found.append(target)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from koordlet import demo
 from koordlet.host import root
+from koordlet.model import cpuset
 from koordlet.policy import registry
 from tests.kit import agents, images, search, trees
 from tests.kit.kernel import Machine
@@ -171,3 +172,25 @@ def test_nothing_is_changed_before_its_original_is_on_disk(ram: Path) -> None:
 
     assert len(seen) > 3
     assert all(seen)
+
+
+def test_a_value_on_the_way_is_known_after_two_deaths(ram: Path) -> None:
+    """Killed before any write and again after a value on the way: that value is still ours."""
+    one, two = cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("1-2")
+    world = trees.World(
+        version="v2",
+        groups=(
+            trees.Group(path="a", old=one, new=two, busy=False),
+            trees.Group(path="a/b", old=one, new=two, busy=True),
+        ),
+    )
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    before = site.image()
+    site.dies(site.settle, 1, done=False)
+    site.dies(site.settle, 1, done=True)
+    halfway = host.text(host.at(trees.file(world, "a")))
+    done = site.restore()
+
+    assert ("0-2\n", ()) == (halfway, done.left)
+    assert {} == images.difference(before, site.image())

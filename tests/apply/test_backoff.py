@@ -1,0 +1,48 @@
+"""Pauses double up to a bound, end by themselves, and are forgotten."""
+
+from __future__ import annotations
+
+from koordlet.apply import backoff
+
+
+def test_the_pause_doubles_up_to_a_bound() -> None:
+    """Each failure of the same target doubles its pause, never beyond the longest."""
+    pauses = backoff.Backoff()
+    delays = [pauses.failed("a", float(at)) for at in range(0, 1000, 100)]
+
+    assert [1, 2, 4, 8, 16, 32, 60, 60, 60, 60] == delays
+
+
+def test_a_target_waits_for_its_own_pause_only() -> None:
+    """Other targets do not wait, and the wait shrinks as time passes."""
+    pauses = backoff.Backoff()
+    pauses.failed("a", 10.0)
+
+    assert (1.0, 0.25, 0.0, 0.0) == (
+        pauses.waiting("a", 10.0),
+        pauses.waiting("a", 10.75),
+        pauses.waiting("a", 11.0),
+        pauses.waiting("b", 10.0),
+    )
+
+
+def test_one_success_right_after_does_not_forgive() -> None:
+    """A target is forgiven once it was quiet for as long as its last pause, not before."""
+    pauses = backoff.Backoff()
+    for at in (0.0, 1.0, 3.0):
+        pauses.failed("a", at)
+    pauses.succeeded("a", 7.0)
+    still = pauses.failed("a", 7.0)
+    pauses.succeeded("a", 7.0 + 8 + 8)
+
+    assert (8, 1) == (still, pauses.failed("a", 23.0))
+
+
+def test_targets_that_nobody_wants_are_forgotten() -> None:
+    """Memory holds wanted targets only."""
+    pauses = backoff.Backoff()
+    pauses.failed("a", 0.0)
+    pauses.failed("b", 0.0)
+    pauses.keep_only({"b"})
+
+    assert (0.0, 1.0) == (pauses.waiting("a", 0.0), pauses.waiting("b", 0.0))

@@ -1,0 +1,231 @@
+"""A refusal costs one item and what relied on it; contention is paced; nothing is said twice."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent
+from koordlet.apply import executor
+from koordlet.model import action, cpuset, errors, result
+from tests.apply import test_interrupted
+from tests.kit import agents, images, trees
+from tests.kit.kernel import KernelHost
+
+Verdict = result.Verdict
+
+
+def group(path: str, old: str, new: str, *, busy: bool = True) -> trees.Group:
+    """One group."""
+    return trees.Group(
+        path=path, old=cpuset.CPUSet.parse(old), new=cpuset.CPUSet.parse(new), busy=busy
+    )
+
+
+TREE = trees.World(
+    version="v1",
+    groups=(
+        group("a", "0-4", "0-1"),
+        group("a/b", "0-4", "0"),
+        group("c", "0-4", "2-3"),
+        group("d", "0-4", "4"),
+    ),
+)
+
+
+@pytest.fixture
+def host() -> KernelHost:
+    """A machine with four groups."""
+    return trees.build(TREE)[0]
+
+
+@pytest.fixture
+def site(host: KernelHost, ram: Path) -> agents.Site:
+    """That machine with an agent's state."""
+    return trees.site(TREE, host, ram)
+
+
+def one_pass(site: agents.Site) -> dict[str, result.Result]:
+    """The last result of each target of one pass of a fresh agent."""
+    with site.agent() as who:
+        return site_pass(who)
+
+
+def site_pass(who: agent.Agent) -> dict[str, result.Result]:
+    """The same for an agent that is there."""
+    made = who.line.run_once(who.book.entries)
+    return {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+
+
+@pytest.mark.parametrize("path", ["a", "a/b", "c", "d"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EBUSY, errno.ENOSPC, errno.EINVAL])
+def test_a_refusal_costs_one_item(
+    site: agents.Site, host: KernelHost, path: str, number: int
+) -> None:
+    """Whichever write is refused, only it and what is above or below it stays undone."""
+    before = site.image()
+    refused = trees.file(TREE, path)
+    host.refuse(refused, number, times=99)
+    found = one_pass(site)
+
+    near = {"a", "a/b"} if path.startswith("a") else {path}
+    assert Verdict.REFUSED is found[refused].verdict
+    assert errno.errorcode[number] in found[refused].detail
+    for other in {"a", "a/b", "c", "d"} - near:
+        assert Verdict.DONE is found[trees.file(TREE, other)].verdict
+    assert {Verdict.DONE, Verdict.SKIPPED, Verdict.REFUSED} >= {
+        found[trees.file(TREE, other)].verdict for other in near
+    }
+    host.refuse(refused, number, times=0)
+    site.restore()
+    assert {} == images.difference(before, site.image())
+
+
+def test_a_refused_item_waits_longer_each_time(site: agents.Site, host: KernelHost) -> None:
+    """A refused write is tried again with growing pauses, and heals once the kernel takes it."""
+    target = trees.file(TREE, "c")
+    host.refuse(target, errno.EBUSY, times=3)
+    tried = []
+    with site.agent() as who:
+        for _ in range(12):
+            verdict = site_pass(who).get(target)
+            tried.append("-" if verdict is None else verdict.verdict.value)
+            site.clock.tick()
+
+    waits = ["refused", "refused", "waiting", "refused", "waiting", "waiting", "waiting"]
+    assert [*waits, "done", "-", "-", "-", "-"] == tried
+
+
+def test_a_contested_file_is_written_with_pauses(site: agents.Site, host: KernelHost) -> None:
+    """Another writer that keeps changing our file is not answered in every pass."""
+    target = trees.file(TREE, "c")
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        answers = []
+        for _ in range(16):
+            host.write(host.at(target), b"0-4")
+            answers.append(site_pass(who)[target])
+            site.clock.tick()
+
+    written = [one.verdict is Verdict.DONE for one in answers]
+    assert 5 >= sum(written) >= 3
+    assert all(one.contested for one in answers if one.verdict is Verdict.DONE)
+
+
+def test_the_other_writer_s_value_becomes_the_original(site: agents.Site, host: KernelHost) -> None:
+    """What somebody wanted after us is what comes back when we go."""
+    target = host.at(trees.file(TREE, "c"))
+    site.settle()
+    host.write(target, b"1-4")
+    site.clock.tick()
+    site.settle()
+    ours = host.text(target)
+    site.restore()
+
+    assert ("2-3\n", "1-4\n") == (ours, host.text(target))
+
+
+def test_protective_limits_come_back_at_once(site: agents.Site, host: KernelHost) -> None:
+    """A limit that protects others does not wait, however often it is removed."""
+    site.settings = {"fixed": agents.Sets(cpus=TREE.wanted.cpus, protective=True)}
+    target = host.at(trees.file(TREE, "c"))
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        for _ in range(5):
+            host.write(target, b"0-4")
+            assert who.protection_broken()
+            who.one_pass(slow=False)
+            assert "2-3\n" == host.text(target)
+            assert not who.protection_broken()
+
+
+def test_a_group_made_anew_is_written_without_pause(site: agents.Site, host: KernelHost) -> None:
+    """A container that restarted under the same path is no contention: nobody touched our value."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        directory = "/sys/fs/cgroup/cpuset/c"
+        for pid in host.pids(directory):
+            host.exit(pid)
+        for _ in range(3):
+            host.rmdir(host.at(directory))
+            host.mkdir(host.at(directory))
+            host.write(host.at(f"{directory}/cpuset.mems"), b"0")
+            host.write(host.at(f"{directory}/cpuset.cpus"), b"0-4")
+            found = site_pass(who)[f"{directory}/cpuset.cpus"]
+            assert (Verdict.DONE, False) == (found.verdict, found.contested)
+
+
+def test_a_group_that_vanishes_under_the_write(site: agents.Site, host: KernelHost) -> None:
+    """A group that goes between look and write is a value, not an error, and is forgotten."""
+    with site.agent() as who:
+        made = who.line.run_once(who.book.entries)
+        for pid in host.pids("/sys/fs/cgroup/cpuset/d"):
+            host.exit(pid)
+        host.rmdir(host.at("/sys/fs/cgroup/cpuset/d"))
+        found = {one.target: one for one in who.hands.run(made.draft, made.snapshot)}
+
+        assert Verdict.VANISHED is found[trees.file(TREE, "d")].verdict
+        assert trees.file(TREE, "d") not in who.book.entries
+        assert Verdict.DONE is found[trees.file(TREE, "c")].verdict
+
+
+def test_a_full_journal_stops_changes_and_not_restoring(
+    site: agents.Site, host: KernelHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without room for originals nothing is changed; what is on disk already can still go back."""
+    before = site.image()
+    site.settle()
+    with site.agent() as who:
+
+        def full(_entries: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(who.book, "intend", full)
+        host.write(host.at(trees.file(TREE, "c")), b"0-4")
+        site.clock.tick(100)
+        host.calls.clear()
+        with pytest.raises(errors.HostError, match="nothing was changed"):
+            who.one_pass(slow=True)
+        assert [] == host.calls
+        host.write(host.at(trees.file(TREE, "c")), b"2-3")
+        done = who.restore()
+
+    assert () == done.failed
+    assert {} == images.difference(before, site.image())
+
+
+def test_a_group_that_is_refused_its_first_files_is_not_left_behind(ram: Path) -> None:
+    """A group of ours that could not be finished is finished later, or removed when we go."""
+    site = test_interrupted.busy_demo("v1", ram)
+    before = site.image()
+    site.host.refuse("/sys/fs/cgroup/cpuset/koordlet-demo/ls/cpuset.mems", errno.EINVAL)
+    with site.agent() as who:
+        found = site_pass(who)
+    site.restore()
+
+    assert Verdict.REFUSED is found["/sys/fs/cgroup/cpuset/koordlet-demo/ls"].verdict
+    assert {} == images.difference(before, site.image())
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EPERM, 9999])
+def test_every_refusal_has_a_sentence(number: int) -> None:
+    """Whatever the errno, a person is told what was wanted."""
+    one = action.WriteFile(target="/x", value="0-3", policy="p", reason="r")
+
+    said = executor.explain(number, one)
+    assert "'0-3'" in said
+    assert len(said) > 15
+
+
+def test_results_are_heard_as_they_happen(site: agents.Site, host: KernelHost) -> None:
+    """The reporter hears each result right after its step, not at the end of the plan."""
+    heard: list[tuple[str, int]] = []
+    with site.agent() as who:
+        made = who.line.run_once(who.book.entries)
+        who.hands.run(
+            made.draft, made.snapshot, lambda one: heard.append((one.target, len(host.calls)))
+        )
+
+    assert [number for _, number in heard] == list(range(1, len(heard) + 1))

@@ -1,0 +1,91 @@
+"""The table of kinds: when a thing is so already, and what must be on disk before it is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.apply import kinds
+from koordlet.model import action
+
+MAKE = action.MakeDir(target="/c/g", policy="p", reason="r")
+REMOVE = action.RemoveDir(target="/c/g", policy="p", reason="r")
+MOVE = action.MoveTasks(target="/c/g/cgroup.procs", pids=(5,), policy="p", reason="r")
+
+
+def write(value: str, knob: str = "cpuset.cpus") -> action.WriteFile:
+    """A write of one knob."""
+    return action.WriteFile(target="/c/g/f", value=value, policy="p", reason="r", knob=knob)
+
+
+@pytest.mark.parametrize(
+    ("value", "current", "so"),
+    [
+        ("0-3", "0-3\n", True),
+        ("0,1,2,3", "0-3", True),
+        ("0-3", "0-2", False),
+        ("0-3", "", False),
+        ("", "\n", True),
+        ("0-3", "garbage", False),
+        ("garbage", "garbage", True),
+    ],
+)
+def test_sets_are_equal_as_sets(value: str, current: str, so: bool) -> None:  # noqa: FBT001
+    """Lists are compared by their members; what is no list never equals one."""
+    assert so is kinds.satisfied(write(value), current)
+
+
+@pytest.mark.parametrize(
+    ("value", "current", "so"),
+    [
+        ("+cpuset", "cpu cpuset memory", True),
+        ("+cpuset", "cpu memory", False),
+        ("-cpuset", "cpu", True),
+        ("-cpuset", "cpuset", False),
+        ("+cpu +cpuset", "cpuset", False),
+        ("+cpu -cpuset", "cpu", True),
+    ],
+)
+def test_switches_are_so_word_by_word(value: str, current: str, so: bool) -> None:  # noqa: FBT001
+    """A switch is satisfied when each word is on or off as asked, whatever else is on."""
+    assert so is kinds.satisfied(write(value, "cgroup.subtree_control"), current)
+
+
+def test_files_outside_the_table_are_compared_as_text() -> None:
+    """Without a row only white space around a value is no difference."""
+    assert kinds.satisfied(write("a b", ""), "a b\n")
+    assert not kinds.satisfied(write("a b", ""), "a  b\n")
+
+
+def test_directories_and_tasks() -> None:
+    """A group is made when it is usable, removed when nothing is there; tasks are in or not."""
+    found = [
+        (kinds.satisfied(one, None), kinds.satisfied(one, kinds.INCOMPLETE))
+        for one in (MAKE, REMOVE)
+    ]
+
+    assert [(False, False), (True, False)] == found
+    assert kinds.satisfied(MAKE, kinds.PRESENT)
+    assert kinds.satisfied(MOVE, "")
+    assert not kinds.satisfied(MOVE, "/c/other")
+
+
+def test_what_is_missing_is_never_so_already() -> None:
+    """A file that cannot be read is not as wanted, whatever is wanted."""
+    assert not kinds.satisfied(write(""), None)
+
+
+def test_phases_follow_each_other() -> None:
+    """Groups, switches, sets, tasks, switches off, removal: in this order."""
+    on = write("+cpuset", "cgroup.subtree_control")
+    off = write("-cpuset", "cgroup.subtree_control")
+    order: list[action.Action] = [MAKE, on, write("0"), write("1", "cpu.usage"), MOVE, off, REMOVE]
+    backwards = order[::-1]
+
+    assert order == sorted(backwards, key=kinds.phase)
+
+
+def test_only_removal_has_no_original() -> None:
+    """Everything that can be undone is journaled."""
+    assert [True, True, True, False] == [
+        kinds.journaled(one) for one in (MAKE, write("0"), MOVE, REMOVE)
+    ]

@@ -1,0 +1,106 @@
+"""Each kind of action as system calls, and what the machine says afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.apply import kinds, perform
+from koordlet.host import cgroups
+from koordlet.model import action
+from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
+
+TOP = "/sys/fs/cgroup"
+
+
+def machine(version: Cgroup = "v2") -> KernelHost:
+    """A machine with one group."""
+    host = Machine("0-3", cgroup=version)
+    host.mkdir(host.at(f"{TOP}/g"))
+    return host
+
+
+def done(host: KernelHost, one: action.Action) -> perform.Effect:
+    """Carry it out."""
+    return perform.perform(host, cgroups.discover(host), one)
+
+
+def write(value: str, group: str = "g", knob: str = "cpuset.cpus") -> action.WriteFile:
+    """A write of one file of a group."""
+    return action.WriteFile(
+        target=f"{TOP}/{group}/{knob}", value=value, policy="p", reason="r", knob=knob, group=group
+    )
+
+
+def test_a_value_is_one_line_and_read_back() -> None:
+    """The kernel gets one line, and its own spelling of the value is the effect."""
+    host = machine()
+    effect = done(host, write("0,1,2"))
+
+    assert (b"0,1,2\n", "0-2", "") == (host.writes[-1].data, effect.value, effect.difference)
+    assert host.stat(host.at(f"{TOP}/g")).inode == effect.inode
+
+
+def test_an_empty_value_is_an_empty_line() -> None:
+    """Zero bytes would change nothing, so emptying writes a newline."""
+    host = machine()
+    done(host, write("1"))
+    effect = done(host, write(""))
+
+    assert (b"\n", "") == (host.writes[-1].data, effect.value)
+
+
+def test_a_set_that_is_not_in_effect_is_told() -> None:
+    """v2 takes a list outside the parent's and gives all of it: that is a difference."""
+    host = machine()
+    done(host, write("0-1"))
+    host.write(host.at(f"{TOP}/g/cgroup.subtree_control"), b"+cpuset")
+    host.mkdir(host.at(f"{TOP}/g/c"))
+    effect = done(host, write("2-3", "g/c"))
+
+    assert "asked for 2-3, in effect is 0-1" == effect.difference
+
+
+def test_a_group_is_made_with_its_first_files() -> None:
+    """A v1 cpuset is usable at once; making it a second time is no error."""
+    host = Machine("0-3")
+    one = action.MakeDir(
+        target=f"{TOP}/cpuset/n",
+        policy="p",
+        reason="r",
+        initial=(("cpuset.cpus", "0-3"), ("cpuset.mems", "0")),
+    )
+    first, second = done(host, one), done(host, one)
+
+    assert (kinds.PRESENT, first) == (first.value, second)
+    assert host.spawn(f"{TOP}/cpuset/n")
+
+
+def test_a_process_that_ended_is_where_it_should_be() -> None:
+    """A pid that is gone costs nothing; the others are moved, and who is elsewhere is named."""
+    host = machine()
+    here, gone = host.spawn(), host.spawn()
+    host.exit(gone)
+    one = action.MoveTasks(
+        target=f"{TOP}/g/cgroup.procs", pids=(gone, here), policy="p", reason="r"
+    )
+    effect = done(host, one)
+
+    assert ("", [here]) == (effect.difference, host.pids(f"{TOP}/g"))
+
+
+def test_a_refusal_is_the_kernel_s_own() -> None:
+    """What the kernel says is what is raised, with the file's name."""
+    with pytest.raises(OSError, match=r"g/cpuset\.cpus"):
+        done(machine(), write("0-99"))
+
+
+def test_identity_is_that_of_the_group() -> None:
+    """A write and a removal are about their group; a group that is not there has no identity."""
+    host = machine()
+    inode = host.stat(host.at(f"{TOP}/g")).inode
+    removal = action.RemoveDir(target=f"{TOP}/g", policy="p", reason="r")
+
+    assert [inode, inode] == [perform.inode_of(host, one) for one in (write("1"), removal)]
+    done(host, removal)
+    assert [0, 0] == [perform.inode_of(host, one) for one in (write("1"), removal)]

@@ -1,0 +1,185 @@
+"""What somebody else has written since is left and said; everything else goes back."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset
+from tests.apply import test_interrupted
+from tests.kit import agents, images, search, trees
+from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
+
+
+def group(path: str, old: str, new: str) -> trees.Group:
+    """One busy group."""
+    return trees.Group(
+        path=path, old=cpuset.CPUSet.parse(old), new=cpuset.CPUSet.parse(new), busy=True
+    )
+
+
+def text(world: trees.World, host: KernelHost, path: str) -> str:
+    """The set of a group."""
+    return host.text(host.at(trees.file(world, path))).strip()
+
+
+@search.examples(25)
+@hypothesis.given(world=trees.worlds(), data=st.data())
+def test_foreign_values_are_left_and_named(
+    ram: Path, world: trees.World, data: st.DataObject
+) -> None:
+    """Files that another writer changed stay and are named; the others are as before us."""
+    host, _ = trees.build(world)
+    site = trees.site(world, host, Path(tempfile.mkdtemp(dir=ram)))
+    before = site.image()
+    site.settle()
+    foreign = {}
+    for one in world.groups:
+        value = data.draw(st.sampled_from([None, "0", "1-2", "0-4"]))
+        ours = {text(world, host, one.path), str(one.old)}
+        if value is not None and value not in ours:
+            with contextlib.suppress(OSError):
+                host.write(host.at(trees.file(world, one.path)), value.encode())
+                foreign[one.path] = value
+    done = site.restore()
+
+    told = {one.target for one in (*done.left, *done.failed)}
+    after = site.image()
+    for one in world.groups:
+        near = [p for p in foreign if p == one.path or related(p, one.path)]
+        file = trees.file(world, one.path)
+        if one.path in foreign and text(world, host, one.path) != str(one.old):
+            assert foreign[one.path] == text(world, host, one.path)
+            # Where the set was to stay as it is, we never wrote, so it is not ours to speak of.
+            assert file in told or one.old == one.new
+        elif not near:
+            assert before[file] == after[file]
+
+
+def related(one: str, other: str) -> bool:
+    """Whether one group is inside the other."""
+    return one.startswith(other + "/") or other.startswith(one + "/")
+
+
+def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
+    """v1: below a group that somebody narrowed, a set goes back as far as that group allows."""
+    world = trees.World(
+        version="v1",
+        groups=(group("a", "0-4", "0-3"), group("a/b", "0-4", "0-2"), group("a/b/c", "0-4", "0")),
+    )
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    host.write(host.at(trees.file(world, "a/b")), b"0-1")
+    done = site.restore()
+
+    sets = {path: text(world, host, path) for path in ("a", "a/b", "a/b/c")}
+    assert {"a": "0-4", "a/b": "0-1", "a/b/c": "0-1"} == sets
+    assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)
+
+
+def test_a_value_that_went_back_by_itself_is_nobody_s_business(ram: Path) -> None:
+    """Where somebody has put the original back already, nothing is written and nothing said."""
+    world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    host.write(host.at(trees.file(world, "a")), b"0-4")
+    host.calls.clear()
+    done = site.restore()
+
+    assert [] == host.calls
+    assert ((), ()) == (done.left, done.failed)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_group_made_anew_is_not_touched(ram: Path, version: Cgroup) -> None:
+    """Restore leaves another group under the same path alone, also when it holds our value."""
+    world = trees.World(version=version, groups=(group("a", "0-4", "1"),))
+    host, homes = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    for pid in homes:
+        host.exit(pid)
+    directory = host.at(f"{trees.top(version)}/a")
+    host.rmdir(directory)
+    host.mkdir(directory)
+    host.write(host.at(trees.file(world, "a")), b"1")
+    host.calls.clear()
+    done = site.restore()
+
+    assert [] == host.calls
+    assert () == done.failed
+
+
+def test_vanished_groups_are_forgotten(ram: Path) -> None:
+    """A group that is gone costs nothing and is not spoken of again."""
+    world = trees.World(version="v2", groups=(group("a", "0-4", "1"), group("b", "0-4", "2")))
+    host, homes = trees.build(world)
+    site = trees.site(world, host, ram)
+    before = site.image()
+    site.settle()
+    gone = next(pid for pid, home in homes.items() if home == "a")
+    host.exit(gone)
+    host.rmdir(host.at("/sys/fs/cgroup/a"))
+    done = site.restore()
+
+    assert ((), ()) == (done.left, done.failed)
+    assert {"/sys/fs/cgroup/a"} == {
+        path.partition("/a/")[0] + "/a" if "/a/" in path else path
+        for path in images.difference(before, site.image())
+        if path.startswith("/sys/fs/cgroup/a")
+    }
+    assert 0 == site.restore().restored
+
+
+def test_offline_cpus_are_left_out_on_the_way_back(ram: Path) -> None:
+    """v1 refuses a CPU that went offline meanwhile, so the original comes back without it."""
+    world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    host.set_online(4, online=False)
+    done = site.restore()
+
+    assert "0-3" == text(world, host, "a")
+    assert () == done.failed
+
+
+def test_a_foreign_group_under_our_name_is_not_removed(ram: Path) -> None:
+    """A group that was there before, although of no use yet, stays when we go."""
+    site = test_interrupted.busy_demo("v1", ram)
+    place = site.host.at("/sys/fs/cgroup/cpuset/koordlet-demo")
+    site.host.mkdir(place)
+    site.settle()
+    site.restore()
+
+    assert site.host.exists(place)
+    assert {"ls", "be"}.isdisjoint(site.host.list(place))
+
+
+def test_processes_that_came_later_are_moved_out(ram: Path) -> None:
+    """A group of ours is removed also when others have put processes into it."""
+    site = test_interrupted.busy_demo("v2", ram)
+    before = site.image()
+    site.settle()
+    pid = site.host.spawn("/sys/fs/cgroup/koordlet-demo/ls")
+    site.restore()
+    site.host.exit(pid)
+
+    assert {} == images.difference(before, site.image())
+
+
+def test_nothing_journaled_nothing_done(ram: Path) -> None:
+    """Restoring a machine that we never changed does nothing at all."""
+    site = agents.Site(Machine("0-1"), ram)
+    done = site.restore()
+
+    assert (0, (), ()) == (done.restored, done.left, done.failed)
+    assert [] == site.host.calls
