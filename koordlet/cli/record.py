@@ -31,6 +31,7 @@ EXAMPLES = """\
 koordlet record node7.tar.gz                         two frames, a second apart
 koordlet record node7.tar.gz --for 5m --every 10s
 koordlet topology --root node7.tar.gz
+koordlet record again.tar.gz --root node7.tar.gz --now 1790000000
 """
 
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h)?\Z")
@@ -68,13 +69,27 @@ def run(args: argparse.Namespace) -> int:
     """Record; Ctrl-C ends the recording early and keeps what there is."""
     shown = sys.stderr.isatty()
     plan = Plan(
-        seconds=args.seconds, every=args.every, progress=_on_terminal if shown else _silently
+        seconds=args.seconds,
+        every=args.every,
+        now=machine.now if args.now is None else _starting_at(args.now),
+        progress=_on_terminal if shown else _silently,
     )
     total = write(roots.open_root(args.root), args.out, plan)
     if shown:
         sys.stderr.write("\r\033[K")
     sys.stderr.write(f"{args.out}: {total}\n")
     return 0
+
+
+def _starting_at(wall: float) -> Callable[[], machine.Now]:
+    """A clock that shows ``--now`` first, and then goes on as clocks do."""
+    start = machine.now().at
+
+    def now() -> machine.Now:
+        at = machine.now().at
+        return machine.Now(at=at, wall=wall + at - start)
+
+    return now
 
 
 def duration(text: str) -> float:

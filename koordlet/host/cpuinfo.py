@@ -30,6 +30,7 @@ _ARM_VENDORS = {
     0x61: "Apple", 0x66: "Faraday", 0x69: "Intel", 0x6D: "Microsoft", 0x70: "Phytium",
     0xC0: "Ampere",
 }  # fmt: skip
+_ARCHITECTURES = frozenset({"x86_64", "aarch64", "ppc64", "ppc64le", "s390x", "riscv64"})
 _FLAGS = ("flags", "features", "isa")
 _S390_PROCESSOR = re.compile(r"processor ([0-9]{1,6})\Z")
 _POWER = re.compile(r"POWER\s?([0-9]{1,2})")
@@ -161,15 +162,29 @@ def _arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
         return "aarch64" if is_64 else "armv7l"
     if first.get("isa", "").startswith("rv"):
         return "riscv64" if first["isa"].startswith("rv64") else "riscv32"
-    return _power_arch(first, reader)
+    return _released_for(reader) or _power_arch(first, reader)
+
+
+def _released_for(reader: sysfs.Reader) -> str | None:
+    """Some distributions end the name of the kernel's release with the architecture."""
+    release = reader.text(reader.host.proc("sys", "kernel", "osrelease")) or ""
+    word = release.rpartition(".")[2]
+    return word if word in _ARCHITECTURES else None
 
 
 def _power_arch(first: Mapping[str, str], reader: sysfs.Reader) -> str | None:
-    """The byte order is not in the text: old processors are big-endian, else the build tells."""
+    """The byte order is not in the text: old processors are big-endian, else the build tells.
+
+    Where even that is silent, little-endian is what distributions build for POWER8 and later.
+    """
     match = _POWER.search(first.get("cpu", ""))
     if match is None:
         return None
     version = reader.text(reader.host.proc("version")) or ""
     if "ppc64le" in version or "ppc64el" in version or "powerpc64le" in version:
         return "ppc64le"
-    return "ppc64" if int(match[1]) < 8 or "ppc64" in version else None
+    if int(match[1]) < 8 or "ppc64" in version or "powerpc64" in version:
+        return "ppc64"
+    path = reader.host.proc("cpuinfo")
+    reader.warn(f"{path}: nothing says the byte order of this POWER{match[1]}; taken as ppc64le")
+    return "ppc64le"

@@ -194,3 +194,19 @@ def test_command(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (0, "") == (status, printed.out)
     assert "1 frame" in printed.err
     assert "root/proc/stat" in names(out)
+
+
+def test_now_is_when_it_was_recorded(tree: Path, tmp_path: Path) -> None:
+    """With ``--now`` frames and files bear that time, and time goes on from there."""
+    out = tmp_path / "out.tar.gz"
+    words = ["record", str(out), "--root", str(tree), "--now", "1234567890"]
+
+    status = cli.main([*words, "--for", "100ms", "--every", "100ms"])
+
+    with tarfile.open(out) as archive:
+        times = {int(member.mtime) for member in archive if member.name.startswith("root/")}
+        found = [archive.extractfile(f"frames/{number}.jsonl") for number in (0, 1)]
+        walls = [json.loads(one.readline())["wall"] for one in found if one is not None]
+    assert (0, {1234567890}) == (status, times)
+    assert [True, True] == [0 <= wall - 1234567890 < 60 for wall in walls]
+    assert walls[1] - walls[0] >= 0.09
