@@ -63,14 +63,18 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
         node_bytes=node_bytes,
         kernel=kernel,
     )
-    tree = Tree()
-    tree.directory("/sys/fs")
     if cgroup == "v2":
         mounts = {ROOT: _unified(shape, passed_down)}
     else:
         mounts = _legacy(shape, JOINED if joined else SEPARATE)
     if cgroup == "hybrid":
         mounts[f"{ROOT}/unified"] = Hierarchy2(())
+    return _assemble(shape, mounts)
+
+
+def _assemble(shape: Hardware, mounts: dict[str, Hierarchy]) -> KernelHost:
+    tree = Tree()
+    tree.directory("/sys/fs")
     _mount(tree, mounts)
     host = KernelHost(shape, tree, list(mounts.values()))
     host.mounts = mounts
