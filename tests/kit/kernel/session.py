@@ -105,7 +105,7 @@ class Session:
         self.actors = actors
         self.host = actors.host
         self._places = places
-        self._name = f"koordlet-test-{os.getpid()}"
+        self._name = f"koordlet-test-{os.getpid()}-script"
         self._pids: dict[str, int] = {}
         self._handles: dict[str, int] = {}
         self._dark: set[str] = set()
