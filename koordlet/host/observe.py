@@ -33,12 +33,32 @@ class Observer:
         self.unsupported: tuple[absence.Unsupported, ...] = ()
         self.reader = cgroups.Reader(host, self.layout)
         self._mounts = b""
+        self._online = self._read_online()
         self._mount()
 
     def refresh(self) -> None:
         """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
+        self._online = self._read_online()
         self.topology = topology.rescan(self.host, self.topology)
         self._mount()
+
+    def _hotplugged(self) -> bool:
+        """Whether CPUs came or went since the last look: one small file, so a tick can afford it.
+
+        A CPU that is gone must not wait for the slow lane: until then, pools would name it.
+        """
+        online = self._read_online()
+        if online == self._online:
+            return False
+        self._online = online
+        self.topology = topology.rescan(self.host, self.topology)
+        return True
+
+    def _read_online(self) -> bytes:
+        try:
+            return self.host.read(self.host.sys("devices", "system", "cpu", "online"))
+        except OSError:
+            return b""
 
     def _mount(self) -> None:
         try:
@@ -69,6 +89,7 @@ class Observer:
 
         Without ``full``, files that only we and hotplug change are as they were at the last one.
         """
+        full |= self._hotplugged()
         return snapshot.Snapshot(
             at=now.at,
             wall=now.wall,

@@ -1,0 +1,76 @@
+"""A CPU that comes or goes is in the very next snapshot; nothing else costs a look at the CPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import archive, machine, observe, root, tarindex
+from koordlet.model import snapshot
+from tests.kit import machines
+
+CPU = "sys/devices/system/cpu"
+NOW = machine.Now(at=1.0, wall=1.0)
+NODE = snapshot.NodeInfo(name="here")
+
+
+class Plugged(archive.ArchiveHost):
+    """A machine in memory whose CPUs can be pulled, and whose reads are counted."""
+
+    def __init__(self) -> None:
+        super().__init__(machines.to_index(machines.xeon_2s_smt2()))
+        self.asked: list[str] = []
+
+    def _find(self, path: root.HostPath, *, follow: bool = True) -> tarindex.Entry:
+        self.asked.append(path)
+        return super()._find(path, follow=follow)
+
+    def pull(self, online: str, offline: str) -> None:
+        """Take CPUs away, or give them back."""
+        tree = machines.xeon_2s_smt2()
+        tree |= {f"{CPU}/online": f"{online}\n", f"{CPU}/offline": f"{offline}\n"}
+        self._top = machines.to_index(tree)
+
+
+@pytest.fixture
+def host() -> Plugged:
+    """The machine."""
+    return Plugged()
+
+
+def look(observer: observe.Observer) -> snapshot.Snapshot:
+    """A snapshot of a tick, not of the slow lane."""
+    return observer.snapshot(NOW, NODE, (), full=False)
+
+
+def test_offline_cpu_is_gone_at_the_next_tick(host: Plugged) -> None:
+    """A tick after a CPU went, it is in no core, and one after it came, it is back."""
+    observer = observe.Observer(host)
+    before = look(observer).topology
+
+    host.pull("0-7,9-15", "8")
+    without = look(observer).topology
+    host.pull("0-15", "")
+    again = look(observer).topology
+
+    assert ("0-7,9-15", None) == (str(without.online), without.cpus[8].core)
+    assert before == again
+
+
+def test_quiet_tick_reads_one_file_of_the_cpus(host: Plugged) -> None:
+    """Without a change the topology is the same object, and only ``online`` was read."""
+    observer = observe.Observer(host)
+    first = look(observer).topology
+    host.asked.clear()
+
+    assert first is look(observer).topology
+    assert [f"/{CPU}/online"] == [path for path in host.asked if path.startswith(f"/{CPU}")]
+
+
+def test_machine_without_the_list_is_not_rescanned(host: Plugged) -> None:
+    """Where there is no list of online CPUs, ticks go on with what is known."""
+    tree = machines.xeon_2s_smt2()
+    del tree[f"{CPU}/online"]
+    host._top = machines.to_index(tree)
+    observer = observe.Observer(host)
+
+    assert look(observer).topology is look(observer).topology

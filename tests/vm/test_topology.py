@@ -1,0 +1,77 @@
+"""Real kernels: the topology is what their own tools say, and hotplug reaches every set in time."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any, cast
+
+import pytest
+
+from koordlet.host import roots
+from koordlet.host import topology as discovery
+from tests.kit import machines, topologies
+from tests.vm import machine, qemu
+
+pytestmark = pytest.mark.vm
+
+PROBES = pathlib.Path(__file__).parent / "probes"
+#: Seconds: pools follow within the slow lane.
+SLOW_LANE = 10.0
+
+
+def agrees(guest: machine.Machine) -> None:
+    """Our reading of the machine that runs, and of its recording, is that of its tools."""
+    said = cast("dict[str, Any]", guest.python(PROBES / "witnesses.py"))
+    live = cast("dict[str, Any]", guest.run("python3 -m koordlet topology -o json").json())
+    guest.run("python3 -m koordlet record /run/vm/out/machine.tar.gz --for 0s").check()
+    recorded = discovery.discover(roots.open_root(str(guest.out / "machine.tar.gz")))
+
+    found = topologies.summary(recorded)
+    assert said == {key: found[key] for key in said}
+    assert said["online"] == live["online"]
+    for column, key in (("core", "cores"), ("socket", "sockets"), ("l3", "l3")):
+        members: dict[int, list[int]] = {}
+        for one in live["cpus"]:
+            if one[column] is not None:
+                members.setdefault(one[column], []).append(one["cpu"])
+        sets = [machines.ranges(members[number]) for number in sorted(members)]
+        assert said[key] == sets
+
+
+def test_nodes_inside_of_sockets() -> None:
+    """Two sockets of two nodes each: what koordlet reads is what the tools say."""
+    with machine.boot("4n16") as guest:
+        agrees(guest)
+
+
+@pytest.mark.parametrize(("name", "cgroup"), [("2s8t", "v2"), ("memless", "v1")])
+def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
+    """CPUs really go and come, threads are switched off and on: view, pools and sets follow."""
+    with machine.boot(name, cgroup=cgroup) as guest:
+        agrees(guest)
+        told = cast("dict[str, Any]", guest.python(PROBES / "hotplug.py"))
+
+    assert told["started"] is not None, told["log"]
+    changes = told["changes"]
+    counts = {name: len(one["online"]) for name, one in changes.items()}
+    assert {
+        "one offline": 7,
+        "a socket offline": 3,
+        "the socket back": 7,
+        "all back": 8,
+        "SMT off": 4,
+        "SMT on": 8,
+    } == counts
+    for what, one in changes.items():
+        about = f"{what}: {json.dumps(one)}\n{told['log']}"
+        assert one["view_seconds"] is not None, about
+        assert one["view_seconds"] < SLOW_LANE, about
+        assert one["sets_seconds"] is not None, about
+        assert one["view_seconds"] + one["sets_seconds"] < SLOW_LANE, about
+        assert one["online"] == one["placed"], about
+        assert one["warnings"] == [], about
+    assert ("off", "on") == (changes["SMT off"]["smt"], changes["SMT on"]["smt"])
+    assert len(told["writes"]) >= 2 * len(changes)
+    assert [] == [one for one in told["writes"] if one["gone"]]
+    assert 0 == told["status"]
