@@ -11,6 +11,9 @@ import socket
 import time
 from collections.abc import Mapping
 
+#: Seconds until a message is given up.
+_PATIENCE = 0.5
+
 
 class Notifier:
     """The service manager that started us, if any."""
@@ -53,6 +56,8 @@ class Notifier:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one:
+                # A manager that does not read must not stop a pass.
+                one.settimeout(_PATIENCE)
                 one.connect(self._address)
                 one.sendall(message.encode())
         except OSError:

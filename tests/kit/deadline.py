@@ -16,7 +16,7 @@ PATIENCE = 60.0
 _PAUSE = 0.01
 
 
-def until(ask: Callable[[], T], what: str, *, seconds: float = PATIENCE) -> T:
+def until(ask: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
     """The first true answer; ``AssertionError`` naming what did not happen."""
     end = time.monotonic() + seconds
     while True:

@@ -14,6 +14,8 @@ from koordlet.host import root
 #: processes cannot be emptied again), so these are judged by what is in effect.
 _WISHES = {"cpuset.cpus": "cpuset.cpus.effective", "cpuset.mems": "cpuset.mems.effective"}
 _WRITABLE = 0o200
+#: Writable only so that it can be reset.
+_COUNTERS = {"cpuacct.usage"}
 
 Image = Mapping[str, str]
 
@@ -37,7 +39,7 @@ def image(host: root.HostRoot, *tops: str) -> Image:
             for name in names:
                 path = host.at(f"{group}/{name}")
                 kept = host.stat(path, follow=False)
-                if kept.kind is root.Kind.FILE and kept.mode & _WRITABLE:
+                if kept.kind is root.Kind.FILE and kept.mode & _WRITABLE and name not in _COUNTERS:
                     in_effect = _WISHES.get(name, name)
                     shown = in_effect if in_effect in names else name
                     found[path] = _text(host, f"{group}/{shown}")

@@ -1,0 +1,89 @@
+"""The demo on this host: two real processes get their CPUs, and everything goes away again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.kit import deadline, images, live
+
+pytestmark = pytest.mark.e2e
+
+
+def allowed(place: live.Place, name: str) -> str:
+    """The CPUs that the demo's process may really use; empty while it has none."""
+    pids = place.read(f"koordlet-demo/{name}/cgroup.procs").split()
+    if not pids:
+        return ""
+    status = Path(f"/proc/{pids[0]}/status").read_text()
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    return "" if found is None else found[1]
+
+
+def asked(address: str, path: str) -> tuple[int, bytes]:
+    """What the HTTP server answers."""
+    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
+    """Both processes run on their pools; Ctrl-C ends with 0 and the machine is as before."""
+    before = place.image()
+    with place.running("--demo") as one:
+        one.until("READY=1")
+        one.until("all surfaces up")
+        for name in ("ls", "be"):
+            pool = place.read(f"koordlet-demo/{name}/cpuset.cpus")
+            assert pool == deadline.until(lambda n=name: allowed(place, n), name)  # type: ignore[misc]
+            assert pool != place.read("cpuset.cpus"), "one CPU is reserved"
+        assert "Ctrl-C stops the demo" in deadline.until(lambda: one.out, "greeting")
+        assert 0 == one.ends(signal.SIGINT)
+
+    assert {} == images.difference(before, place.image())
+
+
+def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
+    """What the demo prints can be opened: health is good, the plan is empty once all is done."""
+    with place.running("--demo") as one:
+        one.until("all surfaces up")
+        shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
+        assert 200 == asked(shown[1], "/healthz")[0]
+        status, body = asked(shown[1], "/api/v1/plan")
+        assert (200, "v1") == (status, json.loads(body)["version"])
+        assert 0 == one.ends(signal.SIGTERM)
+
+
+def test_a_killed_demo_is_restored_by_the_command(place: live.Place) -> None:
+    """After kill -9 the command puts everything back; called again it does nothing."""
+    before = place.image()
+    with place.running("--demo") as one:
+        one.until("READY=1")
+        one.ends(signal.SIGKILL)
+    first, second = place.call("restore", "-o", "json"), place.call("restore", "-o", "json")
+
+    assert (0, 0) == (first.returncode, second.returncode), first.stderr
+    assert json.loads(first.stdout)["restored"] > 5
+    assert {"version": "v1", "restored": 0, "left": [], "failed": []} == json.loads(second.stdout)
+    assert {} == images.difference(before, place.image())
+
+
+def test_stopped_in_the_middle_of_its_start(place: live.Place) -> None:
+    """SIGTERM before it is ready ends the start cleanly: nothing is left behind."""
+    before = place.image()
+    with place.running("--demo") as one:
+        demo = live.HOST.at(f"{place.cpuset}/koordlet-demo")
+        deadline.until(lambda: live.HOST.exists(demo), "the first change")
+        status = one.ends(signal.SIGTERM)
+
+    assert 0 == status
+    assert {} == images.difference(before, place.image())

@@ -1,0 +1,140 @@
+"""On the real kernel: killed at any change, repaired by the next start, restored to what it was."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent, restoring
+from koordlet.host import root
+from tests.kit import agents, deadline, images, live
+
+pytestmark = pytest.mark.e2e
+
+WORKLOADS = """
+policies:
+  reserved_cpus: {cpus: "0"}
+workloads:
+  - {name: web, qos: LS, match: {cgroup: web}}
+  - {name: batch, qos: BE, match: {cgroup: batch}}
+"""
+
+
+def furnish(place: live.Place) -> images.Image:
+    """Two workloads with processes, one with groups of its own; the image before anything."""
+    if len(place.read("cpuset.cpus")) == 1:
+        pytest.skip("needs two CPUs")
+    place.config = WORKLOADS
+    for path in ("web", "web/one", "web/one/inner", "batch"):
+        place.group(path)
+    for path in ("web/one/inner", "batch"):
+        place.sleeper(f"{place.cpuset}/{path}")
+    return place.image()
+
+
+def settle(who: agent.Agent) -> None:
+    """Pass until nothing changes."""
+    agents.settle(who, agents.Clock())
+
+
+def undo(who: agent.Agent) -> restoring.Summary:
+    """Put everything back."""
+    return who.restore()
+
+
+def test_killed_at_every_change_of_a_start(place: live.Place) -> None:
+    """After each kill: the next start ends as an undisturbed one, and restoring gives all back."""
+    before = furnish(place)
+    assert 0 == place.forked(settle)
+    wanted = place.image()
+    place.restore()
+    changes = 0
+    for number in range(1, 100):
+        died = [place.killed(settle, number, done=done) for done in (False, True)]
+        if not any(died):
+            break
+        changes += 1
+        assert 0 == place.forked(settle)
+        assert {} == images.difference(wanted, place.image())
+        assert () == place.restore().failed
+        assert {} == images.difference(before, place.image())
+        place.killed(settle, number, done=True)
+        assert () == place.restore().failed
+        assert {} == images.difference(before, place.image())
+
+    assert changes >= 4
+
+
+def test_killed_at_every_change_of_a_restore(place: live.Place) -> None:
+    """A restore that is killed at any change is finished by the next one."""
+    before = furnish(place)
+    changes = 0
+    for number in range(1, 100):
+        place.forked(settle)
+        if not place.killed(undo, number, done=False):
+            break
+        changes += 1
+        assert () == place.restore().failed
+        assert {} == images.difference(before, place.image())
+        assert 0 == place.restore().restored
+
+    assert changes >= 4
+
+
+def test_what_another_writer_changed_stays(place: live.Place) -> None:
+    """Three-way: the changed file is left and named, every other one is as before."""
+    before = furnish(place)
+    place.forked(settle)
+    ours = place.read("web/one/cpuset.cpus")
+    place.sleeper(f"{place.cpuset}/web")
+    live.HOST.write(live.HOST.at(f"{place.cpuset}/web/cpuset.cpus"), before_cpus(before))
+    live.HOST.write(live.HOST.at(f"{place.cpuset}/web/one/cpuset.cpus"), before_cpus(before))
+    live.HOST.write(live.HOST.at(f"{place.cpuset}/batch/cpuset.cpus"), b"0")
+    done = place.restore()
+
+    assert "0" != ours
+    assert [f"{place.cpuset}/batch/cpuset.cpus"] == [one.target for one in done.left]
+    changed = images.difference(before, place.image())
+    kept = {path for path in changed if path.endswith("cpuset.cpus")}
+    assert {f"{place.cpuset}/batch/cpuset.cpus"} == kept
+
+
+def before_cpus(before: images.Image) -> bytes:
+    """The whole set of the test group."""
+    return next(text for path, text in before.items() if path.endswith("web/cpuset.cpus")).encode()
+
+
+def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
+    """Its group goes while the agent runs: the agent goes on, and the others stay in place."""
+    before = furnish(place)
+    with place.running("--config", str(config(place))) as one:
+        one.until("READY=1")
+        assert before_cpus(before).decode().strip() != place.read("batch/cpuset.cpus")
+        place.children[-1].kill()
+        place.children[-1].wait()
+        gone = live.HOST.at(f"{place.cpuset}/batch")
+        deadline.until(lambda: _removed(gone), "the group is removed")
+        log = place.read("web/cpuset.cpus")
+        assert 0 == one.ends(signal.SIGTERM)
+        assert "Traceback" not in one.err
+
+    assert log
+    assert before_cpus(before).decode().strip() == place.read("web/cpuset.cpus")
+
+
+def config(place: live.Place) -> Path:
+    """The configuration as a file."""
+    path = place.state / "config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(agents.HEADER + place.config)
+    return path
+
+
+def _removed(path: root.HostPath) -> bool:
+    try:
+        live.HOST.rmdir(path)
+    except OSError:
+        return not live.HOST.exists(path)
+    return True

@@ -1,0 +1,199 @@
+"""On this host: what cannot work says so in one clear line, with its status, changing nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import test_killed
+from tests.kit import agents, deadline, images, live
+
+pytestmark = pytest.mark.e2e
+
+needs_unshare = pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+
+
+def in_own_mounts(change: str, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command in a mount namespace of its own, after a change to its mounts."""
+    script = f'{change} && exec "$@"'
+    return live.call(["unshare", "-m", "sh", "-c", script, "sh", *words])
+
+
+def test_a_second_agent_names_the_first(place: live.Place) -> None:
+    """The second agent over the same state is refused with 1, naming the first one's pid."""
+    with place.running("--demo") as one:
+        one.until("READY=1")
+        before = place.image()
+        second = place.call("run")
+        restore = place.call("restore")
+        assert {} == images.difference(before, place.image())
+
+    for refused in (second, restore):
+        assert 1 == refused.returncode
+        assert f"pid {one.process.pid}" in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_a_second_agent_with_another_state_directory(place: live.Place, tmp_path: Path) -> None:
+    """The claim is on the cgroup tree itself: another state directory does not get around it."""
+    with place.running("--demo") as one:
+        one.until("READY=1")
+        words = place.command("run")
+        words[words.index("--state-dir") + 1] = str(tmp_path)
+        refused = live.call(words)
+
+    assert 1 == refused.returncode
+    assert f"another koordlet manages this cgroup tree (pid {one.process.pid}" in refused.stderr
+
+
+def test_without_root_it_observes(place: live.Place) -> None:
+    """As nobody, ``run --demo`` says in one line that it only observes, and changes nothing."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv")
+    place.state.parent.chmod(0o755)
+    place.state.mkdir()
+    os.chown(place.state, 65534, 65534)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if live.call([*nobody, sys.executable, "-c", "import koordlet"]).returncode:
+        pytest.skip("nobody cannot read this installation")
+    before = place.image()
+    one = live.Running(
+        [*nobody, *place.command("run", "--demo", "--http", "127.0.0.1:0")], place.state
+    )
+    try:
+        one.greets()
+        assert {} == images.difference(before, place.image())
+        assert 0 == one.ends(signal.SIGINT)
+    finally:
+        one.close()
+
+    assert 1 == one.err.count("observing only, changing nothing: not running as root")
+    assert "observing: nothing is changed" in one.out
+    assert "Traceback" not in one.err
+    assert {} == images.difference(before, place.image())
+
+
+@needs_unshare
+def test_a_read_only_cgroup_mount(place: live.Place) -> None:
+    """On a read-only mount the agent observes and names the mount; restore changes nothing."""
+    mount = place.cpuset.rpartition("/")[0]
+    before = place.image()
+    checked = in_own_mounts(
+        f"mount -o remount,ro,bind {mount}",
+        [sys.executable, "-m", "koordlet", "check", "--cgroup-root", place.name],
+    )
+    strict = in_own_mounts(
+        f"mount -o remount,ro,bind {mount}",
+        [sys.executable, "-m", "koordlet", "check", "--strict", "--cgroup-root", place.name],
+    )
+
+    assert (0, 1) == (checked.returncode, strict.returncode), checked.stderr
+    assert re.search(f"observe: {mount}.*mounted read-only", checked.stdout)
+    assert {} == images.difference(before, place.image())
+
+
+@needs_unshare
+def test_a_run_on_a_read_only_mount_observes(place: live.Place) -> None:
+    """``run`` there starts, says in one line that it only observes and why, and stops with 0."""
+    mount = place.cpuset.rpartition("/")[0]
+    words = [
+        *("unshare", "-m", "sh", "-c", f'mount -o remount,ro,bind {mount} && exec "$@"', "sh"),
+        *place.command("run", "--demo", "--http", "127.0.0.1:0"),
+    ]
+    before = place.image()
+    one = live.Running(words, place.state)
+    try:
+        one.until("READY=1")
+        assert 0 == one.ends(signal.SIGTERM)
+    finally:
+        one.close()
+
+    assert re.search(f"observing only, changing nothing: {mount}.*mounted read-only", one.err)
+    assert {} == images.difference(before, place.image())
+
+
+@needs_unshare
+def test_no_cgroup_mount_at_all(place: live.Place) -> None:
+    """Without any cgroup mount check and plan say so, and nothing breaks."""
+    change = "umount -R /sys/fs/cgroup 2>/dev/null || umount -l /sys/fs/cgroup"
+    before = place.image()
+    checked = in_own_mounts(change, [sys.executable, "-m", "koordlet", "check"])
+    planned = in_own_mounts(change, [sys.executable, "-m", "koordlet", "plan"])
+
+    assert (0, 0) == (checked.returncode, planned.returncode), checked.stderr + planned.stderr
+    assert "no cgroup hierarchy is mounted" in checked.stdout
+    assert "no mounted hierarchy has cpuset" in planned.stdout
+    assert {} == images.difference(before, place.image())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "directory"),
+        (b"\x00\x01\xff" * 50, "config.yaml"),
+        (b"", None),
+        (b"# " + b"x" * (10 << 20), "config.yaml"),
+        (
+            b"apiVersion: koordlet.io/v1\nkind: Config\na: &a [x,x,x,x,x,x,x,x,x]\n"
+            + b"".join(
+                b"%c: &%c [%s]\n" % (n, n, b",".join([b"*%c" % (n - 1)] * 9)) for n in b"bcdefghi"
+            ),
+            "config.yaml",
+        ),
+        (b"apiVersion: koordlet.io/v1\nkind: Config\nmod: observe\n", "mode"),
+    ],
+    ids=["directory", "binary", "empty", "10 MB", "bomb", "unknown key"],
+)
+def test_bad_configurations(
+    place: live.Place, tmp_path: Path, content: bytes | None, said: str | None
+) -> None:
+    """A bad file ends with 2, names the file and the reason, and changes nothing."""
+    path = tmp_path / "config.yaml"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    before = place.image()
+    if said is None:
+        words = [sys.executable, "-m", "koordlet", "plan", "--config", str(path)]
+        assert 0 == live.call(words).returncode
+        return
+    done = place.call("run", "--config", str(path))
+
+    assert 2 == done.returncode
+    assert str(path) in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert 2000 > len(done.stderr)
+    assert {} == images.difference(before, place.image())
+
+
+def test_configuration_changes_while_running(place: live.Place) -> None:
+    """A changed file is taken with and without SIGHUP; a bad one keeps the old one and is said."""
+    test_killed.furnish(place)
+    path = test_killed.config(place)
+    with place.running("--config", str(path)) as one:
+        one.until("READY=1")
+        first = place.read("batch/cpuset.cpus")
+        path.write_text(agents.HEADER + place.config.replace('cpus: "0"', 'cpus: "1"'))
+        second = deadline.until(
+            lambda: (now := place.read("batch/cpuset.cpus")) != first and now, "no signal needed"
+        )
+        path.write_text(agents.HEADER + "nonsense: true\n")
+        one.process.send_signal(signal.SIGHUP)
+        deadline.until(lambda: "config.refused" in one.err, "the refusal")
+        kept = place.read("batch/cpuset.cpus")
+        path.write_text(agents.HEADER + place.config)
+        one.process.send_signal(signal.SIGHUP)
+        deadline.until(lambda: place.read("batch/cpuset.cpus") == first, "back to the first")
+        assert 0 == one.ends(signal.SIGTERM)
+
+    assert second == kept
+    assert second != first

@@ -1,0 +1,278 @@
+"""A test group of our own on the real kernel, agents below it, and the program as a process.
+
+Covers: the group in every v1 hierarchy that counts, always removed; forked agents that are killed;
+``koordlet`` started, watched through its service-manager socket, ended.
+Does not cover: machines without cgroup v1 (the virtual machine has v2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from koordlet import agent, line, log, restoring
+from koordlet.host import cgroups, root
+from koordlet.state import paths
+from tests.kit import agents, deadline, dying, images
+
+CONTROLLERS = ("cpuset", "cpu", "cpuacct")
+PROJECT = Path(__file__).parents[2]
+HOST = root.LiveHost()
+
+
+def why_not() -> str:
+    """Why nothing can be tried here; empty when it can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    layout = cgroups.writable(HOST, cgroups.discover(HOST))
+    for name in CONTROLLERS:
+        holder = layout.holder(name)
+        if holder is None or holder.unified or not holder.writable:
+            return f"no writable cgroup v1 hierarchy has {name}"
+    return ""
+
+
+@dataclass(slots=True)
+class Place:
+    """A test group in each hierarchy, and what runs in it."""
+
+    name: str
+    state: Path
+    config: str = ""
+    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def tops(self) -> list[str]:
+        """The directory of the test group in each hierarchy, once each."""
+        layout = cgroups.discover(HOST)
+        mounts = [h.mount for name in CONTROLLERS if (h := layout.holder(name)) is not None]
+        return [f"{mount}/{self.name}" for mount in dict.fromkeys(mounts)]
+
+    @property
+    def cpuset(self) -> str:
+        """The test group in the hierarchy of cpuset."""
+        holder = cgroups.discover(HOST).holder("cpuset")
+        assert holder is not None
+        return f"{holder.mount}/{self.name}"
+
+    @property
+    def paths(self) -> paths.Paths:
+        """Where the agents keep what outlives them."""
+        return paths.choose({}, root=True, state_dir=str(self.state))
+
+    def group(self, path: str, cpus: str | None = None) -> str:
+        """Make a group with a set, in the hierarchy of cpuset; its directory."""
+        directory = f"{self.cpuset}/{path}"
+        HOST.mkdir(HOST.at(directory))
+        _fill(directory, cpus)
+        return directory
+
+    def sleeper(self, directory: str) -> int:
+        """A process in a group."""
+        one = subprocess.Popen(["sleep", "infinity"], stdin=subprocess.DEVNULL)
+        self.children.append(one)
+        HOST.write(HOST.at(f"{directory}/cgroup.procs"), b"%d\n" % one.pid)
+        return one.pid
+
+    def read(self, path: str) -> str:
+        """A file below the test group of cpuset."""
+        return HOST.text(HOST.at(f"{self.cpuset}/{path}")).strip()
+
+    def image(self) -> images.Image:
+        """Every writable control file below the test groups."""
+        return images.image(HOST, *self.tops)
+
+    # Agents in forked processes -------------------------------------------------------------------
+
+    def forked(self, act: Callable[[agent.Agent], object], host: root.HostRoot = HOST) -> int:
+        """Let an agent act in a process of its own; how that process ended."""
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                log.configure("error", "json")
+                act(self._agent(host))
+                os._exit(0)
+            os._exit(1)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def _agent(self, host: root.HostRoot) -> agent.Agent:
+        run = line.Line(host, agents.effective(self.config), base=self.name)
+        return agent.Agent(run, self.paths, enforce=True)
+
+    def killed(self, act: Callable[[agent.Agent], object], after: int, *, done: bool) -> bool:
+        """Whether an agent was killed at its n-th change, really, by SIGKILL."""
+
+        def to_the_end(who: agent.Agent) -> None:
+            try:
+                act(who)
+            except dying.Killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return self.forked(to_the_end, dying.DyingHost(HOST, after, done=done)) == -signal.SIGKILL
+
+    def restore(self) -> restoring.Summary:
+        """Put everything back, here and now."""
+        who = self._agent(HOST)
+        try:
+            return who.restore()
+        finally:
+            who.close()
+
+    # The program ----------------------------------------------------------------------------------
+
+    def command(self, name: str, *words: str) -> list[str]:
+        """A command line that works below the test group and over this state."""
+        where = ["--cgroup-root", self.name, "--state-dir", str(self.state)]
+        return [sys.executable, "-m", "koordlet", name, *where, *words]
+
+    def call(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return call(self.command(name, *words))
+
+    @contextlib.contextmanager
+    def running(self, *words: str) -> Iterator[Running]:
+        """``koordlet run``, ready; ended at the latest here."""
+        one = Running(self.command("run", "--http", "127.0.0.1:0", *words), self.state)
+        try:
+            yield one
+        finally:
+            one.close()
+
+
+def call(
+    words: Sequence[str], env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, in the project's directory."""
+    return subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,
+        env={**os.environ, **(env or {})},
+        timeout=deadline.PATIENCE,
+    )
+
+
+class Running:
+    """The program as a service manager sees it."""
+
+    def __init__(self, words: Sequence[str], state: Path) -> None:
+        state.mkdir(parents=True, exist_ok=True)
+        self._place = state / "notify"
+        self._place.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self._place))
+        self._socket.settimeout(0.2)
+        self.told: list[str] = []
+        self._out = (state / "out").open("wb")
+        self._err = (state / "err").open("wb")
+        self.process = subprocess.Popen(
+            words,
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            stdout=self._out,
+            stderr=self._err,
+            env={**os.environ, "NOTIFY_SOCKET": str(self._place)},
+        )
+        self._state = state
+
+    @property
+    def out(self) -> str:
+        """What it printed for people."""
+        return (self._state / "out").read_text()
+
+    @property
+    def err(self) -> str:
+        """What it logged."""
+        return (self._state / "err").read_text()
+
+    def until(self, what: str) -> None:
+        """Wait until it tells the service manager something."""
+        try:
+            deadline.until(lambda: self._heard(what), what)
+        except AssertionError as error:
+            error.add_note(self.err[-2000:])
+            raise
+
+    def _heard(self, what: str) -> bool:
+        assert self.process.poll() is None, f"ended: {self.err[-2000:]}"
+        with contextlib.suppress(TimeoutError):
+            self.told.append(self._socket.recv(4096).decode())
+        return any(what in message for message in self.told)
+
+    def greets(self) -> str:
+        """Wait until it has greeted a person; the greeting."""
+        try:
+            deadline.until(lambda: "Ctrl-C" in self.out, "the greeting")
+        except AssertionError as error:
+            error.add_note(self.err[-2000:])
+            raise
+        return self.out
+
+    def ends(self, number: signal.Signals | None = None) -> int:
+        """Its exit status, after a signal where one is given."""
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(deadline.PATIENCE)
+
+    def close(self) -> None:
+        """End it whatever happens: first so that it puts everything back."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(deadline.PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._socket.close()
+        self._out.close()
+        self._err.close()
+
+
+@contextlib.contextmanager
+def place(name: str, state: Path) -> Iterator[Place]:
+    """A test group that is gone afterwards, with everything in it."""
+    made = Place(name=name, state=state)
+    try:
+        for top in made.tops:
+            HOST.mkdir(HOST.at(top))
+        _fill(made.cpuset, None)
+        yield made
+    finally:
+        for one in made.children:
+            one.kill()
+        for one in made.children:
+            one.wait()
+        for top in made.tops:
+            _remove(top)
+
+
+def _fill(directory: str, cpus: str | None) -> None:
+    above = directory.rpartition("/")[0]
+    for name, value in (("cpuset.cpus", cpus), ("cpuset.mems", None)):
+        text = HOST.text(HOST.at(f"{above}/{name}")) if value is None else value
+        HOST.write(HOST.at(f"{directory}/{name}"), text.encode())
+
+
+def _remove(top: str) -> None:
+    if not HOST.exists(HOST.at(top)):
+        return
+    for directory in sorted(images.groups(HOST, top), key=len, reverse=True):
+        for pid in HOST.text(HOST.at(f"{directory}/cgroup.procs")).split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        deadline.until(lambda: _removed(directory), f"{directory} is removed")  # noqa: B023
+
+
+def _removed(directory: str) -> bool:
+    with contextlib.suppress(OSError):
+        HOST.rmdir(HOST.at(directory))
+    return not HOST.exists(HOST.at(directory))
