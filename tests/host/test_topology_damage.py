@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from koordlet.host import directory
 from koordlet.host import topology as discovery
-from koordlet.report import topology_json
+from koordlet.report import topology_json, topology_svg
 from tests.kit import machines
 from tests.kit.topologies import check_contract, discover, groups, warned
 
@@ -148,6 +149,16 @@ DAMAGE = (
 )
 
 
+#: A device of the second node, so that its files are damaged, too.
+NIC = {
+    "sys/bus/pci/devices/0000:3b:00.0": "->../../../devices/pci0000:00/0000:3b:00.0",
+    "sys/devices/pci0000:00/0000:3b:00.0/class": "0x020000\n",
+    "sys/devices/pci0000:00/0000:3b:00.0/numa_node": "1\n",
+    "sys/devices/pci0000:00/0000:3b:00.0/driver": "->../../../bus/pci/drivers/ice",
+    "sys/class/net/eth0": "->../../devices/pci0000:00/0000:3b:00.0/net/eth0",
+}
+
+
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(sorted(machines.SHAPES)),
@@ -156,8 +167,8 @@ DAMAGE = (
     extra=st.lists(st.text(max_size=40), max_size=5),
 )
 def test_random_damage(name: str, seed: int, hits: int, extra: list[str]) -> None:
-    """Whatever happens to any of the files, discovery answers within the contract."""
-    tree = machines.SHAPES[name]()
+    """Whatever happens to any of the files, the answer keeps the contract and has a picture."""
+    tree = machines.SHAPES[name]() | NIC
     chance = random.Random(seed)
     for path in chance.choices(sorted(tree), k=hits):
         how = chance.randrange(4)
@@ -170,4 +181,6 @@ def test_random_damage(name: str, seed: int, hits: int, extra: list[str]) -> Non
         else:
             tree[path] = chance.choice((*DAMAGE, *extra))
 
-    check_contract(topology_json.document(discover(tree)))
+    machine = discover(tree)
+    check_contract(topology_json.document(machine))
+    assert ET.fromstring(topology_svg.picture(machine)) is not None  # noqa: S314 -- our own

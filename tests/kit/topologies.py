@@ -47,7 +47,7 @@ def summary(machine: topology.Topology) -> dict[str, object]:
         "l3_ids": [ids[number] for number in sorted(ids)],
         "nodes": {
             str(one.node): {
-                "cpus": str(one.cpus),
+                "cpus": _cpus(machine, one),
                 "memory_bytes": one.memory_bytes,
                 "distances": list(one.distances),
             }
@@ -60,6 +60,13 @@ def summary(machine: topology.Topology) -> dict[str, object]:
         "arch": machine.arch,
         "warnings": len(machine.warnings),
     }
+
+
+def _cpus(machine: topology.Topology, node: topology.Node) -> str:
+    """The CPUs of a node, as its own row and the rows of the CPUs say alike."""
+    by_cpu = machines.ranges(one.cpu for one in machine.cpus if one.node == node.node)
+    assert str(node.cpus) == by_cpu
+    return by_cpu
 
 
 def warned(machine: topology.Topology, *words: str) -> bool:
