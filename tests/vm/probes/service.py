@@ -74,8 +74,18 @@ class State:
 
     @property
     def waits(self) -> bool:
-        """Whether the helper is there."""
+        """Whether the helper waits."""
         return self.helper["ActiveState"] in ("active", "activating")
+
+    @property
+    def alone(self) -> bool:
+        """Whether the helper is gone altogether, its last command too."""
+        return self.helper["ActiveState"] in ("inactive", "failed")
+
+    @property
+    def ended(self) -> bool:
+        """Whether both are gone altogether."""
+        return self.alone and self.agent["ActiveState"] in ("inactive", "failed")
 
 
 def state() -> State:
@@ -101,7 +111,7 @@ def wait(what: str, done: Callable[[State], object], seconds: float = PATIENCE) 
 
 def came_back(pid: int) -> Callable[[State], bool]:
     """Another agent than this one is ready, and nobody waits any more."""
-    return lambda now: now.pid not in (0, pid) and healthy(now) and not now.waits
+    return lambda now: now.pid not in (0, pid) and healthy(now) and now.alone
 
 
 def limits() -> dict[str, str | None]:
@@ -203,15 +213,16 @@ def limited(cpus: str = "1") -> bool:
 
 def begin() -> int:
     """A healthy agent with a clean record, started if there is none; its process."""
-    now = state()
-    AUDIT.unlink(missing_ok=True)
-    if not healthy(now):
+    if state().agent["ActiveState"] == "active":
+        now = wait("a healthy agent", healthy)  # a daemon-reload may just have overwritten a limit
+    else:
         sh("systemctl", "stop", AGENT, HELPER)
         sh("systemctl", "reset-failed", AGENT, HELPER)
         started = sh("systemctl", "start", AGENT)
         if started.returncode:
             sys.exit(f"{started.stderr}{said()}")
         now = wait("a healthy agent", healthy)
+    AUDIT.unlink(missing_ok=True)
     return now.pid
 
 
