@@ -9,6 +9,7 @@ This is the only place where koordlet starts workloads.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,11 +23,12 @@ STEM = "demo"
 GROUP = "koordlet-demo"
 SCHEMA = 1
 
-#: What the processes do until their parent is gone: a third of a core, and all of one.
+#: What the processes do while their parent lives: a third of a core, and all of one. They are told
+#: who that is: a parent that is killed before they ask would make them somebody else's for good.
 _PROGRAMS = {
     "ls": """
-import os, time
-parent = os.getppid()
+import os, sys, time
+parent = int(sys.argv[1])
 while os.getppid() == parent:
     end = time.monotonic() + 0.003
     while time.monotonic() < end:
@@ -34,8 +36,8 @@ while os.getppid() == parent:
     time.sleep(0.006)
 """,
     "be": """
-import os, time
-parent = os.getppid()
+import os, sys, time
+parent = int(sys.argv[1])
 while os.getppid() == parent:
     end = time.monotonic() + 0.1
     while time.monotonic() < end:
@@ -148,7 +150,9 @@ class Processes:
 
     def __init__(self) -> None:
         self._running = {
-            name: subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.DEVNULL)
+            name: subprocess.Popen(
+                [sys.executable, "-S", "-c", text, str(os.getpid())], stdin=subprocess.DEVNULL
+            )
             for name, text in _PROGRAMS.items()
         }
 

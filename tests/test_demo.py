@@ -1,0 +1,68 @@
+"""The demo's two processes, and the policy that makes their groups."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from koordlet import demo
+from koordlet.history import series
+from koordlet.model import action, cgroup, snapshot, topology
+
+#: No process has it: the kernel's limit is 2^22.
+_NOBODY = str(1 << 30)
+
+
+def moment(*hierarchies: cgroup.Hierarchy) -> snapshot.Snapshot:
+    """A machine with these hierarchies and nothing else."""
+    return snapshot.Snapshot(
+        at=0.0,
+        wall=0.0,
+        boot_id="",
+        machine_id="",
+        node=snapshot.NodeInfo(name="n"),
+        topology=topology.Topology(),
+        layout=cgroup.Layout(hierarchies=hierarchies),
+    )
+
+
+@pytest.mark.parametrize("program", demo._PROGRAMS.values(), ids=demo._PROGRAMS)
+def test_a_busy_process_ends_without_its_parent(program: str) -> None:
+    """Also when the parent was killed before the process could ask who it is."""
+    orphan = subprocess.Popen([sys.executable, "-S", "-c", program, _NOBODY])
+
+    assert 0 == orphan.wait(timeout=30)
+
+
+def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
+    """cpuset, cpu and cpuacct, each mount once; other controllers are left alone."""
+    joined = cgroup.Hierarchy(mount="/c", unified=False, controllers=frozenset({"cpu", "cpuacct"}))
+    sets = cgroup.Hierarchy(mount="/s", unified=False, controllers=frozenset({"cpuset"}))
+    other = cgroup.Hierarchy(mount="/p", unified=False, controllers=frozenset({"pids"}))
+
+    made = demo.decide(moment(joined, sets, other), series.History(), demo.Settings(), demo.State())
+
+    parts = ("koordlet-demo", "koordlet-demo/ls", "koordlet-demo/be")
+    assert {f"{top}/{part}" for top in ("/c", "/s") for part in parts} == {
+        one.target for one in made.actions if isinstance(one, action.MakeDir)
+    }
+
+
+def test_processes_are_moved_where_they_were_started() -> None:
+    """Without root nothing is started, and nothing is moved."""
+    tree = cgroup.Hierarchy(mount="/u", unified=True, controllers=frozenset({"cpu", "cpuset"}))
+    settings = demo.Settings(pids=(("ls", 7),))
+
+    moved, none = (
+        [
+            (one.target, one.pids)
+            for one in demo.decide(moment(tree), series.History(), wanted, demo.State()).actions
+            if isinstance(one, action.MoveTasks)
+        ]
+        for wanted in (settings, demo.Settings())
+    )
+
+    assert [("/u/koordlet-demo/ls/cgroup.procs", (7,))] == moved
+    assert [] == none
