@@ -42,7 +42,7 @@ def _node(cpu: topology.Cpu) -> int:
 
 def _core(cpu: topology.Cpu) -> int:
     # A CPU of unknown core stands alone, under a number that no core has.
-    return -1 - cpu.cpu if cpu.core is None else cpu.core
+    return cpuset.MAX_CPUS + cpu.cpu if cpu.core is None else cpu.core
 
 
 _LEVELS: tuple[Level, ...] = (_socket, _node, _core)

@@ -80,10 +80,13 @@ def decide(
         wish = _wish(now, settings)
         granted, problem = _grant(now, settings, wish)
         origin = wish.origin
+        remembered = State(valid=str(granted), origin=origin)
         if problem:
             conditions.append(_condition("ReservedCPUsPartial", "UnknownCPUs", problem))
     except _RefusedError as refusal:
         granted, origin = _last_valid(now, state), state.origin or "nothing"
+        # Also where it cannot be granted now: CPUs may come back.
+        remembered = state
         kept = f"CPUs {granted} stay reserved" if granted else "nothing is reserved"
         conditions.append(_condition("ReservedCPUsInvalid", "Refused", f"{refusal}; {kept}"))
     claims: tuple[ledger.Claim, ...] = ()
@@ -98,7 +101,7 @@ def decide(
             ),
         )
     return decision.Decision(
-        next_state=State(valid=str(granted), origin=origin),
+        next_state=remembered,
         conditions=tuple(conditions),
         claims=claims,
         explanation={"reserved": str(granted), "origin": origin},

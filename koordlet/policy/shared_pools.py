@@ -214,6 +214,7 @@ class _Writer:
             self.why[one.key] = f"{reason}, once its cgroup exists ({one.match or 'no match'})"
             return
         if target is None:
+            self._hold(one, group)
             return
         if group.path in self._targets:
             self._complain(one, f"cgroup {group.path} already belongs to another workload")
@@ -227,6 +228,7 @@ class _Writer:
         allowed = target & room
         if not allowed:
             self._complain(one, f"wants CPUs {target}, the cgroup above it has only {room}")
+            self._hold(one, group)
             return
         if one.kubelet_owned:
             self._compare(one, group, allowed)
@@ -287,21 +289,37 @@ class _Writer:
 
     def _inside(self, one: pod.Pod, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
         """v1: every group below must stay a subset: its wish, cut to what is allowed."""
-        for group in self._below(top.path):
-            cpus = group.cpus()
-            if group.path in self._declared or cpus is None:
-                continue
-            wish = self._wish(group, cpus)
-            room = self._room(group) & allowed
-            target = wish & room or room
-            self._targets[group.path] = target
-            self._write(one, group, target, f"inside {top.path}, whose cpuset it must stay in")
+        for group in self._undeclared(top.path):
+            self._fit(one, group, top.path, allowed)
 
-    def _below(self, path: str) -> Iterator[cgroup.Group]:
-        """Everything inside a group, parents before children."""
-        for child in self._children.get(path, ()):
-            yield child
-            yield from self._below(child.path)
+    def _undeclared(self, path: str) -> Iterator[cgroup.Group]:
+        """What is inside a group, parents first; what is inside a workload is that one's affair."""
+        todo = list(self._children.get(path, ()))[::-1]
+        while todo:
+            child = todo.pop()
+            if child.path not in self._declared:
+                yield child
+                todo.extend(list(self._children.get(child.path, ()))[::-1])
+
+    def _fit(self, one: pod.Pod, group: cgroup.Group, top: str, allowed: cpuset.CPUSet) -> None:
+        cpus = group.cpus()
+        if cpus is None:
+            return
+        wish = self._wish(group, cpus)
+        room = self._room(group) & allowed
+        target = wish & room or room
+        self._targets[group.path] = target
+        self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
+
+    def _hold(self, one: pod.Pod, group: cgroup.Group) -> None:
+        """v1: a workload without a set of its own still has to fit into another one around it."""
+        above = cgroup.ancestors(group.path)
+        top = next((path for path in above if path in self._targets), None)
+        if top is None or self._unified or one.kubelet_owned or group.path in self._targets:
+            return
+        self._fit(one, group, top, self._targets[top])
+        if group.path in self._targets:
+            self._inside(one, group, self._targets[group.path])
 
     def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         kept = self.before.wishes.get(group.path, "")

@@ -1,0 +1,126 @@
+"""The policies in order: claims bind the later ones, and a failure costs its own policy only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import cpuset, decision, ledger, plan, snapshot
+from koordlet.policy import chain, registry
+from tests.kit import moments
+
+Mode = plan.Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Settings of a talking policy: what it claims, or that it fails."""
+
+    claims: str = ""
+    fails: bool = False
+
+
+def _decide(
+    now: snapshot.Snapshot, past: series.History, settings: Said, state: int
+) -> decision.Decision[int]:
+    del past
+    if settings.fails:
+        msg = "cannot"
+        raise RuntimeError(msg)
+    claims = moments.reserved(settings.claims).claims if settings.claims else ()
+    seen = {"held": str(now.ledger.held())}
+    return decision.Decision(next_state=state + 1, claims=claims, explanation=seen)
+
+
+def talker(stem: str) -> registry.Row:
+    """A policy that claims what it is told and says what was claimed before it."""
+    return registry.row(
+        stem=stem,
+        summary="talks",
+        decide=_decide,
+        settings=Said(),
+        state=0,
+        revive=lambda _: 0,
+        schema=1,
+    )
+
+
+ROWS = (talker("a"), talker("b"), talker("c"))
+
+
+def asked(
+    settings: Mapping[str, object],
+    modes: Mapping[str, Mode] | None = None,
+    last: Mapping[str, decision.Decision[object]] | None = None,
+) -> tuple[chain.Round, dict[str, str]]:
+    """One round, and what each policy saw claimed."""
+    now = moments.moment(moments.machine())
+    made = chain.decide(
+        ROWS,
+        now,
+        series.History(),
+        settings=settings,
+        modes=modes or {},
+        states={},
+        last=last or {},
+    )
+    saw = {
+        one.stem: one.decision.explanation["held"]
+        for one in made.outcomes
+        if one.decision is not None
+    }
+    return made, saw
+
+
+def test_later_policies_see_earlier_claims() -> None:
+    """What a policy claims is in the ledger of those after it, not of those before."""
+    made, saw = asked({"a": Said("0"), "b": Said("1")})
+
+    assert {"a": "", "b": "0", "c": "0-1"} == saw
+    assert "0-1" == str(made.ledger.held())
+
+
+def test_claims_in_shadow_are_shown_and_bind_nobody() -> None:
+    """A policy in shadow is explained, but no other policy works around its claims."""
+    made, saw = asked({"a": Said("0")}, {"a": Mode.SHADOW})
+
+    assert {"a": "", "b": "", "c": ""} == saw
+    assert "0" == str(made.ledger.held())
+
+
+def test_a_policy_that_is_off_is_not_asked() -> None:
+    """Off means that it is not even run."""
+    made, _ = asked({"b": Said(fails=True)}, {"b": Mode.OFF})
+
+    assert ["a", "c"] == [one.stem for one in made.outcomes]
+
+
+def test_a_failing_policy_costs_itself() -> None:
+    """The others go on; the failure is named with its type and text."""
+    made, saw = asked({"b": Said(fails=True)})
+
+    assert {"a", "c"} == set(saw)
+    assert {"a": "", "b": "RuntimeError: cannot", "c": ""} == {
+        one.stem: one.failure for one in made.outcomes
+    }
+
+
+def test_claims_of_a_failing_policy_stay() -> None:
+    """A bug does not hand out what was claimed: the last good claims bind the later policies."""
+    good, _ = asked({"a": Said("0-1")})
+    last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
+    made, saw = asked({"a": Said(fails=True)}, last=last)
+
+    assert {"b": "0-1", "c": "0-1"} == saw
+    assert cpuset.CPUSet.parse("0-1") == made.ledger.held(ledger.Owner.RESERVED)
+    assert made.outcomes[0].decision is None
+
+
+def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:
+    """Failing does not give a policy in shadow more weight than it has."""
+    good, _ = asked({"a": Said("0-1")})
+    last = {one.stem: one.decision for one in good.outcomes if one.decision is not None}
+    _, saw = asked({"a": Said(fails=True)}, {"a": Mode.SHADOW}, last)
+
+    assert {"b": "", "c": ""} == saw
