@@ -29,19 +29,32 @@ class Agent:
             # Whoever tries again must not meet its own lock.
             self.lock.release()
             raise
-        identity = run.observer.identity
-        ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
-        self.book = journal.Journal(where.journal, **ids)
-        self.hands = executor.Executor(run.host, self.book)
-        self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
-        self.handover = handover.Handover(where.handover, identity.boot_id)
-        self.watch = protective.Watch(run.host)
-        self.teller = telling.Teller(
-            audit.Audit(where.audit), mode="enforce" if enforce else "observe"
-        )
+        try:
+            self._open(where)
+        except OSError as error:
+            self._unclaim()
+            self.lock.release()
+            raise errors.HostError(
+                f"cannot open the agent's own files: {error.strerror or error}",
+                culprit=str(error.filename or where.lib),
+                fix="make the place writable, or name another with --state-dir",
+                errno=error.errno,
+            ) from error
         for damage in self.book.damage:
             self.teller.log.warning("journal.damaged", detail=damage)
         self._revive()
+
+    def _open(self, where: paths.Paths) -> None:
+        identity = self.line.observer.identity
+        ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
+        self.book = journal.Journal(where.journal, **ids)
+        self.hands = executor.Executor(self.line.host, self.book)
+        self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
+        self.handover = handover.Handover(where.handover, identity.boot_id)
+        self.watch = protective.Watch(self.line.host)
+        self.teller = telling.Teller(
+            audit.Audit(where.audit), mode="enforce" if self.enforce else "observe"
+        )
 
     def _revive(self) -> None:
         """Policies remember what their checkpoints say; a bad one costs that policy's memory."""

@@ -24,8 +24,8 @@ def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> loader.E
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:
-    """This machine, or the recorded one that ``--root`` names."""
-    return roots.open_root(getattr(args, "root", None))
+    """This machine, or the recorded one that ``--root`` or ``KOORDLET_ROOT`` names."""
+    return roots.open_root(getattr(args, "root", None) or os.environ.get("KOORDLET_ROOT"))
 
 
 def open_line(

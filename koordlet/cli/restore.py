@@ -112,6 +112,10 @@ class _Job:
         self.config = config
         self.where = opening.state_paths(args, config)
         self.host = opening.host(args)
+        if not self.host.live:
+            raise errors.UsageError(
+                "restore works on the live machine only", fix="unset KOORDLET_ROOT"
+            )
         boot_id = machine.identify(self.host).boot_id
         self.deadline = handover.Handover(self.where.handover, boot_id)
 

@@ -162,9 +162,12 @@ class Reader:
 
     def tree(self, path: str) -> Iterator[str]:
         """A group and everything below it, parents first."""
-        yield path
-        for child in self.children(path):
-            yield from self.tree(child)
+        # A workload may nest groups deeper than Python nests calls.
+        todo = [path]
+        while todo:
+            here = todo.pop()
+            yield here
+            todo.extend(reversed(self.children(here)))
 
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly below, sorted; none when the group is gone.

@@ -38,7 +38,11 @@ class Audit:
                     handle = os.open(
                         self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640
                     )
-                os.write(handle, data)
+                size = os.fstat(handle).st_size
+                if os.write(handle, data) != len(data):
+                    # A full disk took half a line: leave nothing for the next one to be glued to.
+                    os.ftruncate(handle, size)
+                    self.lost += 1
             finally:
                 os.close(handle)
         except OSError:

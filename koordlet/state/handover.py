@@ -10,6 +10,7 @@ counts suspend and cannot be set.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Handover:
         """The deadline of this boot. A damaged file counts as passed: safe is without us."""
         try:
             body = json.loads(self.path.read_bytes())
-            deadline = Deadline(str(body["boot_id"]), float(body["boottime"]))
+            deadline = Deadline(str(body["boot_id"]), _finite(body["boottime"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
@@ -55,3 +56,12 @@ class Handover:
     def clear(self) -> None:
         """An agent is ready, or everything is restored."""
         self.path.unlink(missing_ok=True)
+
+
+def _finite(value: object) -> float:
+    """Infinity and NaN never pass, so they are damage."""
+    number = float(str(value))
+    if not math.isfinite(number):
+        msg = f"not a time: {number}"
+        raise ValueError(msg)
+    return number

@@ -1,4 +1,4 @@
-"""The hand-over deadline: recorded once, for this boot, and safe when damaged."""
+"""The deadline of a hand-over: it is never pushed away, and damage counts as passed."""
 
 from __future__ import annotations
 
@@ -9,33 +9,55 @@ import pytest
 from koordlet.state import handover
 
 
-@pytest.fixture
-def deadline(tmp_path: Path) -> handover.Handover:
-    """Of this boot."""
-    return handover.Handover(tmp_path / "handover.json", "this boot")
+def opened(ram: Path, boot: str = "b") -> handover.Handover:
+    """The deadline file of one boot."""
+    return handover.Handover(ram / "handover.json", boot)
 
 
-def test_only_an_earlier_one_replaces_it(deadline: handover.Handover) -> None:
-    """A crash loop never pushes its deadline away; clearing makes room for a new one."""
-    recorded = [deadline.record(at).boottime for at in (200.0, 300.0, 150.0)]
-    deadline.clear()
+def test_a_deadline_is_read_by_the_next_process(ram: Path) -> None:
+    """What was recorded is found, until it is cleared."""
+    opened(ram).record(100.0)
+    found = opened(ram).read()
+    opened(ram).clear()
+    opened(ram).clear()
 
-    assert [200.0, 200.0, 150.0] == recorded
-    assert deadline.read() is None
-    assert 300.0 == deadline.record(300.0).boottime
-
-
-def test_one_of_another_boot_is_none(deadline: handover.Handover) -> None:
-    """After a boot there is nothing to hand over, and the clock has started anew."""
-    handover.Handover(deadline.path, "another boot").record(5.0)
-
-    assert deadline.read() is None
-    assert 200.0 == deadline.record(200.0).boottime
+    assert (handover.Deadline("b", 100.0), None) == (found, opened(ram).read())
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b"\xff", b'{"boot_id": 1}'])
-def test_a_damaged_one_has_passed(deadline: handover.Handover, damage: bytes) -> None:
-    """What cannot be read must not keep limits in place for ever."""
-    deadline.path.write_bytes(damage)
+def test_a_crash_loop_does_not_push_it_away(ram: Path) -> None:
+    """An earlier deadline stays; a later one is brought forward."""
+    book = opened(ram)
+    times = [book.record(at).boottime for at in (100.0, 200.0, 50.0)]
 
-    assert handover.Deadline("this boot", 0.0) == deadline.read()
+    assert [100.0, 100.0, 50.0] == times
+
+
+def test_of_another_boot(ram: Path) -> None:
+    """Groups do not survive a boot, so its deadline means nothing."""
+    opened(ram).record(100.0)
+
+    assert None is opened(ram, "other").read()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b"\xff",
+        b'{"boot_id": "b"}',
+        b'{"boot_id": "b", "boottime": "soon"}',
+        b'{"boot_id": "b", "boottime": null}',
+        b'{"boot_id": "b", "boottime": NaN}',
+        b'{"boot_id": "b", "boottime": Infinity}',
+    ],
+)
+def test_damage_counts_as_passed(ram: Path, content: bytes) -> None:
+    """A file that cannot be understood means that the time is over: safe is without us."""
+    (ram / "handover.json").write_bytes(content)
+    found = opened(ram).read()
+
+    assert found is not None
+    assert found.boottime <= 0

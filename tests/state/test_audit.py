@@ -1,0 +1,75 @@
+"""The audit log: whole lines, bounded files, and never a reason to stop."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from koordlet.state import audit
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """The records of a log."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_records_follow_each_other(ram: Path) -> None:
+    """Each record is one line of JSON, in order, also from two writers."""
+    one, other = audit.Audit(ram / "log" / "a"), audit.Audit(ram / "log" / "a")
+    for number in range(4):
+        (one, other)[number % 2].write({"n": number, "text": "ä\n\ud800"})
+
+    assert [0, 1, 2, 3] == [record["n"] for record in lines(ram / "log" / "a")]
+
+
+def test_the_log_is_bounded(ram: Path) -> None:
+    """A full log moves aside once; both files together stay below twice the bound."""
+    book = audit.Audit(ram / "a", max_bytes=1000)
+    for number in range(500):
+        book.write({"n": number})
+    kept = [*lines(ram / "a.1"), *lines(ram / "a")]
+
+    assert 2000 >= sum(one.stat().st_size for one in ram.iterdir())
+    assert [*range(500 - len(kept), 500)] == [record["n"] for record in kept]
+    assert 0 == book.lost
+
+
+def test_a_log_that_cannot_be_written_is_counted(ram: Path) -> None:
+    """A directory in its place, or no place at all, costs lines and nothing else."""
+    book = audit.Audit(ram / "a")
+    (ram / "a").mkdir()
+    book.write({"n": 1})
+    book.write({"n": 2})
+
+    assert 2 == book.lost
+
+
+_FULL = """
+import resource, signal, sys
+from pathlib import Path
+from koordlet.state import audit
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+book = audit.Audit(Path(sys.argv[1]))
+book.write({"n": 1})
+resource.setrlimit(resource.RLIMIT_FSIZE, (15, resource.RLIM_INFINITY))
+book.write({"n": 2})
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+book.write({"n": 3})
+print(book.lost)
+"""
+
+
+def test_a_full_disk_leaves_no_half_line(ram: Path) -> None:
+    """A line that did not fit is gone as a whole; the next one is readable again."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, str(ram / "a")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+    assert "1" == done.stdout.strip()
+    assert [1, 3] == [record["n"] for record in lines(ram / "a")]

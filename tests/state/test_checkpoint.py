@@ -1,0 +1,104 @@
+"""Checkpoints: one atomic file per policy, worthless on another boot, machine or schema."""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.state import checkpoint
+from tests.kit import search
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a policy remembers."""
+
+    valid: str = "0-1"
+    more: dict[str, int] = field(default_factory=dict)
+
+
+def opened(path: Path, machine: str = "m", boot: str = "b") -> checkpoint.Checkpoints:
+    """The checkpoints of one machine and boot."""
+    return checkpoint.Checkpoints(path / "checkpoint", machine_id=machine, boot_id=boot)
+
+
+def test_a_state_comes_back(ram: Path) -> None:
+    """What was saved is loaded by the next process."""
+    opened(ram).save("a", 1, State(more={"x": 1}))
+
+    assert ({"valid": "0-1", "more": {"x": 1}}, "") == opened(ram).load("a", 1)
+    assert (None, "") == opened(ram).load("other", 1)
+
+
+def test_an_unchanged_state_costs_no_write(ram: Path) -> None:
+    """Saving the same again writes nothing; a change writes."""
+    book = opened(ram)
+    wrote = [book.save("a", 1, State()), book.save("a", 1, State()), book.save("a", 1, State("2"))]
+
+    assert [True, False, True] == wrote
+
+
+@pytest.mark.parametrize(
+    ("machine", "boot", "schema", "why"),
+    [("x", "b", 1, "another machine"), ("m", "x", 1, "another boot"), ("m", "b", 2, "schema")],
+)
+def test_of_another_time_or_place(
+    ram: Path, machine: str, boot: str, schema: int, why: str
+) -> None:
+    """State of another boot, machine or schema is discarded, and it is said which."""
+    opened(ram).save("a", 1, State())
+    body, problem = opened(ram, machine, boot).load("a", schema)
+
+    assert body is None
+    assert why in problem
+
+
+@search.examples(60)
+@hypothesis.given(data=st.binary(max_size=60) | st.just(b"[" * 100_000))
+def test_damage_costs_the_memory_only(ram: Path, data: bytes) -> None:
+    """Whatever the file holds, loading gives a body or a reason, never an exception."""
+    book = opened(ram)
+    (ram / "checkpoint" / "a.json").write_bytes(data)
+    body, problem = book.load("a", 1)
+
+    assert (body is None) is bool(problem)
+
+
+def test_a_directory_in_its_place(ram: Path) -> None:
+    """A checkpoint that cannot be read is a reason, one that cannot be written an error."""
+    book = opened(ram)
+    (ram / "checkpoint" / "a.json").mkdir()
+
+    assert "not readable" in book.load("a", 1)[1]
+    with pytest.raises(OSError, match=r"a\.json"):
+        book.save("a", 1, State())
+    assert ["a.json"] == [one.name for one in (ram / "checkpoint").iterdir()]
+
+
+def test_a_failed_write_keeps_the_old_file(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full the old state stays whole, and nothing half written is left."""
+    path = ram / "file"
+    checkpoint.write_atomically(path, b"old")
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        checkpoint.write_atomically(path, b"new")
+
+    assert (b"old", ["file"]) == (path.read_bytes(), [one.name for one in ram.iterdir()])
+
+
+def test_the_file_is_one_json_document(ram: Path) -> None:
+    """A person can read it: format, stamps and state."""
+    opened(ram).save("a", 3, State())
+
+    found = json.loads((ram / "checkpoint" / "a.json").read_text())
+    assert {"format", "machine_id", "boot_id", "schema", "state"} == set(found)
