@@ -1,0 +1,92 @@
+"""What a service manager hears, on a real datagram socket."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet import notify
+
+
+@pytest.fixture
+def manager(ram: Path) -> Iterator[socket.socket]:
+    """A socket as systemd opens it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+        one.bind(str(ram / "notify"))
+        one.settimeout(5)
+        yield one
+
+
+def test_every_message(manager: socket.socket) -> None:
+    """READY, STATUS, RELOADING with its clock, WATCHDOG and STOPPING, one datagram each."""
+    one = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "3000000"})
+    for act in (one.reloading, one.alive):
+        act()
+    for say in (one.ready, one.status, one.stopping):
+        say("fine")
+    heard = [manager.recv(999).decode() for _ in range(5)]
+
+    assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", heard[0])
+    assert [
+        "WATCHDOG=1",
+        "READY=1\nSTATUS=fine",
+        "STATUS=fine",
+        "STOPPING=1\nSTATUS=fine",
+    ] == heard[1:]
+    assert 3.0 == one.watchdog_seconds
+
+
+def test_the_abstract_namespace() -> None:
+    """A name with ``@`` is one without a file."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        name = f"koordlet-test-{os.getpid()}"
+        manager.bind(f"\0{name}")
+        manager.settimeout(5)
+        notify.Notifier({"NOTIFY_SOCKET": f"@{name}"}).status("here")
+
+        assert b"STATUS=here" == manager.recv(999)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},
+        {"WATCHDOG_USEC": "x"},
+        {"WATCHDOG_USEC": "0"},
+        {"WATCHDOG_USEC": "-5"},
+        {"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"},
+        {"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "x"},
+    ],
+)
+def test_no_watchdog(manager: socket.socket, env: dict[str, str]) -> None:
+    """Without a period of its own the agent sends no sign of life."""
+    one = notify.Notifier({**env, "NOTIFY_SOCKET": manager.getsockname()})
+    one.alive()
+    one.status("end")
+
+    assert (None, b"STATUS=end") == (one.watchdog_seconds, manager.recv(999))
+
+
+def test_nobody_listens(ram: Path) -> None:
+    """Without a manager, or with one that is gone, nothing happens."""
+    for address in ("", str(ram / "gone"), "x" * 200):
+        notify.Notifier({"NOTIFY_SOCKET": address}).ready("fine")
+
+    assert [] == list(ram.iterdir())
+
+
+def test_a_manager_that_does_not_read(
+    manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full socket costs a message, not the agent."""
+    monkeypatch.setattr(notify, "_PATIENCE", 0.01)
+    one = notify.Notifier({"NOTIFY_SOCKET": manager.getsockname()})
+    for number in range(2000):
+        one.status(str(number))
+
+    assert b"STATUS=0" == manager.recv(999)

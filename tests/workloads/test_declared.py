@@ -1,0 +1,107 @@
+"""Finding the group of a match, in the tree and never outside of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import cgroups
+from koordlet.model import pod, qos
+from koordlet.workloads import declared
+from tests.kit import moments
+from tests.kit.kernel import KernelHost, Machine
+
+GROUPS = (
+    "web",
+    "web/nginx",
+    "system.slice",
+    "system.slice/nginx.service",
+    "system.slice/deep.slice",
+    "system.slice/deep.slice/db.service",
+    "system.slice/other.service",
+    "system.slice/other.service/hidden.service",
+    "kubepods",
+    "kubepods/burstable",
+    "kubepods/burstable/podabc-1",
+    "kubepods.slice",
+    "kubepods.slice/kubepods-besteffort.slice",
+    "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podabc_2.slice",
+)
+
+
+@pytest.fixture
+def host() -> KernelHost:
+    """A machine with groups of every kind."""
+    made = Machine("0-1", cgroup="v2")
+    for path in GROUPS:
+        made.mkdir(made.at(f"/sys/fs/cgroup/{path}"))
+    return made
+
+
+def finder(host: KernelHost) -> declared.Declared:
+    """The finder on that machine."""
+    layout = cgroups.discover(host)
+    return declared.Declared(layout, cgroups.Reader(host, layout))
+
+
+def found(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str | None:
+    """The group of a match."""
+    one = moments.workload("w", match=match, group="stale", kube_qos=kube)
+    return finder(host).find([one], search=True)[0].group
+
+
+@pytest.mark.parametrize(
+    ("match", "group"),
+    [
+        ("cgroup=web/nginx", "web/nginx"),
+        ("cgroup=web/gone", None),
+        ("cgroup=../../etc", None),
+        ("cgroup=web/../web", None),
+        ("cgroup=", None),
+        ("cgroup=/web", None),
+        ("unit=nginx.service", "system.slice/nginx.service"),
+        ("unit=db.service", "system.slice/deep.slice/db.service"),
+        ("unit=hidden.service", None),
+        ("unit=deep.slice", "system.slice/deep.slice"),
+        ("unit=../nginx.service", None),
+        ("", None),
+    ],
+)
+def test_paths_and_units(host: KernelHost, match: str, group: str | None) -> None:
+    """A path is itself when it exists; a unit is looked for in slices only; nothing leads out."""
+    assert group == found(host, match)
+
+
+@pytest.mark.parametrize(
+    ("uid", "kube", "group"),
+    [
+        ("abc-1", qos.KubeQos.BURSTABLE, "kubepods/burstable/podabc-1"),
+        ("abc-2", qos.KubeQos.BEST_EFFORT, GROUPS[-1]),
+        ("abc-1", qos.KubeQos.BEST_EFFORT, None),
+        ("abc-1", None, None),
+    ],
+)
+def test_pods_under_both_drivers(
+    host: KernelHost, uid: str, kube: qos.KubeQos | None, group: str | None
+) -> None:
+    """A pod is found under either cgroup driver's name, in the tree of its class."""
+    assert group == found(host, f"pod={uid}", kube)
+
+
+def test_units_that_come_and_go(host: KernelHost) -> None:
+    """A known unit is found without a search; a new one waits for the next search."""
+    finding = finder(host)
+    passes = finding.reader
+    pods: list[pod.Pod] = [
+        moments.workload("a", match="unit=nginx.service"),
+        moments.workload("b", match="unit=late.service"),
+    ]
+    first = [one.group for one in finding.find(pods, search=True)]
+    host.mkdir(host.at("/sys/fs/cgroup/system.slice/late.service"))
+    passes.read_all([])
+    without = [one.group for one in finding.find(pods, search=False)]
+    host.rmdir(host.at("/sys/fs/cgroup/system.slice/nginx.service"))
+    passes.read_all([])
+    after = [one.group for one in finding.find(pods, search=True)]
+
+    nginx, late = "system.slice/nginx.service", "system.slice/late.service"
+    assert ([nginx, None], [nginx, None], [None, late]) == (first, without, after)
