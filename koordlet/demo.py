@@ -105,7 +105,25 @@ def decide(
                     reason=f"the demo's {name.upper()} process",
                 )
             )
+    actions += _regained(now)
     return decision.Decision(next_state=state, actions=tuple(actions))
+
+
+def _regained(now: snapshot.Snapshot) -> Iterator[action.WriteFile]:
+    """v1 takes an offline CPU out of every set for good: the demo's own top takes it back."""
+    hierarchy = now.layout.holder("cpuset")
+    target = now.layout.file(knob.CPUSET_CPUS, GROUP)
+    if target is None or hierarchy is None or hierarchy.unified or GROUP not in now.groups:
+        return
+    wanted = dict(_initial(now, hierarchy))[str(knob.CPUSET_CPUS.v1)]
+    yield action.WriteFile(
+        target=target,
+        value=wanted,
+        policy=STEM,
+        reason="the demo may use every CPU of the machine",
+        knob=knob.CPUSET_CPUS.name,
+        group=GROUP,
+    )
 
 
 def _hierarchies(layout: cgroup.Layout) -> Iterator[cgroup.Hierarchy]:

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from koordlet.apply import backoff, kinds, perform, planner
 from koordlet.host import root
-from koordlet.model import action, cgroup, errors, plan, result, snapshot
+from koordlet.model import action, cgroup, cpuset, errors, plan, result, snapshot
 from koordlet.state import journal
 
 
@@ -53,8 +53,8 @@ class Executor:
                 verdict = result.Verdict.LEFT
                 tell(result.Result(target=left.target, verdict=verdict, detail=left.why))
         steps = self._due(draft.plan.steps, now.at, tell)
-        contested = {s.action.target for s in steps if self._contested(s)}
-        self._intend(steps, now.wall)
+        contested = {s.action.target for s in steps if self._contested(s, now.went_offline)}
+        self._intend(steps, now)
         failed: list[action.WriteFile] = []
         for step in steps:
             outcome = self._step(step, now, failed)
@@ -86,7 +86,7 @@ class Executor:
                 due.append(step)
         return due
 
-    def _contested(self, step: plan.Step) -> bool:
+    def _contested(self, step: plan.Step, lost: cpuset.CPUSet) -> bool:
         """True where a file that was ours holds somebody else's value."""
         entry = self.book.entries.get(step.action.target)
         one = step.action
@@ -94,11 +94,11 @@ class Executor:
             return False
         if entry.inode not in (0, perform.inode_of(self.host, one)):
             return False  # another group under the same path: that one was never ours
-        return not any(kinds.same(one, value, step.was) for value in entry.values)
+        return not kinds.is_ours(one, entry.values, step.was, lost)
 
     # Journal -------------------------------------------------------------------------------------
 
-    def _intend(self, steps: Sequence[plan.Step], wall: float) -> None:
+    def _intend(self, steps: Sequence[plan.Step], now: snapshot.Snapshot) -> None:
         entries: dict[str, journal.Entry] = {}
         for step in steps:
             target = step.action.target
@@ -109,7 +109,7 @@ class Executor:
                 value = _value(step.action)
                 entries[target] = replace(entries[target], values=(*entries[target].values, value))
             else:
-                entries[target] = self._entry(step, self.book.entries.get(target), wall)
+                entries[target] = self._entry(step, self.book.entries.get(target), now)
         try:
             self.book.intend(entries.values())
         except OSError as error:
@@ -124,11 +124,14 @@ class Executor:
                 errno=error.errno,
             ) from error
 
-    def _entry(self, step: plan.Step, before: journal.Entry | None, wall: float) -> journal.Entry:
+    def _entry(
+        self, step: plan.Step, before: journal.Entry | None, now: snapshot.Snapshot
+    ) -> journal.Entry:
         one = step.action
         value = _value(one)
         inode = perform.inode_of(self.host, one)
-        if before is not None and before.inode in (0, inode) and not self._contested(step):
+        contested = self._contested(step, now.went_offline)
+        if before is not None and before.inode in (0, inode) and not contested:
             return replace(before, values=(*before.values, value))
         return journal.Entry(
             kind=action.kind(one),
@@ -139,7 +142,7 @@ class Executor:
             knob=one.knob if isinstance(one, action.WriteFile) else "",
             group=one.group,
             inode=inode,
-            unix_time=wall,
+            unix_time=now.wall,
         )
 
     # Steps ---------------------------------------------------------------------------------------
@@ -162,7 +165,10 @@ class Executor:
             if isinstance(one, action.WriteFile) and outcome.verdict is result.Verdict.REFUSED:
                 failed.append(one)
             return outcome
-        if step.undo and not step.interim:
+        if step.interim:
+            # The intent stands: it names this value and the final one, which is still on its way.
+            pass
+        elif step.undo:
             self.book.forget(target)
         elif kinds.journaled(one):
             # A switch is remembered as it was written: its read-back is the whole list of words.

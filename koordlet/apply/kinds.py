@@ -14,9 +14,10 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, knob
+from koordlet.model import action, cpuset, knob
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
@@ -96,6 +97,27 @@ def same(one: action.WriteFile, wanted: str, current: str) -> bool:
             if word[:1] in "+-"
         )
     return row.same(wanted, current)
+
+
+def is_ours(
+    one: action.WriteFile, values: Iterable[str], current: str, lost: cpuset.CPUSet
+) -> bool:
+    """Whether a text read from a file is one that we wrote.
+
+    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, and does
+    not bring them back.
+    """
+    return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
+
+
+def _shrunk(one: action.WriteFile, ours: str, current: str, lost: cpuset.CPUSet) -> bool:
+    if one.knob != knob.CPUSET_CPUS.name or not lost:
+        return False
+    try:
+        wrote, reads = cpuset.CPUSet.parse(ours), cpuset.CPUSet.parse(current)
+    except ValueError:
+        return False
+    return bool(reads) and reads <= wrote and wrote - reads <= lost
 
 
 def journaled(one: action.Action) -> bool:

@@ -153,7 +153,7 @@ def _undo_file(
     if kinds.same(write, write.value, current):
         undoing.leave(entry, "already as it was")
         return
-    if not any(kinds.same(write, ours, current) for ours in entry.values):
+    if not kinds.is_ours(write, entry.values, current, now.went_offline):
         why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
         undoing.leave(entry, why, tell=True)
         return

@@ -34,13 +34,19 @@ class Observer:
         self.reader = cgroups.Reader(host, self.layout)
         self._mounts = b""
         self._online = self._read_online()
+        #: CPUs that were offline at some time since the start.
+        self._went_offline = self.topology.offline
         self._mount()
 
     def refresh(self) -> None:
         """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
         self._online = self._read_online()
-        self.topology = topology.rescan(self.host, self.topology)
+        self._rescan()
         self._mount()
+
+    def _rescan(self) -> None:
+        self.topology = topology.rescan(self.host, self.topology)
+        self._went_offline |= self.topology.offline
 
     def _hotplugged(self) -> bool:
         """Whether CPUs came or went since the last look: one small file, so a tick can afford it.
@@ -51,7 +57,7 @@ class Observer:
         if online == self._online:
             return False
         self._online = online
-        self.topology = topology.rescan(self.host, self.topology)
+        self._rescan()
         return True
 
     def _read_online(self) -> bytes:
@@ -102,6 +108,7 @@ class Observer:
             pods=tuple(pods),
             sources=sources,
             unsupported=self.unsupported,
+            went_offline=self._went_offline,
         )
 
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:

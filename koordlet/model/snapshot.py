@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import absence, cgroup, ledger, pod, topology
+from koordlet.model import absence, cgroup, cpuset, ledger, pod, topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,9 @@ class Snapshot:
     sources: tuple[Source, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
+    #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
+    #: set for good, and that is nobody's wish.
+    went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
 
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""

@@ -139,7 +139,18 @@ def test_an_agent_after_an_interrupted_restore(ram: Path, scene: Make) -> None:
         assert {} == images.difference(before, site.image())
 
 
+#: Killed after a group's last value, whose record was of the one on the way.
+LAST_VALUE = trees.World(
+    version="v1",
+    groups=(
+        trees.Group("g1", cpuset.CPUSet.parse("0-1"), cpuset.CPUSet.parse("2"), busy=False),
+        trees.Group("g1/g4", cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("2"), busy=False),
+    ),
+)
+
+
 @search.examples(20)
+@hypothesis.example(world=LAST_VALUE, number=3, done=True)
 @hypothesis.given(world=trees.worlds(), number=st.integers(1, 12), done=st.booleans())
 def test_any_tree_killed_anywhere(
     ram: Path,
