@@ -139,12 +139,14 @@ def test_an_agent_after_an_interrupted_restore(ram: Path, scene: Make) -> None:
         assert {} == images.difference(before, site.image())
 
 
+of = cpuset.CPUSet.parse
+
 #: Killed after a group's last value, whose record was of the one on the way.
 LAST_VALUE = trees.World(
     version="v1",
     groups=(
-        trees.Group("g1", cpuset.CPUSet.parse("0-1"), cpuset.CPUSet.parse("2"), busy=False),
-        trees.Group("g1/g4", cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("2"), busy=False),
+        trees.Group(path="g1", old=of("0-1"), new=of("2"), busy=False),
+        trees.Group(path="g1/g4", old=of("0"), new=of("2"), busy=False),
     ),
 )
 
