@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -66,3 +67,20 @@ def test_processes_are_moved_where_they_were_started() -> None:
 
     assert [("/u/koordlet-demo/ls/cgroup.procs", (7,))] == moved
     assert [] == none
+
+
+def test_the_demo_takes_back_what_came_back() -> None:
+    """On v1 the demo's own top regains a CPU that was offline; on v2 the kernel sees to it."""
+    effective = {"cpuset.cpus.effective": "0-3", "cpuset.mems.effective": "0"}
+    groups = {
+        "": cgroup.Group(path="", inode=1, values=effective),
+        "koordlet-demo": cgroup.Group(path="koordlet-demo", inode=2),
+    }
+    written = []
+    for unified in (False, True):
+        tree = cgroup.Hierarchy(mount="/c", unified=unified, controllers=frozenset({"cpuset"}))
+        now = dataclasses.replace(moment(tree), groups=groups)
+        made = demo.decide(now, series.History(), demo.Settings(), demo.State())
+        written.append([o.value for o in made.actions if isinstance(o, action.WriteFile)])
+
+    assert [["0-3"], []] == written

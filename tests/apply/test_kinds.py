@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.apply import kinds
-from koordlet.model import action
+from koordlet.model import action, cpuset
 
 MAKE = action.MakeDir(target="/c/g", policy="p", reason="r")
 REMOVE = action.RemoveDir(target="/c/g", policy="p", reason="r")
@@ -89,3 +89,22 @@ def test_only_removal_has_no_original() -> None:
     assert [True, True, True, False] == [
         kinds.journaled(one) for one in (MAKE, write("0"), MOVE, REMOVE)
     ]
+
+
+@pytest.mark.parametrize(
+    ("current", "lost", "ours"),
+    [
+        ("1-7", "", True),
+        ("2,4,6", "", False),
+        ("2,4,6", "1,3,5,7", True),
+        ("2,4,6", "1,3", False),
+        ("2,4,6,8", "1,3,5,7", False),
+        ("", "1-7", False),
+        ("garbage", "1-7", False),
+    ],
+)
+def test_what_the_kernel_took_away_is_still_ours(current: str, lost: str, ours: bool) -> None:  # noqa: FBT001
+    """v1 takes offline CPUs out of a set; a set that lacks anything else is somebody else's."""
+    gone = cpuset.CPUSet.parse(lost)
+
+    assert ours is kinds.is_ours(write("1-7"), ("0-7", "1-7"), current, gone)
