@@ -49,7 +49,7 @@ run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workl
 
 .PHONY: test
 test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (under a minute)
-	@$(PYTEST) -m '$(ORDINARY)' $(ARGS)
+	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
 .PHONY: check
 check: $(DEVELOP) format-check lint types imports sizes generated shell ## Run every static check
