@@ -1,0 +1,163 @@
+"""Hierarchies from mountinfo, groups as they are, and groups that are not there any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import cgroups
+from koordlet.model import absence, cgroup
+from tests.kit.kernel import KernelHost, Machine
+
+LINE = "30 25 0:26 / {mount} {flags} shared:9 - {kind} {kind} {options}"
+
+
+class Mounts(KernelHost):
+    """A machine whose mountinfo a test writes."""
+
+    lines: tuple[str, ...] = ()
+
+    def read(self, path: str) -> bytes:
+        """Mountinfo is what the test says."""
+        if path.endswith("/self/mountinfo"):
+            return "\n".join(self.lines).encode()
+        return super().read(self.at(path))
+
+
+def layout(*lines: str) -> cgroup.Layout:
+    """What is found in these lines of mountinfo."""
+    base = Machine("0-1", cgroup="v2")
+    host = Mounts(base.machine, base.tree, base.hierarchies)
+    host.lines = lines
+    return cgroups.discover(host)
+
+
+def line(mount: str, kind: str, options: str, flags: str = "rw,relatime") -> str:
+    """One mount."""
+    return LINE.format(mount=mount, kind=kind, options=options, flags=flags)
+
+
+def shown(found: cgroup.Layout) -> list[tuple[str, str, bool]]:
+    """Mount, controllers and whether it may be written."""
+    return [(h.mount, ",".join(sorted(h.controllers)), h.writable) for h in found.hierarchies]
+
+
+def test_v1_mounts() -> None:
+    """Controllers are the words of a v1 mount; a hierarchy without any has nothing to control."""
+    found = layout(
+        line("/sys/fs/cgroup/cpu,cpuacct", "cgroup", "rw,cpu,cpuacct"),
+        line("/sys/fs/cgroup/systemd", "cgroup", "rw,xattr,name=systemd"),
+        line("/sys/fs/cgroup/memory", "cgroup", "ro,memory"),
+        line("/sys/fs/cgroup/pids", "cgroup", "rw,pids", flags="ro"),
+        line("/proc", "proc", "rw"),
+    )
+
+    assert [
+        ("/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", True),
+        ("/sys/fs/cgroup/memory", "memory", False),
+        ("/sys/fs/cgroup/pids", "pids", False),
+    ] == shown(found)
+
+
+def test_a_hierarchy_that_is_mounted_twice() -> None:
+    """What is below the usual place wins, wherever it stands in the list."""
+    usual = line("/sys/fs/cgroup/cpu", "cgroup", "rw,cpu")
+    other = line("/mnt/cpu", "cgroup", "rw,cpu")
+
+    assert ["/sys/fs/cgroup/cpu"] == [h.mount for h in layout(usual, other).hierarchies]
+    assert ["/sys/fs/cgroup/cpu"] == [h.mount for h in layout(other, usual).hierarchies]
+
+
+def test_names_with_blanks() -> None:
+    """Mountinfo writes blanks as octal numbers."""
+    assert ["/a b"] == [h.mount for h in layout(line(r"/a\040b", "cgroup", "cpu")).hierarchies]
+
+
+@pytest.mark.parametrize("text", ["", "x", " - ", "a b c - cgroup", "30 25 0:26 / /m rw - cgroup2"])
+def test_damaged_lines_are_no_mounts(text: str) -> None:
+    """What is not a whole line is skipped."""
+    assert () == layout(text).hierarchies
+
+
+@pytest.mark.parametrize(("version", "found"), [("v1", "v1"), ("v2", "v2"), ("hybrid", "hybrid")])
+def test_real_layouts(version: str, found: str) -> None:
+    """Each way of mounting is recognised."""
+    host = Machine("0-1", cgroup=version)  # type: ignore[arg-type]
+
+    assert found == cgroups.discover(host).version.value
+
+
+def reader(host: KernelHost) -> cgroups.Reader:
+    """A reader of what is mounted."""
+    return cgroups.Reader(host, cgroups.discover(host))
+
+
+def test_a_group_that_vanished_is_a_value() -> None:
+    """Reading a group that is not there says that it is gone; the others are read."""
+    host = Machine("0-1", cgroup="v2")
+    host.mkdir(host.at("/sys/fs/cgroup/a"))
+    look = reader(host)
+
+    assert absence.Gone("b") == look.read("b")
+    assert ["a"] == list(look.read_all(["a", "b", "a"]))
+
+
+def test_a_group_made_anew_has_another_identity() -> None:
+    """The same path with another inode is another group, with its own values."""
+    host = Machine("0-1", cgroup="v2")
+    directory = host.at("/sys/fs/cgroup/a")
+    host.mkdir(directory)
+    host.write(host.at(f"{directory}/cpuset.cpus"), b"0")
+    look = reader(host)
+    first = look.read_all(["a"])["a"]
+    host.rmdir(directory)
+    host.mkdir(directory)
+    second = look.read_all(["a"])["a"]
+
+    assert first.inode != second.inode
+    assert ("0", "") == (first.values["cpuset.cpus"], second.values["cpuset.cpus"])
+
+
+def test_changes_between_passes_are_seen() -> None:
+    """Also without a full look, a set that somebody changed is read as it is."""
+    host = Machine("0-3")
+    directory = host.at("/sys/fs/cgroup/cpuset/a")
+    host.mkdir(directory)
+    look = reader(host)
+    for cpus in ("0", "1-2", "0-3"):
+        host.write(host.at(f"{directory}/cpuset.cpus"), cpus.encode())
+        assert cpus == look.read_all(["a"])["a"].values["cpuset.cpus"]
+
+
+def test_the_tree_of_a_group() -> None:
+    """Parents come before children, control files are no groups, names with dots are."""
+    host = Machine("0-1", cgroup="v2")
+    for path in ("a", "a/c", "a/b.slice", "a/b.slice/d"):
+        host.mkdir(host.at(f"/sys/fs/cgroup/{path}"))
+
+    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == list(reader(host).tree("a"))
+
+
+class Deep(cgroups.Reader):
+    """Groups inside each other, deeper than Python nests calls."""
+
+    def children(self, path: str) -> tuple[str, ...]:
+        return () if path.count("/") == 3000 else (f"{path}/n",)
+
+
+def test_groups_nested_deeper_than_calls() -> None:
+    """A workload that nests thousands of groups does not break the look at all the others."""
+    host = Machine("0-1", cgroup="v2")
+
+    assert 3001 == sum(1 for _ in Deep(host, cgroups.discover(host)).tree("w"))
+
+
+@pytest.mark.parametrize(
+    ("text", "usec"),
+    [
+        *(("1234567\n", 1234), ("usage_usec 55\nuser_usec 1\n", 55)),
+        *(("", None), ("x y", None), ("usage_usec x", None)),
+    ],
+)
+def test_cpu_time(text: str, usec: int | None) -> None:
+    """CPU time in microseconds from either version's file; damage is no number."""
+    assert usec == cgroups.usage_usec(text)

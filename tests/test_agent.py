@@ -1,0 +1,211 @@
+"""One agent over its life: memory, locks, hand-over, switching, what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent, restoring
+from koordlet.model import errors, plan
+from koordlet.policy import registry
+from koordlet.state import handover, lock
+from tests.apply import test_interrupted
+from tests.kit import agents, images
+
+
+@pytest.fixture
+def site(ram: Path) -> agents.Site:
+    """Three workloads on cgroup v1."""
+    return test_interrupted.workloads("v1", ram)
+
+
+def audited(site: agents.Site) -> list[dict[str, object]]:
+    """The audit log."""
+    return [json.loads(line) for line in site.paths.audit.read_text().splitlines()]
+
+
+def test_a_quiet_pass_writes_nothing(site: agents.Site) -> None:
+    """Once everything is as it should be, passes change nothing and log nothing."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        calls, lines = len(site.host.calls), len(audited(site))
+        journal = site.paths.journal.read_bytes()
+        for _ in range(5):
+            site.clock.tick()
+            assert not who.one_pass(slow=False)
+
+    assert (calls, lines) == (len(site.host.calls), len(audited(site)))
+    assert journal == site.paths.journal.read_bytes()
+
+
+def test_every_change_is_audited(site: agents.Site) -> None:
+    """Each change has a line with policy, reason, the value before and after."""
+    site.settle()
+    site.restore()
+    records = audited(site)
+
+    assert len(site.host.calls) == len(records)
+    for record in records:
+        assert {"at", "policy", "reason", "target", "value", "was", "verdict"} <= set(record)
+        assert record["reason"]
+    assert {True, False} == {record["undo"] for record in records}
+
+
+def test_one_agent_over_a_state_directory(site: agents.Site) -> None:
+    """A second agent is refused while the first lives, and welcome afterwards."""
+    with site.agent(), pytest.raises(errors.TakenError), site.agent():
+        pass
+    with site.agent() as who:
+        assert not who.overdue()
+
+
+def test_descriptors_are_given_back(site: agents.Site) -> None:
+    """An agent that closes leaves no handle on the machine."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+
+    assert 0 == site.host.open_handles
+
+
+def test_policies_remember_across_agents(site: agents.Site) -> None:
+    """What a v1 group wanted before it was narrowed is known to the next agent."""
+    site.settle()
+    site.config = site.config.replace('cpus: "2-3"', 'cpus: "4"')
+    site.settle()
+
+    two = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/two/cpuset.cpus"))
+    one = site.host.text(site.host.at("/sys/fs/cgroup/cpuset/api/one/cpuset.cpus"))
+    assert ("1\n", "1-3\n") == (two, one)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"state": {"wishes": 7}}'])
+def test_a_broken_checkpoint_costs_one_memory(site: agents.Site, content: bytes) -> None:
+    """A damaged checkpoint is discarded; the agent works and restores all the same."""
+    before = site.image()
+    site.settle()
+    for one in site.paths.checkpoints.iterdir():
+        one.write_bytes(content)
+    site.settle()
+
+    assert () == site.restore().failed
+    assert {} == images.difference(before, site.image())
+
+
+@pytest.mark.parametrize("name", ["journal", "checkpoints", "audit"])
+def test_state_that_cannot_be_opened_is_said(site: agents.Site, name: str) -> None:
+    """A file where a directory must be, or the reverse, names the culprit; the lock is free."""
+    path: Path = getattr(site.paths, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name == "journal":
+        path.mkdir()
+    elif name == "checkpoints":
+        path.touch()
+    else:
+        path.parent.rmdir()
+        path.parent.touch()
+    said = "cannot open the agent's own files"
+    with pytest.raises(errors.HostError, match=said) as refused, site.agent():
+        pass
+    free = lock.Lock(site.paths.lock)
+    free.acquire()
+    free.release()
+
+    assert str(site.state) in refused.value.culprit
+    assert "--state-dir" in refused.value.fix
+
+
+def test_a_failing_policy_leaves_its_changes(ram: Path) -> None:
+    """A policy that begins to fail keeps what it wrote, the others go on, and it is counted."""
+    site = test_interrupted.workloads("v1", ram)
+    site.rows = (*registry.POLICIES, agents.fixed())
+    site.host.mkdir(site.host.at("/sys/fs/cgroup/cpuset/extra"))
+    site.settings = {"fixed": agents.Sets(cpus={"extra": "1"})}
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        who.line.extra_settings = {"fixed": agents.Sets(error=RuntimeError("broken"))}
+        site.host.write(site.host.at("/sys/fs/cgroup/cpuset/web/cpuset.cpus"), b"0-4")
+        who.one_pass(slow=True)
+        view = who.teller.view
+
+    assert view is not None
+    assert {"fixed": 1} == dict(view.counters.failures)
+    assert "1\n" == site.host.text(site.host.at("/sys/fs/cgroup/cpuset/extra/cpuset.cpus"))
+    assert "2-3\n" == site.host.text(site.host.at("/sys/fs/cgroup/cpuset/web/cpuset.cpus"))
+    assert ["policies"] == [check.name for check in view.checks if not check.ok]
+
+
+@pytest.mark.parametrize("mode", [plan.Mode.OFF, plan.Mode.SHADOW])
+def test_a_policy_that_is_switched_off_puts_back(site: agents.Site, mode: plan.Mode) -> None:
+    """Switched off or into the shadow, a policy's changes go back as on a restore."""
+    before = site.image()
+    site.settle()
+    site.modes = {"shared_pools": mode}
+    site.settle()
+
+    assert {} == images.difference(before, site.image())
+
+
+def test_hand_over(site: agents.Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deadline is recorded for the successor, seen as overdue once it passes, never before."""
+    monkeypatch.setattr("koordlet.host.machine.boottime", lambda: 1000.0)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        seconds = who.hand_over()
+        early = who.overdue()
+        monkeypatch.setattr("koordlet.host.machine.boottime", lambda: 1001.0 + seconds)
+        late = who.overdue()
+        restored = who.restore(final=False)
+        kept = who.handover.read()
+        who.restore()
+
+    assert (120.0, False, True) == (seconds, early, late)
+    assert restored.restored > 3
+    assert isinstance(kept, handover.Deadline)
+    assert None is who.handover.read()
+
+
+def test_switching_to_observe_and_back(site: agents.Site) -> None:
+    """Ceasing to act puts everything back; beginning again puts everything in place."""
+    before = site.image()
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        placed = site.image()
+        who.switch(enforce=False)
+        ceased = site.image()
+        who.one_pass(slow=True)
+        watched = site.image()
+        who.switch(enforce=True)
+        agents.settle(who, site.clock)
+        again = site.image()
+
+    assert {} == images.difference(before, ceased) == images.difference(before, watched)
+    assert {} == images.difference(placed, again)
+
+
+def test_an_observer_changes_nothing(site: agents.Site) -> None:
+    """Without leave to act the plan is shown as a shadow and nothing is written anywhere."""
+    who = agent.Agent(site.line(), site.paths, enforce=False)
+    try:
+        assert not who.one_pass(slow=True)
+        view = who.teller.view
+    finally:
+        who.close()
+
+    assert view is not None
+    assert [] == site.host.calls
+    assert {plan.Mode.SHADOW} == {step.mode for step in view.plan.steps}
+
+
+def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
+    """What is refused for good is reported as failed, and kept for the next attempt."""
+    site.settle()
+    target = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
+    site.host.refuse(target, 5, times=99)
+    with site.agent() as who:
+        done = restoring.restore(who.line, who.hands)
+        kept = set(who.book.entries)
+
+    assert [target] == [one.target for one in done.failed]
+    assert {target} == kept

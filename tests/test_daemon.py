@@ -1,0 +1,302 @@
+"""The loop: readiness, lanes, reloading, failing passes, stopping, with a real event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent, daemon, notify
+from koordlet.config import loader, reloader
+from koordlet.model import errors
+from koordlet.report import view
+from tests.apply import test_interrupted
+from tests.kit import agents, images
+
+WEB = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
+BATCH = "/sys/fs/cgroup/cpuset/batch/jobs/cpuset.cpus"
+
+
+class Heard(notify.Notifier):
+    """Remembers what a service manager would hear."""
+
+    def __init__(self) -> None:
+        super().__init__({"WATCHDOG_USEC": "9000000"})
+        self.told: list[str] = []
+
+    def _send(self, message: str) -> None:
+        self.told.append(message.partition("\n")[0])
+
+
+class Shown:
+    """Surfaces that remember what they were told, and may refuse to start."""
+
+    def __init__(self) -> None:
+        self.problems: Mapping[str, str] = {}
+        self.events: list[str] = []
+        self.views: list[view.View | None] = []
+        self.published = asyncio.Event()
+
+    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+        """Come up."""
+        self.events.append("start" if current() is not None else "start without a view")
+        return ("http://here/",)
+
+    def publish(self, now: view.View | None) -> None:
+        """Remember the view."""
+        self.views.append(now)
+        self.published.set()
+
+    async def stop(self) -> None:
+        """Go away."""
+        self.events.append("stop")
+
+    async def next(self, wanted: Callable[[], bool]) -> None:
+        """Wait until a published view makes something true."""
+        async with asyncio.timeout(30):
+            while not wanted():
+                self.published.clear()
+                await self.published.wait()
+
+
+class Life:
+    """One daemon on three workloads, with a configuration file."""
+
+    def __init__(self, ram: Path, config: str = "") -> None:
+        self.site = test_interrupted.workloads("v1", ram)
+        self.file = ram / "config.yaml"
+        self.file.write_text(agents.HEADER + self.site.config + config)
+        self.before = self.site.image()
+        self.heard = Heard()
+        self.greeted: list[tuple[str, ...]] = []
+        self.who: agent.Agent
+        self.shown: Shown
+        self.daemon: daemon.Daemon
+        self.running: asyncio.Future[None]
+
+    async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
+        found = loader.load(str(self.file), {}, {})
+        run = self.site.line()
+        run.configure(found)
+        self.who = agent.Agent(run, self.site.paths, enforce=True)
+        self.shown = Shown()
+        self.daemon = daemon.Daemon(
+            self.who,
+            reload=reloader.Reloader(str(self.file), {}, {}, found),
+            notifier=self.heard,
+            surfaces=self.shown,
+            on_ready=lambda _, addresses: self.greeted.append(addresses),
+        )
+        self.running = asyncio.ensure_future(self.daemon.run())
+        try:
+            await act(self)
+        finally:
+            self.daemon.stop()
+            await self.running
+
+    def run(self, act: Callable[[Life], Awaitable[None]]) -> None:
+        """Live while ``act`` runs, then stop."""
+        asyncio.run(self._run(act))
+
+    def text(self, path: str) -> str:
+        """A file of the machine."""
+        return self.site.host.text(self.site.host.at(path)).strip()
+
+    def checks(self) -> dict[str, bool]:
+        """Check to whether it is good, in the newest view."""
+        newest = self.shown.views[-1]
+        return {} if newest is None else {one.name: one.ok for one in newest.checks}
+
+    async def ready(self) -> None:
+        """Wait for the first view that is ready."""
+        await self.shown.next(lambda: bool(self.shown.views))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of the daemon's seconds in one: the lanes keep their proportions."""
+    for name, lane in (("FAST", daemon.FAST), ("TICK", daemon.TICK), ("SLOW", daemon.SLOW)):
+        monkeypatch.setattr(daemon, name, daemon.Lane(lane.name, lane.period / 10))
+
+
+@pytest.fixture
+def life(ram: Path) -> Life:
+    """A daemon that was not started yet."""
+    return Life(ram)
+
+
+def test_from_start_to_stop(life: Life) -> None:
+    """READY after the first verified pass, surfaces after READY, everything back at the end."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert "2-3" == life.text(WEB)
+        assert ["READY=1", "STATUS=all surfaces up, enforce, 5 files under control"] == [
+            one for one in life.heard.told if one != "WATCHDOG=1"
+        ]
+        assert [("http://here/",)] == life.greeted
+
+    life.run(act)
+
+    assert ["start", "stop"] == life.shown.events
+    assert life.heard.told.index("READY=1") < life.heard.told.index("STOPPING=1")
+    assert {} == images.difference(life.before, life.site.image())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it(life: Life, number: signal.Signals) -> None:
+    """SIGTERM and SIGINT end the loop after the current pass, restored."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        os.kill(os.getpid(), number)
+        async with asyncio.timeout(30):
+            await life.running
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_stopped_before_the_surfaces_are_up(life: Life) -> None:
+    """A stop during the start is answered as soon as the start allows, with everything put back."""
+
+    async def act(life: Life) -> None:
+        life.daemon.stop()
+
+    life.run(act)
+
+    assert ["start", "stop"] == life.shown.events
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_protective_limits_are_watched_between_ticks(life: Life) -> None:
+    """A BE limit that somebody removes is back without waiting for the next tick."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        host = life.site.host
+        host.write(host.at(BATCH), b"0-4")
+        await life.shown.next(lambda: life.text(BATCH) == "1-4")
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that raises is said, the watchdog hears nothing of it, and the next one comes."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        real = life.who.line.run_once
+        failed: list[int] = []
+
+        def broken(*args: object, **kwargs: object) -> object:
+            if len(failed) < 2:
+                failed.append(life.heard.told.count("WATCHDOG=1"))
+                msg = "broken"
+                raise RuntimeError(msg)
+            return real(*args, **kwargs)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(life.who.line, "run_once", broken)
+        count = len(life.shown.views)
+        await life.shown.next(lambda: len(life.shown.views) > count)
+        assert 2 == len(failed)
+        assert failed[0] == failed[1]
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_a_changed_file_is_taken(life: Life) -> None:
+    """A new configuration is taken without a signal; what was wanted by the old one goes back."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        life.file.write_text(life.file.read_text().replace('cpus: "2-3"', 'cpus: "4"'))
+        await life.shown.next(lambda: life.text(WEB) == "4")
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_a_bad_file_keeps_the_old_configuration(life: Life) -> None:
+    """A file that is refused changes nothing, is shown by health, and ends the reload."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        life.file.write_text("nonsense: true\n")
+        life.daemon.hup()
+        await life.shown.next(lambda: not life.checks()["configuration"])
+        assert "2-3" == life.text(WEB)
+
+    life.run(act)
+
+    told = [one for one in life.heard.told if one != "WATCHDOG=1"]
+    assert "READY=1" in told[told.index("RELOADING=1") :]
+
+
+def test_switching_to_observe_while_running(life: Life) -> None:
+    """``mode: observe`` in a new file puts everything back at once."""
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        life.file.write_text(life.file.read_text() + "mode: observe\n")
+        life.daemon.hup()
+        await life.shown.next(lambda: life.who.teller.mode == "observe")
+        assert {} == images.difference(life.before, life.site.image())
+
+    life.run(act)
+
+
+def test_a_stop_that_hands_over(ram: Path) -> None:
+    """With ``onStop: handover`` the limits stay, with a deadline for whoever comes."""
+    life = Life(ram, "state: {onStop: handover, handoverSeconds: 60}\n")
+
+    async def act(life: Life) -> None:
+        await life.ready()
+
+    life.run(act)
+
+    assert "2-3" == life.text(WEB)
+    assert life.site.paths.handover.exists()
+    assert () == life.site.restore().failed
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_a_surface_that_fails_is_shown(life: Life) -> None:
+    """The agent runs on without a surface, and health names it."""
+
+    async def act(life: Life) -> None:
+        life.shown.problems = {"http": "address in use"}
+        await life.ready()
+        await life.shown.next(lambda: not life.checks()["surfaces"])
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_an_agent_that_cannot_begin_leaves_nothing(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the first pass cannot write its journal, the start fails and changes nothing."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def act(life: Life) -> None:
+        monkeypatch.setattr(life.who.book, "intend", full)
+
+    with pytest.raises(errors.HostError, match="nothing was changed"):
+        life.run(act)
+
+    assert [] == life.site.host.calls
+    assert [] == life.shown.events
