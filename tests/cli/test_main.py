@@ -1,0 +1,143 @@
+"""The command line: statuses, errors for people and programs, help, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import koordlet
+from koordlet import cli
+
+
+def main(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Status, stdout and stderr of one command."""
+    try:
+        status = cli.main(words)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--version`` prints name and version, and nothing else."""
+    assert (0, f"koordlet {koordlet.__version__}\n", "") == main(capsys, "--version")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """``--help`` of each command says what it does and shows an example of itself."""
+    status, out, err = main(capsys, name, "--help")
+
+    assert (0, "") == (status, err)
+    assert "examples:" in out
+    assert f"koordlet {name}" in out.partition("examples:")[2]
+
+
+def test_the_help_page_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first page names all commands with a line for each, and has examples."""
+    status, out, _ = main(capsys, "--help")
+
+    assert 0 == status
+    assert "examples:" in out
+    for name, line in cli.COMMANDS.items():
+        assert name in out
+        assert line.split(",")[0][:40] in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([], ["nonsense"], ["plan", "--nonsense"], ["plan", "-o", "xml"], ["run", "extra"]),
+        ["topology", "--now", "soon"],
+    ],
+)
+def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """A command line that makes no sense ends with 2 and says so on stderr."""
+    status, out, err = main(capsys, *words)
+
+    assert (2, "") == (status, out)
+    assert "usage:" in err or "koordlet" in err
+
+
+def test_errors_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An error names culprit and fix in one line on stderr; stdout stays empty."""
+    missing = str(tmp_path / "gone")
+    status, out, err = main(capsys, "plan", "--root", missing)
+
+    assert (2, "") == (status, out)
+    assert err.startswith(f"koordlet: {missing}: does not exist (")
+    assert 1 == err.count("\n")
+
+
+def test_errors_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """With ``-o json`` the error is one document with code, message, culprit and fix."""
+    missing = str(tmp_path / "gone")
+    status, out, err = main(capsys, "plan", "-o", "json", "--root", missing)
+    found = json.loads(err)
+
+    assert (2, "") == (status, out)
+    assert ["version", "error"] == list(found)
+    assert {"code", "message", "culprit", "fix"} == set(found["error"])
+    assert ("v1", "config", missing) == (
+        found["version"],
+        found["error"]["code"],
+        found["error"]["culprit"],
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "restore"])
+def test_a_recorded_machine_is_never_changed(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    """With ``KOORDLET_ROOT`` set, what changes machines refuses instead of taking the live one."""
+    (tmp_path / "root" / "sys").mkdir(parents=True)
+    monkeypatch.setenv("KOORDLET_ROOT", str(tmp_path / "root"))
+    status, _, err = main(capsys, command, "--state-dir", str(tmp_path / "state"))
+
+    assert 2 == status
+    assert "unset KOORDLET_ROOT" in err
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    """The script for each shell names all commands."""
+    status, out, _ = main(capsys, "completion", shell)
+
+    assert 0 == status
+    assert all(name in out for name in cli.COMMANDS)
+
+
+def test_completion_is_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """bash accepts its script."""
+    script = tmp_path / "completion"
+    script.write_text(main(capsys, "completion", "bash")[1])
+
+    assert 0 == subprocess.run(["bash", "-n", script], check=False).returncode
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    """A closed pipe ends a command quietly with 0."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "koordlet", "completion", "bash"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=Path(__file__).parents[2],
+        )
+    finally:
+        os.close(writing)
+
+    assert (0, b"") == (done.returncode, done.stderr)

@@ -1,0 +1,134 @@
+"""plan, check and restore on recorded machines and empty states: contract, exit, no change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from tests.kit import agents
+
+MOUNT = "30 25 0:26 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+FILES = {
+    "proc/self/mountinfo": MOUNT,
+    "proc/sys/kernel/random/boot_id": "b\n",
+    "sys/devices/system/cpu/online": "0-3\n",
+    "sys/devices/system/cpu/present": "0-3\n",
+    "sys/devices/system/cpu/possible": "0-3\n",
+    **{
+        f"sys/fs/cgroup/cpuset/{group}{name}": text
+        for group in ("", "web/")
+        for name, text in {
+            "cpuset.cpus": "0-3\n",
+            "cpuset.effective_cpus": "0-3\n",
+            "cpuset.mems": "0\n",
+            "cpuset.effective_mems": "0\n",
+        }.items()
+    },
+}
+CONFIG = (
+    agents.HEADER
+    + """policies: {reserved_cpus: {cpus: "0"}}
+workloads:
+  - {name: web, qos: LSR, cpus: "2-3", match: {cgroup: web}}
+  - {name: gone, qos: BE, match: {cgroup: gone}}
+"""
+)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> list[str]:
+    """Options for a recorded machine with one workload."""
+    for path, text in FILES.items():
+        place = tmp_path / "root" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return ["--root", str(tmp_path / "root"), "--config", str(tmp_path / "config.yaml")]
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    """The one document that a command prints."""
+    assert 0 == cli.main([*words, "-o", "json"])
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_plan_for_programs(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
+    """The document has the contract's keys, ``version`` first, and says what and why."""
+    found = document(capsys, "plan", *recorded)
+    writes = found["writes"]
+
+    assert "version" == next(iter(found))
+    assert {
+        "actions",
+        "writes",
+        "evictions",
+        "signals",
+        "conditions",
+        "unsupported",
+    } <= found.keys()
+    assert isinstance(writes, list)
+    assert [("/sys/fs/cgroup/cpuset/web/cpuset.cpus", "2-3", "0-3", "shared_pools", 0)] == [
+        (one["path"], one["value"], one["was"], one["policy"], one["order"]) for one in writes
+    ]
+    assert "LSR host/web" in writes[0]["reason"]
+
+
+def test_the_plan_is_the_same_twice(
+    capsys: pytest.CaptureFixture[str], recorded: list[str]
+) -> None:
+    """The same machine and configuration give the same bytes."""
+    printed = []
+    for _ in range(2):
+        assert 0 == cli.main(["plan", *recorded, "-o", "json"])
+        printed.append(capsys.readouterr().out)
+
+    assert printed[0] == printed[1]
+
+
+def test_the_plan_for_people(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
+    """A person reads who owns what, each change with its reason."""
+    assert 0 == cli.main(["plan", *recorded])
+    out = capsys.readouterr().out
+
+    for part in ("reserved", "LSR", "LS pool", "0-3 → 2-3", "shared_pools: LSR host/web"):
+        assert part in out
+
+
+def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
+    """What works and what is missing; ``--strict`` turns a gap into status 1."""
+    found = document(capsys, "check", *recorded)
+
+    assert ("v1", "v1") == (found["version"], found["cgroups"])
+    assert found["mode"] == "observe"
+    workloads = found["workloads"]
+    assert isinstance(workloads, list)
+    assert [("host/web", "web"), ("host/gone", None)] == [
+        (one["workload"], one["cgroup"]) for one in workloads
+    ]
+    assert 1 == cli.main(["check", "--strict", *recorded])
+
+
+def test_nothing_in_the_record_is_changed(recorded: list[str]) -> None:
+    """Reading a recorded machine leaves every byte and every name as it was."""
+    top = Path(recorded[1])
+    before = {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
+    for command in ("plan", "check", "topology"):
+        words = recorded if command != "topology" else recorded[:2]
+        assert 0 == cli.main([command, *words])
+
+    assert before == {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
+
+
+def test_restore_without_anything_to_restore(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Where no agent ever worked, restore does nothing, makes nothing, and ends with 0."""
+    state = tmp_path / "state"
+    found = document(capsys, "restore", "--state-dir", str(state))
+
+    assert {"version": "v1", "restored": 0, "left": [], "failed": []} == found
+    assert not state.exists()

@@ -1,0 +1,61 @@
+"""The operator's words in the terms of each station."""
+
+from __future__ import annotations
+
+from koordlet import assembly
+from koordlet.model import cpuset, plan, qos
+from koordlet.policy import registry, reserved_cpus
+from tests.kit import agents
+
+
+def test_every_policy_is_configured() -> None:
+    """Settings and modes cover exactly the policies of the registry."""
+    config = agents.effective().config
+    stems = {row.stem for row in registry.POLICIES}
+
+    assert stems == set(assembly.settings(config)) == set(assembly.modes(config))
+
+
+def test_what_the_operator_wrote() -> None:
+    """Lists, quantities, limits and modes arrive as the policies read them."""
+    config = agents.effective(
+        """policies:
+  reserved_cpus: {mode: shadow, cpus: "0,2", quantity: "1500m", limits: {maxCpus: 3}}
+"""
+    ).config
+
+    assert reserved_cpus.Settings(
+        cpus=cpuset.CPUSet.parse("0,2"), quantity_milli=1500, max_cpus=3
+    ) == assembly.settings(config)["reserved_cpus"]
+    assert plan.Mode.SHADOW is assembly.modes(config)["reserved_cpus"]
+
+
+def test_workloads() -> None:
+    """Declared workloads are pods of the namespace ``host``, with a list or a number of CPUs."""
+    config = agents.effective(
+        """workloads:
+  - {name: a, qos: LSE, cpus: "1-2", priority: 9000, match: {unit: a.service}}
+  - {name: b, qos: LSR, cpus: 2, match: {cgroup: x/b}}
+"""
+    ).config
+    one, two = assembly.workloads(config)
+
+    assert ("host/a", qos.Qos.LSE, "unit=a.service", 9000) == (
+        one.key,
+        one.qos,
+        one.match,
+        one.priority,
+    )
+    assert (cpuset.CPUSet.parse("1-2"), None) == (one.cpus, one.cpu_count)
+    assert (None, 2, "cgroup=x/b") == (two.cpus, two.cpu_count, two.match)
+
+
+def test_the_node() -> None:
+    """The node is named by the file, or by its host."""
+    named = agents.effective("node: {name: n7, labels: {a: b}}\n").config
+
+    assert ("n7", {"a": "b"}) == (
+        assembly.node(named, "h").name,
+        assembly.node(named, "h").labels,
+    )
+    assert "h" == assembly.node(agents.effective().config, "h").name
