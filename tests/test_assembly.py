@@ -24,9 +24,10 @@ def test_what_the_operator_wrote() -> None:
 """
     ).config
 
-    assert reserved_cpus.Settings(
-        cpus=cpuset.CPUSet.parse("0,2"), quantity_milli=1500, max_cpus=3
-    ) == assembly.settings(config)["reserved_cpus"]
+    assert (
+        reserved_cpus.Settings(cpus=cpuset.CPUSet.parse("0,2"), quantity_milli=1500, max_cpus=3)
+        == assembly.settings(config)["reserved_cpus"]
+    )
     assert plan.Mode.SHADOW is assembly.modes(config)["reserved_cpus"]
 
 

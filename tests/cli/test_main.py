@@ -118,7 +118,7 @@ def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shel
 
 
 def test_completion_is_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """bash accepts its script."""
+    """The script for bash is one that bash accepts."""
     script = tmp_path / "completion"
     script.write_text(main(capsys, "completion", "bash")[1])
 
