@@ -51,7 +51,7 @@ def full() -> gate.Ratio:
             raise ValueError(f"not the machine that was made: {found.warnings[:3]}")
         (top / "list").write_text("".join(f"{line}\n" for line in watched.log), encoding="utf-8")
         program = top / "program"
-        subprocess.run(["cc", "-O2", "-o", program, _SOURCE], check=True)
+        subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)
 
         def reference() -> float:
             words = [str(program), str(top / "list"), str(_ROUNDS)]
