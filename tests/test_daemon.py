@@ -174,8 +174,23 @@ def test_stopped_before_the_surfaces_are_up(life: Life) -> None:
     assert {} == images.difference(life.before, life.site.image())
 
 
-def test_protective_limits_are_watched_between_ticks(life: Life) -> None:
+def test_the_watchdog_hears_of_good_passes(life: Life) -> None:
+    """Each good pass is a sign of life."""
+
+    async def act(life: Life) -> None:
+        await life.shown.next(lambda: life.heard.told.count("WATCHDOG=1") >= 3)
+
+    life.run(act)
+
+    assert life.heard.told.index("READY=1") < life.heard.told.index("WATCHDOG=1")
+
+
+def test_protective_limits_are_watched_between_ticks(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A BE limit that somebody removes is back without waiting for the next tick."""
+    for name in ("TICK", "SLOW"):
+        monkeypatch.setattr(daemon, name, daemon.Lane(name, 3600.0))
 
     async def act(life: Life) -> None:
         await life.ready()

@@ -83,6 +83,21 @@ def test_a_refusal_costs_one_item(
     assert {} == images.difference(before, site.image())
 
 
+def test_what_relied_on_a_refused_write_is_not_tried(ram: Path) -> None:
+    """Below a group that could not be widened nothing is asked of the kernel; it is said why."""
+    world = trees.World(version="v1", groups=(group("a", "0", "0-4"), group("a/b", "0", "3")))
+    host = trees.build(world)[0]
+    host.refuse(trees.file(world, "a"), errno.EINVAL, times=99)
+    found = one_pass(trees.site(world, host, ram))
+    below = found[trees.file(world, "a/b")]
+
+    assert (Verdict.SKIPPED, f"relies on {trees.file(world, 'a')}, which was refused") == (
+        below.verdict,
+        below.detail,
+    )
+    assert [trees.file(world, "a")] == [call.path for call in host.calls]
+
+
 def test_a_refused_item_waits_longer_each_time(site: agents.Site, host: KernelHost) -> None:
     """A refused write is tried again with growing pauses, and heals once the kernel takes it."""
     target = trees.file(TREE, "c")

@@ -79,6 +79,7 @@ def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
     host.write(host.at(trees.file(world, "a/b")), b"0-1")
     done = site.restore()
 
+    assert {0} == {call.errno for call in host.calls}
     sets = {path: text(world, host, path) for path in ("a", "a/b", "a/b/c")}
     assert {"a": "0-4", "a/b": "0-1", "a/b/c": "0-1"} == sets
     assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)

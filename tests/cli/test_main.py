@@ -12,6 +12,7 @@ import pytest
 
 import koordlet
 from koordlet import cli
+from tests.kit import deadline
 
 
 def main(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -91,20 +92,22 @@ def test_errors_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize("command", ["run", "restore"])
-def test_a_recorded_machine_is_never_changed(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-) -> None:
+@pytest.mark.parametrize("words", [["run", "--observe"], ["restore"]])
+def test_a_recorded_machine_is_never_changed(tmp_path: Path, words: list[str]) -> None:
     """With ``KOORDLET_ROOT`` set, what changes machines refuses instead of taking the live one."""
     (tmp_path / "root" / "sys").mkdir(parents=True)
-    monkeypatch.setenv("KOORDLET_ROOT", str(tmp_path / "root"))
-    status, _, err = main(capsys, command, "--state-dir", str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, "-m", "koordlet", *words, "--state-dir", str(tmp_path / "state")],
+        env={**os.environ, "KOORDLET_ROOT": str(tmp_path / "root")},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+        timeout=deadline.PATIENCE,
+    )
 
-    assert 2 == status
-    assert "unset KOORDLET_ROOT" in err
+    assert 2 == done.returncode
+    assert "unset KOORDLET_ROOT" in done.stderr
     assert not (tmp_path / "state").exists()
 
 
