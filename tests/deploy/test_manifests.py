@@ -151,7 +151,7 @@ def test_privileges() -> None:
         context["allowPrivilegeEscalation"],
         context["readOnlyRootFilesystem"],
     )
-    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]} == context["capabilities"]
+    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE", "SYS_NICE"]} == context["capabilities"]
     assert pod()["hostPID"]
     assert "system-node-critical" == pod()["priorityClassName"]
 
