@@ -1,0 +1,70 @@
+"""Merging what the policies want: conflicts, shadow, the diff."""
+
+from __future__ import annotations
+
+from koordlet.apply import planner, present
+from koordlet.model import action, cgroup, decision, ledger, plan, snapshot, topology
+from koordlet.policy import chain
+
+NOW = snapshot.Snapshot(
+    at=0.0,
+    wall=0.0,
+    boot_id="",
+    machine_id="",
+    node=snapshot.NodeInfo(name="n"),
+    topology=topology.Topology(),
+    layout=cgroup.Layout(),
+)
+TARGET = "/c/g/cpu.shares"
+
+
+def says(stem: str, value: str, mode: plan.Mode = plan.Mode.ENFORCE) -> chain.Outcome:
+    """A policy that wants one file to hold a value."""
+    write = action.WriteFile(target=TARGET, value=value, policy=stem, reason="because")
+    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
+    return chain.Outcome(stem=stem, mode=mode, decision=said)
+
+
+def draft(*outcomes: chain.Outcome, there: str = "1024") -> plan.Plan:
+    """The plan for a machine where the file holds ``there``."""
+    said = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
+    seen = present.Present(texts={TARGET: there})
+    return planner.draft(said, NOW, seen, {}).plan
+
+
+def test_the_earlier_policy_keeps_a_contested_file() -> None:
+    """One write, of the earlier row's value; the other is reported as a conflict."""
+    made = draft(says("first", "2"), says("second", "3"))
+
+    assert ["2"] == [s.action.value for s in made.steps if isinstance(s.action, action.WriteFile)]
+    assert (
+        plan.Conflict(
+            target=TARGET, kept="2", kept_policy="first", dropped="3", dropped_policy="second"
+        ),
+    ) == made.conflicts
+
+
+def test_agreement_is_no_conflict() -> None:
+    """Two policies that want the same value get it once."""
+    made = draft(says("first", "2"), says("second", "2"))
+
+    assert (1, ()) == (len(made.steps), made.conflicts)
+
+
+def test_shadow_never_displaces_enforcement() -> None:
+    """A later policy that enforces wins over an earlier one that only shows what it would do."""
+    made = draft(says("first", "2", plan.Mode.SHADOW), says("second", "3"))
+
+    assert [("second", plan.Mode.ENFORCE)] == [(s.action.policy, s.mode) for s in made.steps]
+
+
+def test_shadow_is_in_the_plan_and_marked() -> None:
+    """What would be done is shown as what it is."""
+    made = draft(says("first", "2", plan.Mode.SHADOW))
+
+    assert [plan.Mode.SHADOW] == [step.mode for step in made.steps]
+
+
+def test_what_is_so_already_is_no_step() -> None:
+    """A plan holds changes only."""
+    assert () == draft(says("first", "2"), there="2").steps
