@@ -55,7 +55,7 @@ def locked(name: str) -> dict[str, Version]:
     return {canonicalize_name(package): Version(version) for package, version in pins}
 
 
-@pytest.mark.parametrize("one", requirements() + requirements("kubernetes", "network"), ids=str)
+@pytest.mark.parametrize("one", requirements(), ids=str)
 def test_each_dependency_says_why_and_what_it_costs(one: Requirement) -> None:
     """A line has one exact lower bound, and a comment above it with memory and import time."""
     above = re.search(rf'((?:^ *#.*\n)+)^ *"{re.escape(str(one))}"', PROJECT, re.MULTILINE)
@@ -65,7 +65,7 @@ def test_each_dependency_says_why_and_what_it_costs(one: Requirement) -> None:
     assert [">="] == [each.operator for each in one.specifier]
 
 
-@pytest.mark.parametrize("one", requirements() + requirements("kubernetes", "network"), ids=str)
+@pytest.mark.parametrize("one", requirements(), ids=str)
 def test_each_dependency_has_its_row(one: Requirement) -> None:
     """The page of dependencies has a row for it, with nothing left empty."""
     page = (ROOT / "docs" / "dependencies.md").read_text()
@@ -131,7 +131,7 @@ def imports() -> Iterator[tuple[str, str]]:
 
 def test_what_is_imported_is_declared() -> None:
     """No module leans on a package that is only there because another one needs it."""
-    runtime = requirements() + requirements("kubernetes", "network")
+    runtime = requirements()
     declared = {canonicalize_name(one.name) for one in runtime}
 
     assert [] == [
