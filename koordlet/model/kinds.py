@@ -1,0 +1,67 @@
+"""Kinds of API objects: how a kind is named, and those that koordlet speaks about.
+
+Covers: group, version, plural, scope; the kinds that are used here.
+Does not cover: what is inside an object (it stays a mapping), which kinds a server serves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of objects in one version."""
+
+    group: str
+    version: str
+    plural: str
+    #: As objects name themselves in ``kind``.
+    name: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """As objects name it in ``apiVersion``: ``v1``, ``policy/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
+EVENTS = Kind("events.k8s.io", "v1", "events", "Event")
+NAMESPACES = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = Kind("", "v1", "nodes", "Node", namespaced=False)
+PERSISTENT_VOLUMES = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PODS = Kind("", "v1", "pods", "Pod")
+REPLICATION_CONTROLLERS = Kind("", "v1", "replicationcontrollers", "ReplicationController")
+SERVICES = Kind("", "v1", "services", "Service")
+
+CSI_NODES = Kind("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False)
+CUSTOM_RESOURCES = Kind(
+    *("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"),
+    namespaced=False,
+)
+LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+POD_DISRUPTION_BUDGETS = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+PRIORITY_CLASSES = Kind(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+REPLICA_SETS = Kind("apps", "v1", "replicasets", "ReplicaSet")
+RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
+STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
+STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+
+# The peers' kinds. They are custom resources: an API server may not serve them.
+DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
+NODE_METRICS = Kind("slo.koordinator.sh", "v1alpha1", "nodemetrics", "NodeMetric", namespaced=False)
+NODE_RESOURCE_TOPOLOGIES = Kind(
+    *("topology.node.k8s.io", "v1alpha1", "noderesourcetopologies", "NodeResourceTopology"),
+    namespaced=False,
+)
+NODE_SLOS = Kind("slo.koordinator.sh", "v1alpha1", "nodeslos", "NodeSLO", namespaced=False)
+RESERVATIONS = Kind(
+    *("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation"), namespaced=False
+)

@@ -1,0 +1,145 @@
+"""What a store of objects may say instead of an answer.
+
+Covers: the errors of the port ``model.objects``, the same from every adapter.
+Does not cover: what to do about them (``mirror``, the writers); HTTP statuses (``kube.answers``).
+
+Rules:
+1. ``Refused``: the store understood and says no. The same request again is in vain, unless the
+   class says otherwise (``Conflict``: read again first; ``TooMany``: wait first).
+2. ``Unavailable``: nobody knows whether the request was carried out. Reads may be repeated; a write
+   is repeated only where it is idempotent.
+3. ``culprit`` is the object, the kind or the server; ``reason`` the store's own word for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.model import errors
+
+
+class ObjectsError(errors.KoordletError):
+    """The base: no answer, and why."""
+
+    code = "objects"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        culprit: str = "",
+        fix: str = "",
+        reason: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, culprit=culprit, fix=fix)
+        #: ``AlreadyExists``, ``Expired``, …: in the words of the API machinery, may be empty.
+        self.reason = reason
+        #: Seconds that the store asked for before the next attempt.
+        self.retry_after = retry_after
+
+
+class Unavailable(ObjectsError):  # noqa: N818 - a state of the store, as operators call it
+    """Not reachable, silent, talking nonsense, or over its own deadline."""
+
+    code = "unavailable"
+
+
+class Failed(Unavailable):
+    """Reached, but it failed at this request (500): often the fault of what it was asked to do."""
+
+    code = "failed"
+
+
+class Refused(ObjectsError):  # noqa: N818 - what happened to the request
+    """Understood, and refused."""
+
+    code = "refused"
+
+
+class Malformed(Refused):
+    """The request makes no sense to the store: a selector that it does not support (400)."""
+
+    code = "malformed"
+
+
+class Unauthorized(Refused):
+    """Nobody knows us: the credentials are missing, wrong or expired (401)."""
+
+    code = "unauthorized"
+
+
+class Forbidden(Refused):
+    """We are known and may not (403)."""
+
+    code = "forbidden"
+
+
+class NotFound(Refused):
+    """There is no such object (404)."""
+
+    code = "not_found"
+
+
+class NotServed(NotFound):
+    """There is no such kind: its CRD is not installed, or in another version."""
+
+    code = "not_served"
+
+
+class Conflict(Refused):
+    """Somebody else was first: the revision or the UID is another one now (409)."""
+
+    code = "conflict"
+
+
+class AlreadyExists(Conflict):
+    """There is an object of that name already (409)."""
+
+    code = "already_exists"
+
+
+class Gone(Refused):
+    """The revision is too old to go on from: list again (410)."""
+
+    code = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for an ``Invalid`` or a ``TooMany``."""
+
+    #: ``FieldValueRequired``, ``DisruptionBudget``, …
+    reason: str
+    message: str
+    #: Path inside the object; may be empty.
+    field: str = ""
+
+
+class _Explained(Refused):
+    """Refused for reasons that can be told one by one."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        culprit: str = "",
+        fix: str = "",
+        reason: str = "",
+        retry_after: float | None = None,
+        causes: tuple[Cause, ...] = (),
+    ) -> None:
+        super().__init__(message, culprit=culprit, fix=fix, reason=reason, retry_after=retry_after)
+        self.causes = causes
+
+
+class Invalid(_Explained):
+    """The object breaks a rule of its kind (422)."""
+
+    code = "invalid"
+
+
+class TooMany(_Explained):
+    """Not now (429): too many requests, or a disruption budget that is used up."""
+
+    code = "too_many"

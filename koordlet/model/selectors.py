@@ -1,0 +1,199 @@
+"""Selectors of objects: by labels and by fields, as the API machinery writes and judges them.
+
+Covers: both notations of label selectors (text, and ``matchLabels`` with ``matchExpressions``),
+field selectors, whether an object matches. Does not cover: which fields a store selects by.
+
+Rules of the API machinery (kubernetes.io, "Labels and Selectors"):
+1. All requirements must hold. ``!=`` and ``notin`` hold for objects without the label, too.
+2. A missing selector object matches nothing, an empty one everything.
+3. Fields know ``=``, ``==`` and ``!=`` only; a missing field is the empty text.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class Operator(enum.Enum):
+    """How a label is compared."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, Any]) -> bool:
+        """Whether labels satisfy it."""
+        match self.operator:
+            case Operator.IN:
+                return self.key in labels and labels[self.key] in self.values
+            case Operator.NOT_IN:
+                return self.key not in labels or labels[self.key] not in self.values
+            case Operator.EXISTS:
+                return self.key in labels
+            case Operator.DOES_NOT_EXIST:
+                return self.key not in labels
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One condition on one field, named by its path: ``spec.nodeName``."""
+
+    path: str
+    value: str
+    equal: bool = True
+
+    def matches(self, body: Mapping[str, Any]) -> bool:
+        """Whether an object satisfies it."""
+        return (_at(body, self.path) == self.value) is self.equal
+
+    def __str__(self) -> str:
+        escaped = re.sub(r"([\\,=])", r"\\\1", self.value)
+        return f"{self.path}{'=' if self.equal else '!='}{escaped}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which objects: labels and fields in the notation of ``kubectl -l`` and ``--field-selector``.
+
+    ``ValueError`` where either cannot be read.
+    """
+
+    labels: str = ""
+    fields: str = ""
+
+    def __post_init__(self) -> None:
+        parse_labels(self.labels)
+        parse_fields(self.fields)
+
+    def compiled(self) -> Compiled:
+        """The same, read once, for many objects."""
+        return Compiled(parse_labels(self.labels), parse_fields(self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A selector that has been read."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Field, ...] = ()
+
+    def matches(self, body: Mapping[str, Any]) -> bool:
+        """Whether an object satisfies all of it."""
+        if self.labels:
+            found = _at_any(body, ("metadata", "labels"))
+            labels = found if isinstance(found, Mapping) else {}
+            if not all(one.matches(labels) for one in self.labels):
+                return False
+        return all(one.matches(body) for one in self.fields)
+
+
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_SET = re.compile(rf"({_NAME})\s+(in|notin)\s*\(([^()]*)\)\Z")
+_EQUAL = re.compile(rf"({_NAME})\s*(==|=|!=)\s*({_VALUE})\Z")
+_EXISTS = re.compile(rf"(!?)\s*({_NAME})\Z")
+#: A comma outside of parentheses.
+_BETWEEN = re.compile(r",(?![^()]*\))")
+_FIELD = re.compile(r"([^=!]+?)(==|!=|=)(.*)\Z", re.DOTALL)
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """``app=web,tier in (a,b),!old``; empty: everything."""
+    if not text.strip():
+        return ()
+    return tuple(_requirement(part.strip()) for part in _BETWEEN.split(text))
+
+
+def _requirement(part: str) -> Requirement:
+    if found := _SET.match(part):
+        values = frozenset(one.strip() for one in found[3].split(","))
+        operator = Operator.IN if found[2] == "in" else Operator.NOT_IN
+        return Requirement(found[1], operator, values)
+    if found := _EQUAL.match(part):
+        operator = Operator.NOT_IN if found[2] == "!=" else Operator.IN
+        return Requirement(found[1], operator, frozenset((found[3],)))
+    if found := _EXISTS.match(part):
+        return Requirement(found[2], Operator.DOES_NOT_EXIST if found[1] else Operator.EXISTS)
+    msg = f"not a requirement of a label selector: {part[:100]!r}"
+    raise ValueError(msg)
+
+
+def parse_fields(text: str) -> tuple[Field, ...]:
+    """``spec.nodeName=n1,status.phase!=Failed``; in values, a backslash before ``,``, ``=``."""
+    found = []
+    for part in re.findall(r"(?:\\.|[^,\\])+", text, re.DOTALL):
+        match = _FIELD.match(part)
+        if match is None:
+            msg = f"not a requirement of a field selector: {part[:100]!r}"
+            raise ValueError(msg)
+        value = re.sub(r"\\([\\,=])", r"\1", match[3])
+        found.append(Field(match[1].strip(), value, equal=match[2] != "!="))
+    return tuple(found)
+
+
+def from_object(selector: Mapping[str, Any] | None) -> Compiled | None:
+    """A ``LabelSelector`` as objects hold it; ``None`` (matches nothing) for a missing one.
+
+    ``ValueError`` where it is malformed.
+    """
+    if selector is None:
+        return None
+    wanted = selector.get("matchLabels") or {}
+    expressions = selector.get("matchExpressions") or ()
+    if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):
+        msg = "matchLabels is no mapping or matchExpressions no list"
+        raise ValueError(msg)  # noqa: TRY004 - bad input
+    exact = [
+        Requirement(str(key), Operator.IN, frozenset((str(value),)))
+        for key, value in wanted.items()
+    ]
+    return Compiled((*exact, *map(_expression, expressions)))
+
+
+def _expression(one: object) -> Requirement:
+    if not isinstance(one, Mapping) or not isinstance(one.get("key"), str):
+        msg = f"not an expression with a key: {str(one)[:100]}"
+        raise ValueError(msg)  # noqa: TRY004 - bad input
+    operator = Operator(one.get("operator"))
+    values = one.get("values") or ()
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        msg = f"values of {one['key']!r} are no list"
+        raise ValueError(msg)  # noqa: TRY004 - bad input
+    if bool(values) is not (operator in {Operator.IN, Operator.NOT_IN}):
+        msg = f"{operator.value} of {one['key']!r} with {len(values)} values"
+        raise ValueError(msg)
+    return Requirement(one["key"], operator, frozenset(map(str, values)))
+
+
+def _at(body: Mapping[str, Any], path: str) -> str:
+    """A field as text; missing is empty, true and false as JSON writes them."""
+    found = _at_any(body, tuple(path.lstrip(".").split(".")))
+    if found is None or isinstance(found, Mapping | list):
+        return ""
+    return str(found).lower() if isinstance(found, bool) else str(found)
+
+
+def _at_any(body: Mapping[str, Any], steps: tuple[str, ...]) -> Any:
+    found: Any = body
+    for step in steps:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(step)
+    return found
+
+
+EVERYTHING = Selector()
