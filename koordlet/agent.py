@@ -52,6 +52,7 @@ class Agent:
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
+        self._followed: planner.Draft | None = None
         self.teller = telling.Teller(
             audit.Audit(where.audit), mode="enforce" if self.enforce else "observe"
         )
@@ -81,10 +82,10 @@ class Agent:
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self._save()
-            enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
-            wanted = planner.desired(enforced)
-            self.watch.follow(wanted)
-            self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
+            if made.draft is not self._followed:
+                self._follow(made)
+            # What we wrote ourselves is nothing to wake up for.
+            self.line.observer.reader.hear()
         self.teller.passed(
             made,
             results,
@@ -95,11 +96,20 @@ class Agent:
         )
         return any(one.verdict is result.Verdict.DONE for one in results)
 
+    def _follow(self, made: line.Pass) -> None:
+        """Keep an eye on what this pass wants, and on nothing else."""
+        enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
+        wanted = planner.desired(enforced)
+        self.watch.follow(wanted)
+        self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
+        self._followed = made.draft
+
     def switch(self, *, enforce: bool) -> None:
         """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""
         if self.enforce and not enforce:
             self.restore()
             self.watch.follow(())
+            self._followed = None
             self._unclaim()
         elif enforce and not self.enforce:
             self._claim = claim.take(self.line.host, self.line.observer.layout)
@@ -144,5 +154,5 @@ class Agent:
         self.watch.close()
         self.book.close()
         self._unclaim()
-        self.line.observer.reader.close()
+        self.line.observer.close()
         self.lock.release()

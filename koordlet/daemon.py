@@ -40,6 +40,10 @@ SLOW = Lane("slow", 10.0)
 #: What is read once, when the agent starts.
 _AT_START = ("report.", "state.dir", "cgroups.root")
 
+#: Something happened to groups: a pass follows at once, but no sooner than this after the last, or
+#: ten times what that one took.
+_APART = 0.02
+
 #: Passes until a fresh start is quiet: groups are made, then controllers, then sets.
 _SETTLE = 5
 
@@ -81,6 +85,8 @@ class Daemon:
         self._wake = asyncio.Event()
         self._hup = False
         self._stopping = False
+        #: The kernel told that groups came, went or were written.
+        self._told = False
 
     async def run(self) -> None:
         """From the first pass to the restored machine."""
@@ -133,8 +139,13 @@ class Daemon:
         clock = asyncio.get_running_loop().time
         start = clock()
         due = {lane: start + lane.period for lane in (FAST, TICK, SLOW)}
+        self._listen()
+        apart = 0.0
         while not self._stopping:
             await self._sleep(min(due.values()) - clock())
+            if self._told:
+                # A storm of events must not become a storm of passes.
+                await asyncio.sleep(apart - clock())
             now = clock()
             ready = {lane for lane, at in due.items() if now >= at}
             lateness = now - due[TICK] if TICK in ready else 0.0
@@ -144,8 +155,23 @@ class Daemon:
             if self._hup or TICK in ready:
                 self._reconfigure()
             broken = FAST in ready and self.agent.protection_broken()
-            if TICK in ready or SLOW in ready or broken:
+            told, self._told = self._told, False
+            if TICK in ready or SLOW in ready or broken or told:
+                began = clock()
                 self._pass(slow=SLOW in ready, lateness=lateness)
+                apart = clock() + max(_APART, 10 * (clock() - began))
+
+    def _listen(self) -> None:
+        """Wake up when the kernel tells something about groups."""
+        observer = self.agent.line.observer
+        observer.watch()
+        if observer.events is not None:
+            asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
+
+    def _hear(self) -> None:
+        if self.agent.line.observer.reader.hear():
+            self._told = True
+            self._wake.set()
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import opening
-from koordlet.host import cgroups, root
+from koordlet.host import hierarchies, root
 from koordlet.model import cgroup
 from tests.kit import agents
 from tests.kit.kernel import Machine
@@ -53,7 +53,7 @@ def test_where_state_is_kept() -> None:
 
 def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Told to, not root, nothing mounted, mounted read-only: each has its own sentence."""
-    found = cgroups.discover(Machine("0-1"))
+    found = hierarchies.discover(Machine("0-1"))
     config = agents.effective()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     closed = cgroup.Layout(

@@ -1,28 +1,28 @@
-"""Cgroup hierarchies and groups as the kernel shows them.
+"""Groups as the kernel shows them: their tree and their sets.
 
-Covers: v1, v2 and hybrid mounts from mountinfo, reading groups and their tree.
-Does not cover: what to write there. A vanished group is ``Gone``.
+Covers: which groups there are, their files, told by the kernel where it tells (``host.inotify``).
+Does not cover: mounts (``host.hierarchies``), what to write. A vanished group is ``Gone``.
 
-Kernel facts: proc(5) on mountinfo; Documentation/admin-guide/cgroup-v2.rst.
-``/proc/cgroups`` is not used: it says nothing about v2.
+Rules:
+1. A look at a group that the kernel watches for us costs nothing until something happened to it.
+2. Events are a short cut, not the truth: a slice of the watched sets is read at each poll, and all
+   of them whenever somebody asks for a full look.
+3. Where there are no events (a recording, no watches left), each look asks the kernel.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import os
-from collections.abc import Iterable, Iterator
+import typing
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from koordlet.host import root
+from koordlet.host import root, subgroups
 from koordlet.model import absence, cgroup, knob
 
-#: v1 mount options that are not controllers.
-_NOT_CONTROLLERS = frozenset(
-    {"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "none", "all", "seclabel"}
-)
+if typing.TYPE_CHECKING:
+    from koordlet.host import inotify
 
-#: What is read of every group, each time.
+#: What is read of every group.
 _READ = (
     knob.CPUSET_CPUS,
     knob.CPUSET_MEMS,
@@ -31,99 +31,37 @@ _READ = (
     knob.SUBTREE,
     knob.EVENTS,
 )
-
-
+#: Written in one group, these change what the groups below it have.
+_SPREADING = ("cpuset.", "cgroup.subtree_control")
 #: Bytes of a hot file: a CPU list of any machine, or the head of ``cpu.stat``.
 _HOT = 4096
-#: Link count of a directory without groups in it. A filesystem that does not count says less.
-_NO_GROUPS = 2
-
-
-def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
-    """The mounted hierarchies, as this process sees them. Nothing mounted is an empty layout."""
-    try:
-        lines = host.text(host.proc("self", "mountinfo")).splitlines()
-    except OSError:
-        lines = []
-    found: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
-    for line in lines:
-        one = _hierarchy(host, line, base)
-        if one is None:
-            continue
-        key = "unified" if one.unified else one.controllers
-        before = found.get(key)
-        # Mounted twice: what is below /sys/fs/cgroup is where other programs look, too; of
-        # two there, the later covers the earlier.
-        if before is None or _usual(one) or not _usual(before):
-            found[key] = one
-    return cgroup.Layout(hierarchies=tuple(found.values()))
-
-
-def _usual(one: cgroup.Hierarchy) -> bool:
-    return one.mount.startswith("/sys/fs/cgroup")
-
-
-def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | None:
-    """One line of mountinfo, or ``None`` when it is no cgroup mount with something to control."""
-    left, _, right = line.partition(" - ")
-    fields, tail = left.split(), right.split()
-    if len(fields) < 6 or len(tail) < 3 or tail[0] not in ("cgroup", "cgroup2"):
-        return None
-    options = set(fields[5].split(",")) | set(tail[2].split(","))
-    mount = _unescape(fields[4])
-    if tail[0] == "cgroup2":
-        controllers = _controllers(host, mount)
-    else:
-        controllers = frozenset(
-            word for word in tail[2].split(",") if word not in _NOT_CONTROLLERS and "=" not in word
-        )
-        if not controllers:
-            return None  # a named hierarchy: bookkeeping of systemd, nothing to control
-    return cgroup.Hierarchy(
-        mount=mount,
-        unified=tail[0] == "cgroup2",
-        controllers=controllers,
-        base=base.strip("/"),
-        # The superblock or this mount may be read-only; either refuses a write.
-        writable="ro" not in options,
-        why="mounted read-only" if "ro" in options else "",
-    )
-
-
-def _unescape(text: str) -> str:
-    r"""Mountinfo writes blanks as octal: ``\040``."""
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text
-
-
-def _controllers(host: root.HostRoot, mount: str) -> frozenset[str]:
-    try:
-        return frozenset(host.text(host.at(f"{mount}/cgroup.controllers")).split())
-    except OSError:
-        return frozenset()
+#: A watched set is read at one of this many polls, whatever the kernel told.
+_SLICES = 5
 
 
 class _Known:
-    """What is kept of one group between two looks: names, identity, two descriptors, old values."""
+    """What is kept of one group between two looks."""
 
     __slots__ = (
         "children",
         "clock",
-        "cold",
         "directory",
+        "group",
         "hot",
         "inode",
         "links",
         "paths",
+        "round",
+        "stale",
         "stat",
+        "watch",
     )
 
     def __init__(self, directory: root.HostPath, paths: dict[str, root.HostPath]) -> None:
         self.directory = directory
         #: Row name to path.
         self.paths = paths
-        #: What stat said in this pass; the next one asks again.
+        #: What stat said; ``None`` asks again.
         self.stat: root.Stat | None = None
         self.inode = 0
         self.links = -1
@@ -131,34 +69,124 @@ class _Known:
         #: Handles of the set and of the CPU clock.
         self.hot: int | None = None
         self.clock: int | None = None
-        self.cold: dict[str, str] = {}
+        #: The group as it was read last, and whether it must be read again.
+        self.group: cgroup.Group | None = None
+        self.stale = True
+        #: The number of its watch, ``None`` while the kernel tells nothing about it.
+        self.watch: int | None = None
+        #: The full look that touched it last.
+        self.round = 0
 
 
 class Reader:
-    """Reads groups of one layout.
-
-    A pass ends with ``read_all``. It costs a stat and two preads of kept descriptors for each
-    group; the other files are read when ``full`` is asked for, when the group is new, or when its
-    set has changed. Descriptors beyond a bound are not kept.
-    """
+    """Reads groups of one layout. Descriptors beyond a bound are not kept."""
 
     def __init__(self, host: root.HostRoot, layout: cgroup.Layout, *, handles: int = 400) -> None:
         self.host = host
         self.layout = layout
+        #: Grows when something that was read may not be so any more.
+        self.generation = 0
         self._room = handles
         self._rows = tuple(row for row in _READ if layout.file(row, "") is not None)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
         self._clock = layout.file(knob.CPU_USAGE, "") is not None
         self._known: dict[str, _Known] = {}
+        self._round = 0
+        self._slice = 0
+        self._events: inotify.Inotify | None = None
+        self._watched: dict[int, str] = {}
+        names = (row.file(unified=bool(self._home and self._home.unified)) for row in _OURS)
+        self._names = frozenset(name for name in names if name is not None)
+
+    # Events --------------------------------------------------------------------------------------
+
+    def watch(self, events: inotify.Inotify) -> None:
+        """Have the kernel tell what happens, from the next look on."""
+        self._events = events
+        self._doubt()
+
+    @property
+    def watched(self) -> bool:
+        """Whether the kernel tells what happens."""
+        return self._events is not None
+
+    def hear(self) -> bool:
+        """Take what the kernel told; whether anything that was read may have changed."""
+        changed = self._events is not None and self._take(self._events.drain())
+        self.generation += changed
+        return changed
+
+    def poll(self) -> bool:
+        """As ``hear``, and rule 2; always true where there are no events."""
+        heard = self.hear()
+        sampled = self._events is None or self._sample()
+        self.generation += sampled
+        return heard or sampled
+
+    def _take(self, events: Iterable[inotify.Event]) -> bool:
+        spread: set[str] = set()
+        changed = False
+        for event in events:
+            path = self._watched.get(event.watch)
+            if event.watch < 0:
+                self._doubt()
+                changed = True
+            elif path is None:
+                continue
+            elif event.directory:
+                self._came_or_went(path, event.name)
+                changed = True
+            elif event.name in self._names:
+                self._known[path].stale = changed = True
+                if event.name.startswith(_SPREADING):
+                    spread.add(path)
+        for path, known in self._known.items() if spread else ():
+            known.stale |= not spread.isdisjoint(cgroup.ancestors(path))
+        return changed
+
+    def _came_or_went(self, path: str, name: str) -> None:
+        known = self._known[path]
+        known.stat = known.children = None
+        child = self._known.get(f"{path}/{name}" if path else name)
+        if child is not None:
+            child.stat = child.children = None
+            child.stale = True
+
+    def _sample(self) -> bool:
+        """Rule 2: one slice of the watched sets; whether one is not as it was read."""
+        self._slice = (self._slice + 1) % _SLICES
+        found = False
+        for number, known in enumerate(self._known.values()):
+            if number % _SLICES == self._slice and known.watch is not None and not known.stale:
+                text = self._hot(known)
+                kept = known.group.values.get(knob.CPUSET_CPUS.name) if known.group else text
+                known.stale = text != kept
+                found |= known.stale
+        return found
+
+    def _doubt(self) -> None:
+        """Nothing that is kept is certain any more."""
+        for known in self._known.values():
+            known.stat = known.children = None
+            known.stale = True
+
+    # Looking -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Give all descriptors and watches back."""
         for path in list(self._known):
             self._forget(path)
 
     def exists(self, path: str) -> bool:
         """True when the group is there."""
-        return self._home is not None and self._stat(self._know(path)) is not None
+        if self._home is None:
+            return False
+        if self._stat(path) is not None:
+            return True
+        if self._events is not None:
+            # Where it would appear is worth an event.
+            next((above for above in cgroup.ancestors(path) if self._stat(above)), None)
+        return False
 
     def tree(self, path: str) -> Iterator[str]:
         """A group and everything below it, parents first."""
@@ -177,111 +205,137 @@ class Reader:
         """
         if self._home is None:
             return ()
-        known = self._know(path)
-        found = self._stat(known)
+        found = self._stat(path)
         if found is None:
             return ()
-        changed = known.links != found.links or known.inode != found.inode
-        if known.children is None or changed or found.links < _NO_GROUPS:
-            known.children = self._list(path, known, found.links)
+        known = self._known[path]
+        changed = known.links != found.links or known.inode not in (0, found.inode)
+        unsure = known.watch is None and found.links < subgroups.NONE
+        if known.children is None or changed or unsure:
+            names = subgroups.names(self.host, known.directory, found.links)
+            known.children = tuple(f"{path}/{name}" if path else name for name in names)
             known.links = found.links
         return known.children
 
     def read(self, path: str, *, full: bool = True) -> cgroup.Group | absence.Gone:
-        """One group's files, as far as they exist."""
+        """One group's files, as far as they exist. The same object while nothing changed."""
         if self._home is None:
             return absence.Gone(path)
-        known = self._know(path)
-        found = self._stat(known)
+        found = self._stat(path)
         if found is None:
             self._forget(path)
             return absence.Gone(path)
-        if known.inode != found.inode:
+        known = self._known[path]
+        if known.inode not in (0, found.inode):
             # Another group under the same path: nothing that we keep is about it.
             self._forget(path)
-            known = self._know(path)
-            known.stat, known.inode = found, found.inode
-            full = True
-        values = self._values(known, full=full)
-        usage = self._usage(known)
-        return cgroup.Group(path=path, inode=found.inode, values=values, usage_usec=usage)
+            return self.read(path)
+        known.inode = found.inode
+        if full or known.stale or known.group is None:
+            return self._group(path, known)
+        if known.watch is None and self._hot(known) != known.group.values.get(
+            knob.CPUSET_CPUS.name
+        ):
+            return self._group(path, known)
+        return known.group
 
     def read_all(self, paths: Iterable[str], *, full: bool = True) -> dict[str, cgroup.Group]:
-        """The groups that are still there, by path; what is kept of all others is forgotten."""
+        """The groups that are still there, by path. What nobody asked for is forgotten in time."""
+        self._round += full
         groups: dict[str, cgroup.Group] = {}
         for path in dict.fromkeys(paths):
             group = self.read(path, full=full)
             if isinstance(group, cgroup.Group):
                 groups[path] = group
         for path, known in list(self._known.items()):
-            known.stat = None
-            if path not in groups:
+            if known.watch is None:
+                known.stat = None
+            if path not in groups and (known.stat is None or known.round < self._round - 1):
                 self._forget(path)
         return groups
 
+    def usages(self) -> Mapping[str, int]:
+        """CPU time in microseconds of every group that was read, by path and inode."""
+        found: dict[str, int] = {}
+        for path, known in self._known.items() if self._clock else ():
+            if known.group is not None:
+                known.clock, text = self._pread(known.clock, known.paths.get(knob.CPU_USAGE.name))
+                usage = None if text is None else usage_usec(text)
+                if usage is not None:
+                    found[f"{path}:{known.inode}"] = usage
+        return found
+
+    def rescan(self) -> None:
+        """Believe nothing that is kept: the next look asks the kernel about everything."""
+        self._doubt()
+
     def _know(self, path: str) -> _Known:
         known = self._known.get(path)
-        if known is None and self._home is not None:
+        if known is None:
             rows = (*self._rows, knob.CPU_USAGE) if self._clock else self._rows
             files = {row.name: self.layout.file(row, path) for row in rows}
+            home = cast("cgroup.Hierarchy", self._home)
             known = _Known(
-                self.host.at(self._home.directory(path)),
+                self.host.at(home.directory(path)),
                 {name: self.host.at(where) for name, where in files.items() if where is not None},
             )
             self._known[path] = known
-        return cast("_Known", known)
+        return known
 
     def _forget(self, path: str) -> None:
         known = self._known.pop(path, None)
-        for handle in (known.hot, known.clock) if known is not None else ():
+        if known is None:
+            return
+        for handle in (known.hot, known.clock):
             if handle is not None:
                 self.host.close(handle)
                 self._room += 1
+        if known.watch is not None and self._watched.pop(known.watch, None) is not None:
+            cast("inotify.Inotify", self._events).remove(known.watch)
 
-    def _stat(self, known: _Known) -> root.Stat | None:
+    def _stat(self, path: str) -> root.Stat | None:
+        known = self._know(path)
+        known.round = self._round
         if known.stat is None:
             try:
+                # The watch comes first: what happens after this look is told.
+                self._attach(path, known)
                 known.stat = self.host.stat(known.directory)
             except OSError:
                 return None
         return known.stat
 
-    def _list(self, path: str, known: _Known, links: int) -> tuple[str, ...]:
-        """Names that look like files are looked at when groups are missing among the others."""
+    def _attach(self, path: str, known: _Known) -> None:
+        if self._events is None:
+            return
         try:
-            names = self.host.list(known.directory)
+            number = self._events.add(known.directory)
         except OSError:
-            return ()
-        plain = [name for name in names if not _looks_like_file(name)]
-        found = [name for name in plain if self._is_group(known, name)]
-        if links < _NO_GROUPS or len(found) < links - _NO_GROUPS:
-            odd = [name for name in names if _looks_like_file(name)]
-            found = sorted((*found, *(name for name in odd if self._is_group(known, name))))
-        return tuple(f"{path}/{name}" if path else name for name in found)
+            return  # gone, or no watches left: it is polled
+        if known.watch not in (None, number):
+            # The group that was watched under this path is gone.
+            self._watched.pop(known.watch, None)
+        known.watch = number
+        self._watched[number] = path
 
-    def _is_group(self, known: _Known, name: str) -> bool:
-        try:
-            found = self.host.stat(self.host.below(known.directory, name))
-        except OSError:
-            return False
-        return found.kind is root.Kind.DIRECTORY
+    # Files ---------------------------------------------------------------------------------------
 
-    def _values(self, known: _Known, *, full: bool) -> dict[str, str]:
-        name = knob.CPUSET_CPUS.name
-        known.hot, cpus = self._pread(known.hot, known.paths.get(name))
-        if full or known.cold.get(name) != cpus:
-            known.cold = {}
-            for row in self._rows:
-                text = cpus if row is knob.CPUSET_CPUS else self._text(known.paths.get(row.name))
-                if text is not None:
-                    known.cold[row.name] = text
-        return known.cold
+    def _group(self, path: str, known: _Known) -> cgroup.Group:
+        values = {}
+        for row in self._rows:
+            hot = row is knob.CPUSET_CPUS
+            text = self._hot(known) if hot else self._text(known.paths.get(row.name))
+            if text is not None:
+                values[row.name] = text
+        known.stale = False
+        before = known.group
+        if before is None or before.inode != known.inode or before.values != values:
+            known.group = cgroup.Group(path=path, inode=known.inode, values=values)
+        return cast("cgroup.Group", known.group)
 
-    def _usage(self, known: _Known) -> int | None:
-        if not self._clock:
-            return None
-        known.clock, text = self._pread(known.clock, known.paths.get(knob.CPU_USAGE.name))
-        return None if text is None else usage_usec(text)
+    def _hot(self, known: _Known) -> str | None:
+        known.hot, text = self._pread(known.hot, known.paths.get(knob.CPUSET_CPUS.name))
+        return text
 
     def _pread(
         self, handle: int | None, path: root.HostPath | None
@@ -309,6 +363,10 @@ class Reader:
             return None
 
 
+#: Files whose writing by anybody is worth a look: what the table has, but for the tasks.
+_OURS = tuple(row for row in knob.TABLE.values() if row is not knob.PROCS)
+
+
 def usage_usec(text: str) -> int | None:
     """CPU time in microseconds from ``cpuacct.usage`` (nanoseconds) or ``cpu.stat``."""
     try:
@@ -317,33 +375,3 @@ def usage_usec(text: str) -> int | None:
         return int(text) // 1000
     except ValueError:
         return None
-
-
-_FILE_PREFIXES = (
-    "cgroup.", "cpu.", "cpuset.", "cpuacct.", "memory.", "io.", "pids.", "hugetlb.",
-    "rdma.", "misc.", "blkio.", "devices.", "freezer.", "net_cls.", "net_prio.", "irq.",
-)  # fmt: skip
-
-
-def _looks_like_file(name: str) -> bool:
-    return name.startswith(_FILE_PREFIXES) or name in (
-        "tasks",
-        "notify_on_release",
-        "release_agent",
-    )
-
-
-def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
-    """The layout with ``writable`` narrowed to what this process may really write.
-
-    A recording is read-only to us, which says nothing about the machine that it is of.
-    """
-    if not host.live:
-        return layout
-    hierarchies = tuple(
-        one
-        if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
-        else dataclasses.replace(one, writable=False, why="this user may not write there")
-        for one in layout.hierarchies
-    )
-    return cgroup.Layout(hierarchies=hierarchies)

@@ -6,11 +6,15 @@ Covers: what is read at start, slowly, and with every tick. Does not cover: what
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Iterator, Sequence
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from koordlet.host import cgroups, machine, root, topology
+from koordlet.host import cgroups, hierarchies, machine, root, topology
 from koordlet.model import absence, cgroup, knob, pod, snapshot
 from koordlet.model import topology as shapes
+
+if typing.TYPE_CHECKING:
+    from koordlet.host import inotify
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -33,6 +37,12 @@ class Observer:
         self.unsupported: tuple[absence.Unsupported, ...] = ()
         self.reader = cgroups.Reader(host, self.layout)
         self._mounts = b""
+        #: Becomes readable when something happened to groups; ``None`` where they are polled.
+        self.events: inotify.Inotify | None = None
+        self._polled: tuple[absence.Unsupported, ...] = ()
+        #: The last look at groups, and what it was asked for.
+        self._asked: tuple[object, ...] = ()
+        self._groups: Mapping[str, cgroup.Group] = {}
         self._online = self._read_online()
         #: CPUs that were offline at some time since the start.
         self._went_offline = self.topology.offline
@@ -43,6 +53,29 @@ class Observer:
         self._online = self._read_online()
         self._rescan()
         self._mount()
+        self.reader.rescan()
+
+    def watch(self) -> None:
+        """From now on, have the kernel tell what happens to groups."""
+        try:
+            self.events = self.host.events()
+        except OSError as error:
+            gap = absence.Unsupported("inotify", f"{error.strerror}; groups are polled")
+            self._polled = (gap,)
+            self.unsupported = (*self.unsupported, gap)
+        else:
+            self.reader.watch(self.events)
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self.reader.close()
+        if self.events is not None:
+            self.events.close()
+            self.events = None
+
+    def poll(self) -> bool:
+        """Whether anything may have happened to groups or CPUs since the last call."""
+        return self.reader.poll() | (self._read_online() != self._online)
 
     def _rescan(self) -> None:
         self.topology = topology.rescan(self.host, self.topology)
@@ -74,12 +107,15 @@ class Observer:
         if mounts == self._mounts and self.layout.hierarchies:
             return
         self._mounts = mounts
-        self.layout = cgroups.writable(self.host, cgroups.discover(self.host, self.base))
+        self.layout = hierarchies.writable(self.host, hierarchies.discover(self.host, self.base))
         self.reader.close()
         self.reader = cgroups.Reader(self.host, self.layout, handles=_handles())
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )
+        self.unsupported = (*self.unsupported, *self._polled)
+        if self.events is not None:
+            self.reader.watch(self.events)
 
     def snapshot(
         self,
@@ -104,12 +140,27 @@ class Observer:
             node=node,
             topology=self.topology,
             layout=self.layout,
-            groups=self.reader.read_all(self._interesting(pods, also), full=full),
+            groups=self._look(tuple(pods), tuple(also), full=full),
             pods=tuple(pods),
             sources=sources,
             unsupported=self.unsupported,
             went_offline=self._went_offline,
         )
+
+    def _look(
+        self, pods: tuple[pod.Pod, ...], also: tuple[str, ...], *, full: bool
+    ) -> Mapping[str, cgroup.Group]:
+        """The groups; the same mapping while nothing happened to them and nobody asks for more."""
+        asked = (pods, also, self.reader, self.reader.generation)
+        if full or asked != self._asked or not self.reader.watched:
+            found = self.reader.read_all(self._interesting(pods, also), full=full)
+            # Values that are all the same objects leave policies nothing to think about.
+            if found.keys() != self._groups.keys() or any(
+                found[path] is not group for path, group in self._groups.items()
+            ):
+                self._groups = found
+            self._asked = (pods, also, self.reader, self.reader.generation)
+        return self._groups
 
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
         """The root, the pods' groups, all above them (they limit) and all below (they must fit)."""

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from koordlet.host import cgroups, devices, redaction, root
+from koordlet.host import devices, hierarchies, redaction, root
 
 #: More than ``host.tarindex`` accepts would be unreadable.
 MAX_ITEMS = 150_000
@@ -131,7 +131,7 @@ def _tree(
 
 
 def _cgroups(host: root.HostRoot) -> Iterator[Item]:
-    mounts = sorted({one.mount for one in cgroups.discover(host).hierarchies})
+    mounts = sorted({one.mount for one in hierarchies.discover(host).hierarchies})
     for parent in sorted({posixpath.dirname(mount) for mount in mounts}):
         # On v1 ``cpu`` is a link to ``cpu,cpuacct`` beside it.
         for name in _names(host, host.at(parent)):

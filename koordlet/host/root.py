@@ -21,8 +21,12 @@ import enum
 import errno
 import os
 import stat as stat_bits
+import typing
 from dataclasses import dataclass
 from typing import NewType
+
+if typing.TYPE_CHECKING:
+    from koordlet.host import inotify
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
@@ -148,6 +152,10 @@ class HostRoot(abc.ABC):
     @abc.abstractmethod
     def unmount(self, target: HostPath) -> None:
         """Unmount it again."""
+
+    def events(self) -> inotify.Inotify:
+        """A new instance of inotify(7); ``ENOSYS`` where nothing ever happens by itself."""
+        raise fail(errno.ENOSYS, "inotify")
 
     # Conveniences on top of the calls -----------------------------------------------------------
 
@@ -281,6 +289,12 @@ class LiveHost(Disk):
 
     def access(self, path: HostPath, mode: int) -> bool:
         return os.access(path, mode)
+
+    def events(self) -> inotify.Inotify:
+        # Loaded after the first pass: protecting workloads does not wait for ctypes.
+        from koordlet.host import inotify  # noqa: PLC0415
+
+        return inotify.Inotify()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
         _libc_call("mount", source, target, fstype, 0, options, path=target)

@@ -107,8 +107,6 @@ class Group:
     inode: int
     #: Row name of ``model.knob`` to the text read, without the final newline.
     values: Mapping[str, str] = field(default_factory=dict)
-    #: CPU time so far; ``None`` where it is not counted.
-    usage_usec: int | None = None
 
     @property
     def name(self) -> str:

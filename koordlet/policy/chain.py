@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from koordlet.history import series
 from koordlet.model import decision, ledger, plan, snapshot
@@ -34,6 +35,46 @@ class Round:
     ledger: ledger.Ledger
 
 
+class Memory:
+    """What a timeless policy was asked last, and what it said: the same question is not put twice.
+
+    Values that belong to the snapshot are compared by identity: the observer hands out the same
+    object while nothing changed.
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[str, tuple[tuple[object, ...], decision.Decision[object]]] = {}
+
+    def recall(
+        self, row: registry.Row, now: snapshot.Snapshot, settings: object, state: object
+    ) -> decision.Decision[object] | None:
+        """The last decision, where it still is the answer."""
+        if not row.timeless or row.stem not in self._said:
+            return None
+        (seen, ledger_then, *rest), said = self._said[row.stem]
+        same = cast("tuple[object, ...]", seen)
+        if any(one is not other for one, other in zip(same, _timeless(now), strict=True)):
+            return None
+        return said if (ledger_then, *rest) == (now.ledger, settings, state) else None
+
+    def keep(
+        self,
+        row: registry.Row,
+        now: snapshot.Snapshot,
+        settings: object,
+        state: object,
+        said: decision.Decision[object],
+    ) -> None:
+        """Remember a decision together with the question."""
+        if row.timeless:
+            self._said[row.stem] = ((_timeless(now), now.ledger, settings, state), said)
+
+
+def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
+    """All that a timeless policy may look at, but for the ledger."""
+    return (now.node, now.topology, now.layout, now.groups, now.pods, now.went_offline)
+
+
 def decide(
     rows: Sequence[registry.Row],
     now: snapshot.Snapshot,
@@ -43,6 +84,7 @@ def decide(
     modes: Mapping[str, plan.Mode],
     states: Mapping[str, object],
     last: Mapping[str, decision.Decision[object]],
+    memory: Memory | None = None,
 ) -> Round:
     """Ask every policy that is not off.
 
@@ -55,13 +97,11 @@ def decide(
         mode = modes.get(row.stem, row.default_mode)
         if mode is plan.Mode.OFF:
             continue
+        asked = dataclasses.replace(now, ledger=binding)
+        with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
+        recalled = memory.recall(row, asked, *with_) if memory is not None else None
         try:
-            said = row.decide(
-                dataclasses.replace(now, ledger=binding),
-                past,
-                settings.get(row.stem, row.settings),
-                states.get(row.stem, row.state),
-            )
+            said = recalled or row.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
@@ -70,6 +110,8 @@ def decide(
             said = last[row.stem]
         else:
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
+            if memory is not None and recalled is None:
+                memory.keep(row, asked, *with_, said)
         shown = shown.with_(said.claims, said.pools)
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)

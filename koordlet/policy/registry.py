@@ -38,6 +38,9 @@ class Row:
     #: Version of the state: a checkpoint of another one is discarded.
     schema: int
     default_mode: plan.Mode = plan.Mode.ENFORCE
+    #: It looks neither at the time nor at the history: while nothing else changes, its last
+    #: decision stands, and it is not asked again.
+    timeless: bool = False
 
 
 def row(
@@ -51,6 +54,7 @@ def row(
     state: StateT,
     revive: Callable[[Mapping[str, object]], StateT],
     schema: int,
+    timeless: bool = False,
 ) -> Row:
     """Erase a policy's own types once, here: it only ever gets back what it gave."""
     return Row(
@@ -61,6 +65,7 @@ def row(
         state=state,
         revive=revive,
         schema=schema,
+        timeless=timeless,
     )
 
 
@@ -73,6 +78,7 @@ POLICIES: tuple[Row, ...] = (
         state=reserved_cpus.State(),
         revive=reserved_cpus.revive,
         schema=reserved_cpus.SCHEMA,
+        timeless=True,
     ),
     row(
         stem=shared_pools.STEM,
@@ -82,5 +88,6 @@ POLICIES: tuple[Row, ...] = (
         state=shared_pools.State(),
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
+        timeless=True,
     ),
 )

@@ -24,19 +24,22 @@ class Checkpoints:
     def __init__(self, directory: Path, *, machine_id: str, boot_id: str) -> None:
         self.directory = directory
         self._stamp = {"format": FORMAT, "machine_id": machine_id, "boot_id": boot_id}
-        self._saved: dict[str, bytes] = {}
+        #: The state that was saved last, and what was written of it.
+        self._saved: dict[str, tuple[object, bytes]] = {}
         directory.mkdir(parents=True, exist_ok=True)
 
     def save(self, stem: str, schema: int, state: object) -> bool:
         """Write a state if it changed since the last save; ``True`` when something was written."""
+        before, written = self._saved.get(stem, (None, b""))
+        if before is state:
+            return False
         body = dataclasses.asdict(cast("Any", state))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()
-        if self._saved.get(stem) == data:
-            return False
-        write_atomically(self._path(stem), data)
-        self._saved[stem] = data
-        return True
+        if data != written:
+            write_atomically(self._path(stem), data)
+        self._saved[stem] = (state, data)
+        return data != written
 
     def load(self, stem: str, schema: int) -> tuple[Mapping[str, object] | None, str]:
         """The saved body, or ``None`` and why it was discarded (empty when there is none)."""

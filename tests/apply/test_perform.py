@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.apply import kinds, perform
-from koordlet.host import cgroups
+from koordlet.host import hierarchies
 from koordlet.model import action
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
@@ -22,7 +22,7 @@ def machine(version: Cgroup = "v2") -> KernelHost:
 
 def done(host: KernelHost, one: action.Action) -> perform.Effect:
     """Carry it out."""
-    return perform.perform(host, cgroups.discover(host), one)
+    return perform.perform(host, hierarchies.discover(host), one)
 
 
 def write(value: str, group: str = "g", knob: str = "cpuset.cpus") -> action.WriteFile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import cgroups
+from koordlet.host import cgroups, hierarchies
 from koordlet.model import absence, cgroup
 from tests.kit.kernel import KernelHost, Machine
 
@@ -28,7 +28,7 @@ def layout(*lines: str) -> cgroup.Layout:
     base = Machine("0-1", cgroup="v2")
     host = Mounts(base.machine, base.tree, base.hierarchies)
     host.lines = lines
-    return cgroups.discover(host)
+    return hierarchies.discover(host)
 
 
 def line(mount: str, kind: str, options: str, flags: str = "rw,relatime") -> str:
@@ -83,12 +83,12 @@ def test_real_layouts(version: str, found: str) -> None:
     """Each way of mounting is recognised."""
     host = Machine("0-1", cgroup=version)  # type: ignore[arg-type]
 
-    assert found == cgroups.discover(host).version.value
+    assert found == hierarchies.discover(host).version.value
 
 
 def reader(host: KernelHost) -> cgroups.Reader:
     """A reader of what is mounted."""
-    return cgroups.Reader(host, cgroups.discover(host))
+    return cgroups.Reader(host, hierarchies.discover(host))
 
 
 def test_a_group_that_vanished_is_a_value() -> None:
@@ -148,7 +148,7 @@ def test_groups_nested_deeper_than_calls() -> None:
     """A workload that nests thousands of groups does not break the look at all the others."""
     host = Machine("0-1", cgroup="v2")
 
-    assert 3001 == sum(1 for _ in Deep(host, cgroups.discover(host)).tree("w"))
+    assert 3001 == sum(1 for _ in Deep(host, hierarchies.discover(host)).tree("w"))
 
 
 @pytest.mark.parametrize(

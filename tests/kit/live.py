@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import agent, line, log, restoring
-from koordlet.host import cgroups, root
+from koordlet.host import hierarchies, root
 from koordlet.state import paths
 from tests.kit import agents, deadline, dying, images
 
@@ -31,7 +31,7 @@ def why_not() -> str:
     """Why nothing can be tried here; empty when it can."""
     if os.geteuid() != 0:
         return "needs root"
-    layout = cgroups.writable(HOST, cgroups.discover(HOST))
+    layout = hierarchies.writable(HOST, hierarchies.discover(HOST))
     for name in CONTROLLERS:
         holder = layout.holder(name)
         if holder is None or holder.unified or not holder.writable:
@@ -51,14 +51,14 @@ class Place:
     @property
     def tops(self) -> list[str]:
         """The directory of the test group in each hierarchy, once each."""
-        layout = cgroups.discover(HOST)
+        layout = hierarchies.discover(HOST)
         mounts = [h.mount for name in CONTROLLERS if (h := layout.holder(name)) is not None]
         return [f"{mount}/{self.name}" for mount in dict.fromkeys(mounts)]
 
     @property
     def cpuset(self) -> str:
         """The test group in the hierarchy of cpuset."""
-        holder = cgroups.discover(HOST).holder("cpuset")
+        holder = hierarchies.discover(HOST).holder("cpuset")
         assert holder is not None
         return f"{holder.mount}/{self.name}"
 

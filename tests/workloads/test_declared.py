@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import cgroups
+from koordlet.host import cgroups, hierarchies
 from koordlet.model import pod, qos
 from koordlet.workloads import declared
 from tests.kit import moments
@@ -39,7 +39,7 @@ def host() -> KernelHost:
 
 def finder(host: KernelHost) -> declared.Declared:
     """The finder on that machine."""
-    layout = cgroups.discover(host)
+    layout = hierarchies.discover(host)
     return declared.Declared(layout, cgroups.Reader(host, layout))
 
 

@@ -1,0 +1,102 @@
+"""Cgroup hierarchies as they are mounted.
+
+Covers: v1, v2 and hybrid mounts from mountinfo, and which of them we may write.
+Does not cover: the groups in them (``host.cgroups``).
+
+Kernel facts: proc(5) on mountinfo; Documentation/admin-guide/cgroup-v2.rst.
+``/proc/cgroups`` is not used: it says nothing about v2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from koordlet.host import root
+from koordlet.model import cgroup
+
+#: v1 mount options that are not controllers.
+_NOT_CONTROLLERS = frozenset(
+    {"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "none", "all", "seclabel"}
+)
+
+
+def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
+    """The mounted hierarchies, as this process sees them. Nothing mounted is an empty layout."""
+    try:
+        lines = host.text(host.proc("self", "mountinfo")).splitlines()
+    except OSError:
+        lines = []
+    found: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
+    for line in lines:
+        one = _hierarchy(host, line, base)
+        if one is None:
+            continue
+        key = "unified" if one.unified else one.controllers
+        before = found.get(key)
+        # Mounted twice: what is below /sys/fs/cgroup is where other programs look, too; of
+        # two there, the later covers the earlier.
+        if before is None or _usual(one) or not _usual(before):
+            found[key] = one
+    return cgroup.Layout(hierarchies=tuple(found.values()))
+
+
+def _usual(one: cgroup.Hierarchy) -> bool:
+    return one.mount.startswith("/sys/fs/cgroup")
+
+
+def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | None:
+    """One line of mountinfo, or ``None`` when it is no cgroup mount with something to control."""
+    left, _, right = line.partition(" - ")
+    fields, tail = left.split(), right.split()
+    if len(fields) < 6 or len(tail) < 3 or tail[0] not in ("cgroup", "cgroup2"):
+        return None
+    options = set(fields[5].split(",")) | set(tail[2].split(","))
+    mount = _unescape(fields[4])
+    if tail[0] == "cgroup2":
+        controllers = _controllers(host, mount)
+    else:
+        controllers = frozenset(
+            word for word in tail[2].split(",") if word not in _NOT_CONTROLLERS and "=" not in word
+        )
+        if not controllers:
+            return None  # a named hierarchy: bookkeeping of systemd, nothing to control
+    return cgroup.Hierarchy(
+        mount=mount,
+        unified=tail[0] == "cgroup2",
+        controllers=controllers,
+        base=base.strip("/"),
+        # The superblock or this mount may be read-only; either refuses a write.
+        writable="ro" not in options,
+        why="mounted read-only" if "ro" in options else "",
+    )
+
+
+def _unescape(text: str) -> str:
+    r"""Mountinfo writes blanks as octal: ``\040``."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text
+
+
+def _controllers(host: root.HostRoot, mount: str) -> frozenset[str]:
+    try:
+        return frozenset(host.text(host.at(f"{mount}/cgroup.controllers")).split())
+    except OSError:
+        return frozenset()
+
+
+def writable(host: root.HostRoot, layout: cgroup.Layout) -> cgroup.Layout:
+    """The layout with ``writable`` narrowed to what this process may really write.
+
+    A recording is read-only to us, which says nothing about the machine that it is of.
+    """
+    if not host.live:
+        return layout
+    hierarchies = tuple(
+        one
+        if not one.writable or host.access(host.at(one.directory("")), os.W_OK)
+        else dataclasses.replace(one, writable=False, why="this user may not write there")
+        for one in layout.hierarchies
+    )
+    return cgroup.Layout(hierarchies=hierarchies)

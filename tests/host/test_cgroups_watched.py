@@ -1,0 +1,221 @@
+"""Groups that the kernel watches for us: quiet ones cost nothing, and no change is missed.
+
+On plain directories of this host, where inotify is as real as on cgroups; ``tests/e2e`` has those.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.host import cgroups, inotify, root
+from koordlet.model import absence, cgroup
+
+CPUS = "cpuset.cpus"
+EFFECTIVE = "cpuset.cpus.effective"
+
+
+class Counting(root.LiveHost):
+    """This host, and how often its kernel was asked."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def stat(self, path: root.HostPath, *, follow: bool = True) -> root.Stat:
+        self.calls += 1
+        return super().stat(path, follow=follow)
+
+    def read(self, path: root.HostPath) -> bytes:
+        self.calls += 1
+        return super().read(path)
+
+    def list(self, path: root.HostPath) -> list[str]:
+        self.calls += 1
+        return super().list(path)
+
+
+class Unwatchable(inotify.Inotify):
+    """A kernel that has no watch left."""
+
+    def add(self, path: str) -> int:
+        raise OSError(errno.ENOSPC, "no watches", path)
+
+
+def group(where: Path, cpus: str) -> Path:
+    """A directory that looks like a group."""
+    where.mkdir()
+    for name in (CPUS, EFFECTIVE):
+        (where / name).write_text(f"{cpus}\n")
+    return where
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with one workload and one group in it."""
+    top = group(tmp_path / "cgroup", "0-3")
+    group(group(top / "pod", "0-1") / "inner", "0")
+    return top
+
+
+@pytest.fixture
+def host() -> Counting:
+    """The host."""
+    return Counting()
+
+
+@pytest.fixture
+def look(host: Counting, tree: Path) -> Iterator[cgroups.Reader]:
+    """A reader that is told what happens."""
+    yield from reading(host, tree, inotify.Inotify())
+
+
+def reading(host: Counting, tree: Path, events: inotify.Inotify) -> Iterator[cgroups.Reader]:
+    """A reader with those events."""
+    home = cgroup.Hierarchy(mount=str(tree), unified=True, controllers=frozenset({"cpuset"}))
+    reader = cgroups.Reader(host, cgroup.Layout(hierarchies=(home,)))
+    reader.watch(events)
+    yield reader
+    reader.close()
+    events.close()
+
+
+def everything(reader: cgroups.Reader) -> dict[str, cgroup.Group]:
+    """What a tick sees."""
+    reader.poll()
+    return reader.read_all(["", *reader.tree("pod")], full=False)
+
+
+def test_quiet_groups_are_the_same_objects_and_cost_nothing(
+    host: Counting, look: cgroups.Reader
+) -> None:
+    """A second look asks the kernel about nothing; its answer is made of the same groups."""
+    first = everything(look)
+    everything(look)
+    generation, host.calls = look.generation, 0
+    again = everything(look)
+
+    assert ["", "pod", "pod/inner"] == sorted(again)
+    assert all(again[path] is first[path] for path in first)
+    assert (generation, 0) == (look.generation, host.calls)
+
+
+def test_a_group_that_comes_is_seen_at_the_next_poll(look: cgroups.Reader, tree: Path) -> None:
+    """Also when it is deep inside, and what happens inside of it afterwards."""
+    everything(look)
+    group(tree / "pod/inner/fresh", "0")
+
+    assert look.poll()
+    assert "0" == everything(look)["pod/inner/fresh"].values[CPUS]
+
+    (tree / "pod/inner/fresh" / CPUS).write_text("1\n")
+
+    assert "1" == everything(look)["pod/inner/fresh"].values[CPUS]
+
+
+def test_a_group_that_goes_is_gone(look: cgroups.Reader, tree: Path) -> None:
+    """It is in no later look, and its parent has no such child."""
+    everything(look)
+    for name in (CPUS, EFFECTIVE):
+        (tree / "pod/inner" / name).unlink()
+    (tree / "pod/inner").rmdir()
+
+    assert ["", "pod"] == sorted(everything(look))
+    assert absence.Gone("pod/inner") == look.read("pod/inner")
+
+
+def test_another_group_under_the_same_name_is_another_group(
+    look: cgroups.Reader, tree: Path
+) -> None:
+    """Removed and made anew between two looks: new identity, new values, and watched as well."""
+    before = everything(look)["pod/inner"]
+    (tree / "pod/inner").rename(tree.parent / "elsewhere")
+    group(tree / "pod/inner", "3")
+    after = everything(look)["pod/inner"]
+
+    assert before.inode != after.inode
+    assert "3" == after.values[CPUS]
+
+    (tree / "pod/inner" / CPUS).write_text("2\n")
+
+    assert "2" == everything(look)["pod/inner"].values[CPUS]
+
+
+def test_a_write_above_reads_what_is_below_again(look: cgroups.Reader, tree: Path) -> None:
+    """An effective set follows from the sets above, and the kernel does not tell of it."""
+    everything(look)
+    silently(tree / "pod/inner" / EFFECTIVE, b"1")
+    assert "0" == everything(look)["pod/inner"].values[EFFECTIVE]
+
+    (tree / "pod" / CPUS).write_text("1\n")
+
+    assert "1" == everything(look)["pod/inner"].values[EFFECTIVE]
+
+
+def test_a_change_that_nobody_told_of_is_found_within_five_polls(
+    look: cgroups.Reader, tree: Path
+) -> None:
+    """Another cgroup namespace writes through a superblock of its own, of which we hear nothing."""
+    everything(look)
+    silently(tree / "pod/inner" / CPUS, b"3")
+    found = [everything(look)["pod/inner"].values[CPUS] for _ in range(5)]
+
+    assert "3" == found[-1]
+
+
+def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroups.Reader, tree: Path) -> None:
+    """Only files that the table knows are worth a look."""
+    everything(look)
+    (tree / "pod" / "cgroup.procs").write_text("1\n")
+
+    assert not look.hear()
+
+
+def test_a_group_that_is_awaited_is_told_when_it_comes(look: cgroups.Reader, tree: Path) -> None:
+    """Asking for an absent group watches where it would appear."""
+    assert not look.exists("slice/web")
+    group(tree / "slice", "0-3")
+
+    assert look.hear()
+    assert not look.exists("slice/web")
+
+    group(tree / "slice/web", "0")
+
+    assert look.hear()
+    assert look.exists("slice/web")
+
+
+def test_lost_events_cost_one_look_at_everything(look: cgroups.Reader, tree: Path) -> None:
+    """After an overflow nothing that was kept is believed."""
+    everything(look)
+    silently(tree / "pod" / EFFECTIVE, b"2-3"[:3])
+
+    assert look._take([inotify.Event(-1, "", directory=True)])
+    assert "2-3" == everything(look)["pod"].values[EFFECTIVE]
+
+
+def test_without_watches_groups_are_polled(host: Counting, tree: Path) -> None:
+    """A machine that has no watch left is slower, not blind."""
+    for reader in reading(host, tree, Unwatchable()):
+        everything(reader)
+        silently(tree / "pod/inner" / CPUS, b"3")
+
+        assert "3" == everything(reader)["pod/inner"].values[CPUS]
+
+
+def test_closing_gives_every_watch_back(look: cgroups.Reader, tree: Path) -> None:
+    """What happens afterwards is told to nobody."""
+    everything(look)
+    look.close()
+    (tree / "pod" / CPUS).write_text("2\n")
+
+    assert not look.hear()
+
+
+def silently(path: Path, data: bytes) -> None:
+    """Change the start of a file without an event: stores into a mapping are not told."""
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[: len(data)] = data
