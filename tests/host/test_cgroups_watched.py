@@ -207,11 +207,15 @@ def test_without_watches_groups_are_polled(host: Counting, tree: Path) -> None:
 
 
 def test_closing_gives_every_watch_back(look: cgroups.Reader, tree: Path) -> None:
-    """What happens afterwards is told to nobody."""
+    """The kernel keeps none, and what happens afterwards is told to nobody."""
     everything(look)
+    assert look._events is not None
+    told = Path(f"/proc/self/fdinfo/{look._events.handle}")
+    before = told.read_text().count("inotify wd")
     look.close()
     (tree / "pod" / CPUS).write_text("2\n")
 
+    assert (3, 0) == (before, told.read_text().count("inotify wd"))
     assert not look.hear()
 
 
