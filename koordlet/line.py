@@ -74,9 +74,9 @@ class Line:
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
     def look(
-        self, entries: Iterable[journal.Entry] = (), *, slow: bool = True
+        self, entries: Iterable[journal.Entry] = (), *, slow: bool = True, full: bool = True
     ) -> snapshot.Snapshot:
-        """Read the host. ``slow`` also reads what seldom changes."""
+        """Read the host. ``slow`` also reads what seldom changes, ``full`` believes nothing."""
         if slow:
             self.observer.refresh()
             self._finder = declared.Declared(self.observer.layout, self.observer.reader)
@@ -88,7 +88,7 @@ class Line:
             self.node,
             pods,
             also=dict.fromkeys(entry.group for entry in entries),
-            full=slow,
+            full=full,
             sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
         )
         self._remember(seen)
@@ -152,7 +152,8 @@ class Line:
 
     def run_once(self, entries: Mapping[str, journal.Entry], *, slow: bool = True) -> Pass:
         """Look, decide and draft."""
-        seen = self.look(entries.values(), slow=slow)
+        full = slow and not self.observer.reader.watched
+        seen = self.look(entries.values(), slow=slow, full=full)
         said = self.decide(seen)
         before = self._before
         if (

@@ -5,8 +5,8 @@ Does not cover: mounts (``host.hierarchies``), what to write. A vanished group i
 
 Rules:
 1. A look at a group that the kernel watches for us costs nothing until something happened to it.
-2. Events are a short cut, not the truth: a slice of the watched sets is read at each poll, and all
-   of them whenever somebody asks for a full look.
+2. Events are a short cut, not the truth: a slice of the watched sets is read at each poll, a slice
+   of all files at each rescan, and everything when somebody asks for a full look.
 3. Where there are no events (a recording, no watches left), each look asks the kernel.
 """
 
@@ -37,6 +37,8 @@ _SPREADING = ("cpuset.", "cgroup.subtree_control")
 _HOT = 4096
 #: A watched set is read at one of this many polls, whatever the kernel told.
 _SLICES = 5
+#: All files of a watched group are read at one of this many rescans.
+_TURNS = 6
 
 
 class _Known:
@@ -92,7 +94,7 @@ class Reader:
         self._clock = layout.file(knob.CPU_USAGE, "") is not None
         self._known: dict[str, _Known] = {}
         self._round = 0
-        self._slice = 0
+        self._slice = self._turn = 0
         self._events: inotify.Inotify | None = None
         self._watched: dict[int, str] = {}
         names = (row.file(unified=bool(self._home and self._home.unified)) for row in _OURS)
@@ -266,8 +268,12 @@ class Reader:
         return found
 
     def rescan(self) -> None:
-        """Believe nothing that is kept: the next look asks the kernel about everything."""
-        self._doubt()
+        """The next look asks the kernel which groups there are, and reads a part of them anew."""
+        self._turn = (self._turn + 1) % _TURNS
+        for number, known in enumerate(self._known.values()):
+            known.stat = None
+            known.stale |= known.watch is None or number % _TURNS == self._turn
+        self.generation += 1
 
     def _know(self, path: str) -> _Known:
         known = self._known.get(path)

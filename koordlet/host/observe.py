@@ -20,9 +20,22 @@ if typing.TYPE_CHECKING:
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
 
 
+#: Descriptors that we ask for: two for each of 10 000 groups, and as many for everybody else. One
+#: that was read keeps a page of the kernel's, so "as many as there are" would be no bound.
+_DESCRIPTORS = 1 << 15
+
+
 def _handles() -> int:
-    """Half of the descriptors that this process may have: the rest is for everybody else."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    """Half of the descriptors that this process may have: the rest is for everybody else.
+
+    The soft limit is 1 024 on most machines, for programs that use select(2); we do not.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return min(soft if soft >= 0 else _DESCRIPTORS, _DESCRIPTORS) // 2
 
 
 class Observer:
@@ -79,7 +92,8 @@ class Observer:
 
     def _rescan(self) -> None:
         self.topology = topology.rescan(self.host, self.topology)
-        self._went_offline |= self.topology.offline
+        if not self.topology.offline <= self._went_offline:
+            self._went_offline |= self.topology.offline
 
     def _hotplugged(self) -> bool:
         """Whether CPUs came or went since the last look: one small file, so a tick can afford it.
