@@ -89,7 +89,7 @@ class Agent:
         self.teller.passed(
             made,
             results,
-            self.line.usage(made.snapshot),
+            self.line.cores(made.snapshot),
             seconds=time.process_time() - started,
             lateness=lateness,
             late=late,
@@ -154,5 +154,6 @@ class Agent:
         self.watch.close()
         self.book.close()
         self._unclaim()
+        self.line.usage.close()
         self.line.observer.close()
         self.lock.release()

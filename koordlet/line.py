@@ -13,8 +13,8 @@ from koordlet import assembly
 from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
-from koordlet.host import machine, observe, root
-from koordlet.model import decision, plan, pod, snapshot
+from koordlet.host import machine, observe, root, usage
+from koordlet.model import decision, meter, plan, pod, snapshot
 from koordlet.policy import chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared
@@ -48,6 +48,7 @@ class Line:
         self.clock = clock
         self.rows = tuple(rows)
         self.history = series.History()
+        self.usage = usage.Reader(host)
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
@@ -91,7 +92,8 @@ class Line:
             full=full,
             sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
         )
-        self._remember(seen)
+        self.usage.configure(seen.layout, seen.topology)
+        self.history.take(self.usage.read(now, seen.groups))
         return seen
 
     def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:
@@ -105,22 +107,12 @@ class Line:
             self._found = (known, self._found[1] if found == self._found[1] else found)
         return self._found[1]
 
-    def _remember(self, seen: snapshot.Snapshot) -> None:
-        names = set()
-        for path, usec in self.observer.reader.usages().items():
-            name = f"cpu:{path}"
-            names.add(name)
-            self.history.count(name, seen.at, usec / 1e6)
-        self.history.forget(names)
-
-    def usage(self, seen: snapshot.Snapshot) -> dict[str, float | None]:
+    def cores(self, seen: snapshot.Snapshot) -> dict[str, float | None]:
         """Cores in use by each workload, by key."""
-        used: dict[str, float | None] = {}
-        for one in seen.pods:
-            group = seen.groups.get(one.group) if one.group is not None else None
-            name = f"cpu:{group.path}:{group.inode}" if group is not None else ""
-            used[one.key] = self.history.last_rate(name)
-        return used
+        return {
+            one.key: None if one.group is None else self.history.groups.last(one.group, meter.CPU)
+            for one in seen.pods
+        }
 
     def decide(self, seen: snapshot.Snapshot) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""

@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from koordlet.host import root, subgroups
@@ -33,7 +33,7 @@ _READ = (
 )
 #: Written in one group, these change what the groups below it have.
 _SPREADING = ("cpuset.", "cgroup.subtree_control")
-#: Bytes of a hot file: a CPU list of any machine, or the head of ``cpu.stat``.
+#: Bytes of a hot file: a CPU list of any machine.
 _HOT = 4096
 #: A watched set is read at one of this many polls, whatever the kernel told.
 _SLICES = 5
@@ -46,7 +46,6 @@ class _Known:
 
     __slots__ = (
         "children",
-        "clock",
         "directory",
         "group",
         "hot",
@@ -68,9 +67,8 @@ class _Known:
         self.inode = 0
         self.links = -1
         self.children: tuple[str, ...] | None = None
-        #: Handles of the set and of the CPU clock.
+        #: Handle of the set.
         self.hot: int | None = None
-        self.clock: int | None = None
         #: The group as it was read last, and whether it must be read again.
         self.group: cgroup.Group | None = None
         self.stale = True
@@ -91,7 +89,6 @@ class Reader:
         self._room = handles
         self._rows = tuple(row for row in _READ if layout.file(row, "") is not None)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
-        self._clock = layout.file(knob.CPU_USAGE, "") is not None
         self._known: dict[str, _Known] = {}
         self._round = 0
         self._slice = self._turn = 0
@@ -256,17 +253,6 @@ class Reader:
                 self._forget(path)
         return groups
 
-    def usages(self) -> Mapping[str, int]:
-        """CPU time in microseconds of every group that was read, by path and inode."""
-        found: dict[str, int] = {}
-        for path, known in self._known.items() if self._clock else ():
-            if known.group is not None:
-                known.clock, text = self._pread(known.clock, known.paths.get(knob.CPU_USAGE.name))
-                usage = None if text is None else usage_usec(text)
-                if usage is not None:
-                    found[f"{path}:{known.inode}"] = usage
-        return found
-
     def rescan(self) -> None:
         """The next look asks the kernel which groups there are, and reads a part of them anew."""
         self._turn = (self._turn + 1) % _TURNS
@@ -278,8 +264,7 @@ class Reader:
     def _know(self, path: str) -> _Known:
         known = self._known.get(path)
         if known is None:
-            rows = (*self._rows, knob.CPU_USAGE) if self._clock else self._rows
-            files = {row.name: self.layout.file(row, path) for row in rows}
+            files = {row.name: self.layout.file(row, path) for row in self._rows}
             home = cast("cgroup.Hierarchy", self._home)
             known = _Known(
                 self.host.at(home.directory(path)),
@@ -292,10 +277,9 @@ class Reader:
         known = self._known.pop(path, None)
         if known is None:
             return
-        for handle in (known.hot, known.clock):
-            if handle is not None:
-                self.host.close(handle)
-                self._room += 1
+        if known.hot is not None:
+            self.host.close(known.hot)
+            self._room += 1
         if known.watch is not None and self._watched.pop(known.watch, None) is not None:
             cast("inotify.Inotify", self._events).remove(known.watch)
 
@@ -371,13 +355,3 @@ class Reader:
 
 #: Files whose writing by anybody is worth a look: what the table has, but for the tasks.
 _OURS = tuple(row for row in knob.TABLE.values() if row is not knob.PROCS)
-
-
-def usage_usec(text: str) -> int | None:
-    """CPU time in microseconds from ``cpuacct.usage`` (nanoseconds) or ``cpu.stat``."""
-    try:
-        if text.startswith("usage_usec "):
-            return int(text.split(None, 2)[1])
-        return int(text) // 1000
-    except ValueError:
-        return None

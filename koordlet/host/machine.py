@@ -27,6 +27,8 @@ class Now:
     at: float
     #: Unix time: for people.
     wall: float
+    #: Seconds since boot in which the machine was suspended: the monotonic clock stood still.
+    suspended: float = 0.0
 
 
 def identify(host: root.HostRoot) -> Identity:
@@ -43,8 +45,9 @@ def hostname(host: root.HostRoot) -> str:
 
 
 def now() -> Now:
-    """Both clocks, read together."""
-    return Now(at=time.monotonic(), wall=time.time())
+    """All clocks, read together."""
+    at = time.monotonic()
+    return Now(at=at, wall=time.time(), suspended=boottime() - at)
 
 
 def boottime() -> float:

@@ -22,6 +22,7 @@ import errno
 import os
 import stat as stat_bits
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NewType
 
@@ -112,6 +113,16 @@ class HostRoot(abc.ABC):
     @abc.abstractmethod
     def pread(self, handle: int, size: int) -> bytes:
         """Up to ``size`` bytes from the start. ``ENODEV`` once the group was removed."""
+
+    def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
+        """As ``pread``, of many handles; ``None`` for each that the kernel refused."""
+        texts: list[bytes | None] = []
+        for handle in handles:
+            try:
+                texts.append(self.pread(handle, size))
+            except OSError:
+                texts.append(None)
+        return texts
 
     @abc.abstractmethod
     def close(self, handle: int) -> None:
@@ -236,6 +247,13 @@ class Disk(HostRoot):
 
     def pread(self, handle: int, size: int) -> bytes:
         return os.pread(handle, size, 0)
+
+    def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
+        pread = os.pread
+        try:
+            return [pread(handle, size, 0) for handle in handles]
+        except OSError:
+            return super().preads(handles, size)
 
     def close(self, handle: int) -> None:
         os.close(handle)

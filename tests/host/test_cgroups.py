@@ -149,15 +149,3 @@ def test_groups_nested_deeper_than_calls() -> None:
     host = Machine("0-1", cgroup="v2")
 
     assert 3001 == sum(1 for _ in Deep(host, hierarchies.discover(host)).tree("w"))
-
-
-@pytest.mark.parametrize(
-    ("text", "usec"),
-    [
-        *(("1234567\n", 1234), ("usage_usec 55\nuser_usec 1\n", 55)),
-        *(("", None), ("x y", None), ("usage_usec x", None)),
-    ],
-)
-def test_cpu_time(text: str, usec: int | None) -> None:
-    """CPU time in microseconds from either version's file; damage is no number."""
-    assert usec == cgroups.usage_usec(text)

@@ -1,0 +1,80 @@
+"""The newest samples of many series that are taken together: one row for each moment.
+
+Covers: appending a row, the samples of one series in a window. Pure; time is passed in.
+Does not cover: which series there are (``history.space``), averages and quantiles (``window``).
+
+A row is one block of memory, so taking 1 000 samples is one copy, and one series is every n-th
+cell, which ``array`` gives by a slice. A cell has 4 bytes: seven digits. Times are kept once.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+_NAN = math.nan
+
+
+class Rows:
+    """``length`` rows of ``width`` cells, the oldest overwritten first. A missing cell is NaN."""
+
+    __slots__ = ("_at", "_cells", "_next", "_span", "length", "width")
+
+    def __init__(self, length: int, width: int = 0) -> None:
+        self.length = length
+        self.width = width
+        self._cells = array("f", [_NAN]) * (length * width)
+        self._at = array("d", [-math.inf]) * length
+        self._span = array("d", bytes(8 * length))
+        self._next = 0
+
+    @property
+    def newest(self) -> float:
+        """When the newest row was taken; minus infinity before the first."""
+        return self._at[self._next - 1]
+
+    def append(self, at: float, span: float, row: array[float]) -> None:
+        """Add a row, which stands for the ``span`` seconds before it."""
+        start = self._next * self.width
+        self._cells[start : start + self.width] = array("f", row)
+        self._at[self._next] = at
+        self._span[self._next] = span
+        self._next = (self._next + 1) % self.length
+
+    def samples(self, slot: int, after: float) -> tuple[list[float], float]:
+        """The samples of a series after a moment, in no order, and the seconds they stand for."""
+        cells = self._cells[slot :: self.width]
+        found = [
+            (value, span)
+            for value, at, span in zip(cells, self._at, self._span, strict=True)
+            if at > after and value == value  # noqa: PLR0124 -- NaN is what differs from itself
+        ]
+        return [value for value, _ in found], sum([span for _, span in found])
+
+    def tail(self, after: float) -> tuple[list[array[float]], float]:
+        """The rows after a moment, and the seconds they stand for."""
+        rows, covered = [], 0.0
+        for position, at in enumerate(self._at):
+            if at > after:
+                start = position * self.width
+                rows.append(self._cells[start : start + self.width])
+                covered += self._span[position]
+        return rows, covered
+
+    def clear(self, slot: int) -> None:
+        """The series begins anew."""
+        self._cells[slot :: self.width] = array("f", [_NAN]) * self.length
+
+    def resize(self, width: int) -> None:
+        """More series, or fewer: those beyond are dropped."""
+        kept, old = min(width, self.width), self._cells
+        self._cells = array("f", [_NAN]) * (self.length * width)
+        for row in range(self.length):
+            self._cells[row * width : row * width + kept] = old[
+                row * self.width : row * self.width + kept
+            ]
+        self.width = width
+
+    def age(self, seconds: float) -> None:
+        """Make everything older: the clock stood still for so long."""
+        self._at = array("d", [at - seconds for at in self._at])

@@ -1,0 +1,251 @@
+"""Subjects of one kind, such as all cgroups, and what was measured of them.
+
+Covers: rates from totals, derived meters, rows and windows, slots that come and go.
+Does not cover: reading (``host``), what a policy makes of it. Pure; time is in the readings.
+
+Rules:
+1. No rate is negative: a total that falls (a group was made anew, a counter was reset) starts over,
+   and that sample is missing.
+2. The interval of a rate is the time between the two reads on the monotonic clock, which no one
+   sets, and which stands still during suspend as the counters do.
+3. Ages count suspend: what was sampled before is older by it.
+4. Memory is bounded by the slots in use; a series goes with its subject.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+
+from koordlet.history import rows, window
+from koordlet.model import counters, meter
+
+#: Seconds of one coarse row, and how many there are: half an hour.
+COARSE_SECONDS = 15
+COARSE_ROWS = 120
+#: A row is due so much before its period is over: ticks are not exact.
+_EARLY = 0.25
+#: A row stands for no more than so many periods: what lies before was not seen.
+_STRETCH = 2.0
+#: A value that was not read for so long is not known any more: the slowest turn takes 30 ticks.
+_FORGOTTEN = 90.0
+#: Clocks are read one after the other, so their difference wavers.
+_SUSPEND = 0.1
+
+_NAN = counters.NAN
+
+
+class Space:
+    """All subjects of one kind. ``depth`` remembers so many times the samples of a meter."""
+
+    def __init__(self, *, depth: int = 1) -> None:
+        self._depth = depth
+        self._slots: Mapping[str, int] = {}
+        self._width = 0
+        self._suspended: float | None = None
+        #: What is shown: gauges as they are, counters as rates.
+        self._shown: dict[meter.Meter, array[float]] = {}
+        self._totals: dict[meter.Meter, array[float]] = {}
+        #: When a turn of a meter was read last.
+        self._read: dict[tuple[meter.Meter, int], float] = {}
+        self._at: dict[meter.Meter, float] = {}
+        self._kept: dict[meter.Meter, _Kept] = {}
+
+    # Taking --------------------------------------------------------------------------------------
+
+    def take(self, reading: counters.Reading) -> None:
+        """Take what was read."""
+        self._slept(reading.suspended)
+        if reading.width != self._width:
+            self._resize(reading.width)
+        if reading.renewed:
+            self._renew(reading.renewed)
+        self._slots = reading.slots
+        for batch in reading.batches:
+            if batch.meter.counter:
+                self._count(batch, reading.at)
+            else:
+                self._column(self._shown, batch.meter)[batch.start :: batch.step] = batch.values
+            self._at[batch.meter] = reading.at
+        if reading.batches:
+            self._forget(reading.at)
+            self._derive(reading.at)
+            for one in self._at:
+                if one.samples:
+                    self._keep(one, reading.at)
+
+    def _forget(self, now: float) -> None:
+        for what in [what for what, at in self._at.items() if now - at > _FORGOTTEN]:
+            del self._at[what]
+            self._shown.pop(what, None)
+            self._totals.pop(what, None)
+
+    def _slept(self, suspended: float) -> None:
+        if self._suspended is not None and suspended - self._suspended > _SUSPEND:
+            for kept in self._kept.values():
+                kept.age(suspended - self._suspended)
+            for what in self._at:
+                self._at[what] -= suspended - self._suspended
+        self._suspended = suspended
+
+    def _resize(self, width: int) -> None:
+        for columns in (self._shown, self._totals):
+            for what, column in columns.items():
+                more = width - len(column)
+                columns[what] = column[:width] + array("d", [_NAN]) * max(0, more)
+        for kept in self._kept.values():
+            kept.resize(width)
+        self._width = width
+
+    def _renew(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            for columns in (self._shown, self._totals):
+                for column in columns.values():
+                    column[slot] = _NAN
+            for kept in self._kept.values():
+                kept.clear(slot)
+
+    def _column(self, columns: dict[meter.Meter, array[float]], what: meter.Meter) -> array[float]:
+        column = columns.get(what)
+        if column is None:
+            column = columns[what] = array("d", [_NAN]) * self._width
+        return column
+
+    def _count(self, batch: counters.Batch, at: float) -> None:
+        """Rule 1: ``new >= old`` is false for a total that fell, and for what is missing."""
+        totals = self._column(self._totals, batch.meter)
+        key = (batch.meter, batch.start)
+        elapsed = at - self._read.get(key, at)
+        if elapsed > 0:
+            old = totals[batch.start :: batch.step]
+            per = 1.0 / elapsed
+            rates = [
+                (b - a) * per if b >= a else _NAN for a, b in zip(old, batch.values, strict=True)
+            ]
+            self._column(self._shown, batch.meter)[batch.start :: batch.step] = array("d", rates)
+        totals[batch.start :: batch.step] = batch.values
+        self._read[key] = at
+
+    def _derive(self, at: float) -> None:
+        shown = self._shown
+        if self._at.get(meter.MEMORY) == at and meter.MEMORY_INACTIVE_FILE in shown:
+            pairs = zip(shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE], strict=True)
+            # The order of the operands keeps NaN: max(nan, 0) is nan.
+            shown[meter.WORKING_SET] = array("d", [max(use - idle, 0.0) for use, idle in pairs])
+            self._at[meter.WORKING_SET] = at
+        if self._at.get(meter.PERIODS) == at and meter.PERIODS in shown:
+            both = zip(shown[meter.PERIODS], shown[meter.THROTTLED_PERIODS], strict=True)
+            ratios = [some / every if every else every for every, some in both]
+            shown[meter.THROTTLED] = array("d", ratios)
+            self._at[meter.THROTTLED] = at
+
+    def _keep(self, what: meter.Meter, at: float) -> None:
+        kept = self._kept.get(what)
+        if kept is None:
+            kept = self._kept[what] = _Kept(what, self._width, self._depth)
+        column = self._shown.get(what)
+        if column is not None:
+            kept.take(at, column)
+
+    # Asking --------------------------------------------------------------------------------------
+
+    def table(self) -> counters.Table:
+        """All newest values, as they are now."""
+        return counters.Table(
+            slots=self._slots, columns={what: column[:] for what, column in self._shown.items()}
+        )
+
+    def last(self, subject: str, what: meter.Meter) -> float | None:
+        """The newest value; ``None`` where it is not known."""
+        slot, column = self._slots.get(subject), self._shown.get(what)
+        found = _NAN if slot is None or column is None else column[slot]
+        return found if found == found else None  # noqa: PLR0124 -- NaN differs from itself
+
+    def total(self, subject: str, what: meter.Meter) -> float | None:
+        """The newest total of a counter, in the unit of its rate times seconds."""
+        slot, column = self._slots.get(subject), self._totals.get(what)
+        found = _NAN if slot is None or column is None else column[slot]
+        return found if found == found else None  # noqa: PLR0124 -- as above
+
+    def age(self, what: meter.Meter, now: float) -> float | None:
+        """Seconds since the meter was read; ``None`` before the first time."""
+        at = self._at.get(what)
+        return None if at is None else now - at
+
+    def window(
+        self, subject: str, what: meter.Meter, now: float, seconds: float
+    ) -> window.Window | None:
+        """The samples of the last ``seconds``; ``None`` while less than half of it is covered.
+
+        Beyond what is remembered one by one, samples are averages of 15 seconds. Cost: 20 µs.
+        """
+        slot, kept = self._slots.get(subject), self._kept.get(what)
+        return None if slot is None or kept is None else kept.window(slot, now, seconds)
+
+    @property
+    def subjects(self) -> Mapping[str, int]:
+        """The subjects, each with its slot."""
+        return self._slots
+
+
+class _Kept:
+    """What is remembered of one meter."""
+
+    def __init__(self, what: meter.Meter, width: int, depth: int) -> None:
+        self._period = what.period
+        self._fine = rows.Rows(what.samples * depth, width)
+        self._coarse = what.coarse and depth == 1
+        self._averages = rows.Rows(COARSE_ROWS if self._coarse else 1, width)
+        self._peaks = rows.Rows(COARSE_ROWS if self._coarse else 1, width)
+        self._since: float | None = None
+
+    def _all(self) -> tuple[rows.Rows, ...]:
+        return self._fine, self._averages, self._peaks
+
+    def resize(self, width: int) -> None:
+        for one in self._all():
+            one.resize(width)
+
+    def clear(self, slot: int) -> None:
+        for one in self._all():
+            one.clear(slot)
+
+    def age(self, seconds: float) -> None:
+        for one in self._all():
+            one.age(seconds)
+        if self._since is not None:
+            self._since -= seconds
+
+    def take(self, at: float, column: array[float]) -> None:
+        elapsed = at - self._fine.newest
+        if elapsed < self._period - _EARLY:
+            return
+        self._fine.append(at, min(elapsed, self._period * _STRETCH), column)
+        if self._since is None:
+            self._since = at - self._period
+        if self._coarse and at - self._since >= COARSE_SECONDS - _EARLY:
+            taken, covered = self._fine.tail(max(self._since, at - 2 * COARSE_SECONDS))
+            self._averages.append(at, covered, array("d", map(_mean, zip(*taken, strict=True))))
+            self._peaks.append(at, covered, array("d", map(_peak, zip(*taken, strict=True))))
+            self._since = at
+
+    def window(self, slot: int, now: float, seconds: float) -> window.Window | None:
+        after = now - seconds
+        if seconds <= self._fine.length * self._period or not self._coarse:
+            values, covered = self._fine.samples(slot, after)
+            return window.make(values, covered, seconds)
+        values, covered = self._averages.samples(slot, after)
+        peaks, _ = self._peaks.samples(slot, after)
+        return window.make(values, covered, seconds, max(peaks, default=None))
+
+
+def _mean(cells: tuple[float, ...]) -> float:
+    total = sum(cells)
+    if total == total:  # noqa: PLR0124 -- NaN differs from itself
+        return total / len(cells)
+    there = [cell for cell in cells if cell == cell]  # noqa: PLR0124 -- as above
+    return sum(there) / len(there) if there else _NAN
+
+
+def _peak(cells: tuple[float, ...]) -> float:
+    return max([cell for cell in cells if cell == cell], default=_NAN)  # noqa: PLR0124 -- as above

@@ -1,0 +1,276 @@
+"""The files that count what a group uses: which meters each has, how often it is read.
+
+Covers: names on v1 and v2, parsers of whole batches. Does not cover: reading (``host.counters``).
+
+How often: CPU time and memory say at once that something is wrong, so they are read at every tick;
+the rest in turns, a fraction of the groups at each tick, because each costs as much as those. On
+v2 one read of ``cpu.stat`` brings the throttling, too.
+
+Kernel facts: Documentation/admin-guide/cgroup-v1/{cpuacct,memory,blkio-controller}.rst,
+cgroup-v2.rst. ``cpuacct.stat`` counts in USER_HZ; ``memory.numa_stat`` counts pages on v1 and bytes
+on v2. The pressure files of v1 groups are of Alibaba's kernels, kidled's file as well.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from koordlet.host import psi
+from koordlet.model import cgroup, counters, meter
+
+#: Values by meter, for a batch of texts.
+Columns = Sequence[Sequence[float]]
+
+_NANO, _MICRO = 1e-9, 1e-6
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGESIZE")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class File:
+    """One row of the table."""
+
+    controller: str
+    unified: bool
+    name: str
+    meters: tuple[meter.Meter, ...]
+    #: Ticks between two reads of one group's file.
+    every: int
+    #: Values of whole batches. Raises where one text is not what it should be.
+    columns: Callable[[Sequence[bytes]], Columns]
+    #: What one read asks for: a file that says more is cut, and that is damage.
+    size: int = 4096
+
+    def here(self, layout: cgroup.Layout) -> cgroup.Hierarchy | None:
+        """The hierarchy in which groups have this file, on this machine."""
+        where = layout.holder(self.controller)
+        return where if where is not None and where.unified is self.unified else None
+
+
+def _single(scale: float = 1.0) -> Callable[[Sequence[bytes]], Columns]:
+    """A file of one number."""
+    if scale == 1.0:
+        return lambda texts: ([int(text) for text in texts],)
+    return lambda texts: ([int(text) * scale for text in texts],)
+
+
+class Keyed:
+    """A file of lines ``key number``. Where keys stand is learned once for each length of the file.
+
+    A key that this kernel does not have is NaN. Learning again costs what a dictionary costs.
+    """
+
+    _MAX_LAYOUTS = 16
+
+    def __init__(self, *sums: tuple[float, tuple[bytes, ...]]) -> None:
+        #: For each meter its scale, and the keys whose numbers are added up.
+        self._sums = sums
+        #: By number of words: getter of keys, the keys, getter of numbers, sums over those.
+        self._layouts: dict[int, _Layout] = {}
+
+    def __call__(self, texts: Sequence[bytes]) -> Columns:
+        return list(zip(*map(self._one, texts), strict=True))
+
+    def _one(self, text: bytes) -> tuple[float, ...]:
+        words = text.split()
+        layout = self._layouts.get(len(words))
+        if layout is None or layout.keys(words) != layout.wanted:
+            layout = self._learn(words)
+        numbers = [*map(int, layout.numbers(words)), counters.NAN]
+        return tuple(
+            [
+                scale * (numbers[at[0]] if len(at) == 1 else sum([numbers[n] for n in at]))
+                for scale, at in layout.sums
+            ]
+        )
+
+    def _learn(self, words: list[bytes]) -> _Layout:
+        if not words or len(words) % 2:
+            raise ValueError(f"not lines of a key and a number: {words[:4]!r}")
+        positions = {key: 2 * n for n, key in enumerate(words[::2])}
+        chosen = [key for _, keys in self._sums for key in keys if key in positions]
+        if not chosen:
+            raise ValueError(f"none of the keys that are read: {words[:4]!r}")
+        # Two, so that itemgetter returns a tuple.
+        padded = chosen if len(chosen) > 1 else chosen * 2
+        missing = len(padded)
+        layout = _Layout(
+            keys=operator.itemgetter(*(positions[key] for key in padded)),
+            wanted=tuple(padded),
+            numbers=operator.itemgetter(*(positions[key] + 1 for key in padded)),
+            sums=tuple(
+                (scale, tuple(padded.index(key) if key in positions else missing for key in keys))
+                for scale, keys in self._sums
+            ),
+        )
+        if len(self._layouts) >= self._MAX_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[len(words)] = layout
+        return layout
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    keys: Callable[[list[bytes]], tuple[bytes, ...]]
+    wanted: tuple[bytes, ...]
+    numbers: Callable[[list[bytes]], tuple[bytes, ...]]
+    sums: tuple[tuple[float, tuple[int, ...]], ...]
+
+
+def _pressures(texts: Sequence[bytes]) -> Columns:
+    return list(zip(*map(psi.values, texts), strict=True))
+
+
+_V1_IO = re.compile(rb" (Read|Write) (\d+)")
+_V2_IO = re.compile(rb"\b(rbytes|wbytes)=(\d+)")
+
+
+def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], Columns]:
+    """Bytes read and written, over all devices. A group that did no I/O has an empty file."""
+
+    def columns(texts: Sequence[bytes]) -> Columns:
+        rows = []
+        for text in texts:
+            found = pattern.findall(text)
+            if not found and text.strip() not in (b"", b"Total 0"):
+                raise ValueError(f"no I/O counters: {text[:60]!r}")
+            into = [0, 0]
+            for what, number in found:
+                into[what != read] += int(number)
+            rows.append(into)
+        return list(zip(*rows, strict=True))
+
+    return columns
+
+
+def numa(nodes: int, *, unified: bool) -> File:
+    """Memory by NUMA node, on a machine with so many."""
+    per_node = re.compile(rb" N(\d+)=(\d+)")
+
+    def columns(texts: Sequence[bytes]) -> Columns:
+        rows = []
+        for text in texts:
+            sums = [0] * nodes
+            for line in text.splitlines():
+                if line.startswith((b"hierarchical_total=", b"anon ", b"file ", b"slab_")):
+                    for node, number in per_node.findall(line):
+                        sums[int(node)] += int(number)
+            if b" N0=" not in text:
+                raise ValueError(f"no memory by node: {text[:60]!r}")
+            rows.append([one if unified else one * _PAGE for one in sums])
+        return list(zip(*rows, strict=True))
+
+    meters = tuple(meter.numa_memory(node) for node in range(nodes))
+    return File(
+        controller="memory",
+        unified=unified,
+        name="memory.numa_stat",
+        meters=meters,
+        every=30,
+        columns=columns,
+        size=1 << 16,
+    )
+
+
+def _cold(texts: Sequence[bytes]) -> Columns:
+    """Kidled: the pages of each kind that were idle for more than five scans."""
+    values = []
+    for text in texts:
+        rows = [line.split() for line in text.splitlines() if not line.startswith(b"#")]
+        wanted = [row for row in rows if row and row[0] in (b"cfei", b"dfei", b"cfui", b"dfui")]
+        if not wanted:
+            raise ValueError(f"no idle pages: {text[:60]!r}")
+        values.append(sum(int(number) for row in wanted for number in row[6:]))
+    return (values,)
+
+
+_STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
+
+
+def _memory_stat(prefix: bytes) -> Keyed:
+    anon = (b"inactive_anon", b"active_anon", b"unevictable")
+    file = (b"inactive_file", b"active_file")
+    return Keyed(
+        (1, (prefix + b"inactive_file",)),
+        (1, tuple(prefix + key for key in file)),
+        (1, tuple(prefix + key for key in anon)),
+    )
+
+
+_THROTTLING = (meter.PERIODS, meter.THROTTLED_PERIODS, meter.THROTTLED_TIME)
+
+
+_Row = tuple[str, str, int, tuple[meter.Meter, ...], Callable[[Sequence[bytes]], Columns]]
+
+
+def table() -> tuple[File, ...]:
+    """Every file, of both versions; parsers that learn are new for each reader."""
+    v1: tuple[_Row, ...] = (
+        ("cpuacct", "cpuacct.usage", 1, (meter.CPU,), _single(_NANO)),
+        ("memory", "memory.usage_in_bytes", 1, (meter.MEMORY,), _single()),
+        ("memory", "memory.stat", 5, _STAT, _memory_stat(b"total_")),
+        (
+            "cpu",
+            "cpu.stat",
+            5,
+            _THROTTLING,
+            Keyed((1, (b"nr_periods",)), (1, (b"nr_throttled",)), (_NANO, (b"throttled_time",))),
+        ),
+        (
+            "cpuacct",
+            "cpuacct.stat",
+            10,
+            (meter.CPU_USER, meter.CPU_SYSTEM),
+            Keyed((_TICK, (b"user",)), (_TICK, (b"system",))),
+        ),
+        ("pids", "pids.current", 10, (meter.PIDS,), _single()),
+        (
+            "blkio",
+            "blkio.throttle.io_service_bytes_recursive",
+            10,
+            (meter.IO_READ, meter.IO_WRITE),
+            _io(_V1_IO, b"Read"),
+        ),
+        ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        ("memory", "memory.idle_page_stats", 30, (meter.MEMORY_COLD,), _cold),
+        *(
+            ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
+            for one in meter.PRESSURES
+        ),
+    )
+    v2: tuple[_Row, ...] = (
+        (
+            "cpuacct",
+            "cpu.stat",
+            1,
+            (meter.CPU, meter.CPU_USER, meter.CPU_SYSTEM, *_THROTTLING),
+            Keyed(
+                *((_MICRO, (key,)) for key in (b"usage_usec", b"user_usec", b"system_usec")),
+                *((1, (key,)) for key in (b"nr_periods", b"nr_throttled")),
+                (_MICRO, (b"throttled_usec",)),
+            ),
+        ),
+        ("memory", "memory.current", 1, (meter.MEMORY,), _single()),
+        ("memory", "memory.stat", 5, _STAT, _memory_stat(b"")),
+        ("pids", "pids.current", 10, (meter.PIDS,), _single()),
+        ("io", "io.stat", 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
+        ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
+        *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
+    )
+    return (*(_row(row, unified=False) for row in v1), *(_row(row, unified=True) for row in v2))
+
+
+def _row(row: _Row, *, unified: bool) -> File:
+    controller, name, every, meters, columns = row
+    return File(
+        controller=controller,
+        unified=unified,
+        name=name,
+        meters=meters,
+        every=every,
+        columns=columns,
+    )

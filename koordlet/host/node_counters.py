@@ -1,0 +1,179 @@
+"""Reads what the machine as a whole uses: node, CPUs, NUMA nodes, network interfaces.
+
+Covers: which files are read at which tick, subjects that come and go, damage and absence.
+Does not cover: what the texts mean (``host.procstat``), space on disks (``host.space``).
+
+Processor time and memory are read at every tick, the rest at every fifth. A file that is not there
+or says something else costs its own values: they are missing, and it is counted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from koordlet.host import procstat, psi, root
+from koordlet.model import absence, counters, meter, topology
+
+#: Ticks between two reads of what is not urgent.
+_EVERY = 5
+#: Interfaces without a device are those of containers; where there are no others, so many count.
+_MOST_VIRTUAL = 16
+
+Values = Mapping[str, Mapping[meter.Meter, float]]
+
+
+class Reader:
+    """Reads one machine."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._tick = -1
+        self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
+        self._node_of: dict[str, str] = {}
+        self._nodes: tuple[str, ...] = ()
+        #: Interface to whether it has a device.
+        self._devices: dict[str, bool] = {}
+        #: Feature to why it is not there.
+        self._missing: dict[str, str] = {}
+        self.counts: Counter[str] = Counter(read=0, damaged=0)
+
+    @property
+    def unsupported(self) -> tuple[absence.Unsupported, ...]:
+        """What this kernel does not count."""
+        return tuple(absence.Unsupported(name, why) for name, why in sorted(self._missing.items()))
+
+    def configure(self, machine: topology.Topology) -> None:
+        """Take the shape of the machine: which CPU is on which NUMA node."""
+        self._node_of = {
+            str(one.cpu): str(one.node) for one in machine.cpus if one.node is not None
+        }
+        self._nodes = tuple(str(one.node) for one in machine.nodes)
+
+    def read(self, at: float, suspended: float = 0.0) -> dict[str, counters.Reading]:
+        """What is due at this tick, by space."""
+        self._tick += 1
+        slow = self._tick % _EVERY == 0
+        node: dict[meter.Meter, float] = {}
+        cpus: dict[str, float] = {}
+
+        def processors(text: bytes) -> None:
+            times, each = procstat.stat(text)
+            node.update(times)
+            cpus.update(each)
+
+        self._try("stat", processors)
+        self._try("meminfo", lambda text: node.update(procstat.meminfo(text)))
+        if slow:
+            self._slowly(node)
+        found: dict[str, Values] = {
+            "node": {"": node},
+            "cpus": {cpu: {meter.CPU: seconds} for cpu, seconds in cpus.items()},
+            "numa": self._numa(cpus, slow=slow),
+        }
+        if slow:
+            found["links"] = self._links()
+        return {
+            name: self._subjects[name].reading(values, at, suspended)
+            for name, values in found.items()
+        }
+
+    def _slowly(self, node: dict[meter.Meter, float]) -> None:
+        for name, understand in (
+            ("loadavg", procstat.loadavg),
+            ("vmstat", procstat.vmstat),
+            ("schedstat", procstat.schedstat),
+        ):
+            self._try(name, lambda text, how=understand: node.update(how(text)))  # type: ignore[misc]
+        for one in meter.PRESSURES:
+            self._try(
+                f"pressure/{one.resource}",
+                lambda text, those=one.meters: node.update(  # type: ignore[misc]
+                    zip(those, psi.values(text), strict=True)
+                ),
+            )
+
+    def _try(self, name: str, understand: Callable[[bytes], None]) -> None:
+        """One file below ``/proc``. Whatever is wrong with it costs its values only."""
+        self._file(name, self._host.proc(*name.split("/")), understand)
+
+    def _file(self, name: str, path: root.HostPath, take: Callable[[bytes], None]) -> None:
+        try:
+            text = self._host.read(path)
+        except OSError as error:
+            self._missing[name.replace("/", ".")] = f"{path}: {error.strerror}"
+            return
+        self._missing.pop(name.replace("/", "."), None)
+        self.counts["read"] += 1
+        try:
+            take(text)
+        except (ValueError, IndexError):
+            self.counts["damaged"] += 1
+
+    def _numa(self, cpus: Mapping[str, float], *, slow: bool) -> Values:
+        found: dict[str, dict[meter.Meter, float]] = {node: {} for node in self._nodes}
+        for cpu, seconds in cpus.items():
+            on = found.get(self._node_of.get(cpu, ""))
+            if on is not None:
+                on[meter.CPU] = on.get(meter.CPU, 0.0) + seconds
+        # A CPU that comes back brings the time of its former life: that is no rate of its node.
+        self._subjects["numa"].life = frozenset(cpus)
+        for node in self._nodes if slow else ():
+            self._file(
+                f"node{node}.meminfo",
+                self._host.sys("devices", "system", "node", f"node{node}", "meminfo"),
+                lambda text, into=found[node]: into.update(procstat.node_meminfo(text)),  # type: ignore[misc]
+            )
+        return found
+
+    def _links(self) -> Values:
+        found: dict[str, Mapping[meter.Meter, float]] = {}
+        self._try("net/dev", lambda text: found.update(procstat.net(text)))
+        self._devices = {
+            name: self._devices[name]
+            if name in self._devices
+            else self._host.exists(self._host.sys("class", "net", name, "device"))
+            for name in found
+        }
+        real = [name for name in found if self._devices[name]]
+        return {name: found[name] for name in real or sorted(found)[:_MOST_VIRTUAL]}
+
+
+class _Subjects:
+    """Slots of subjects that have names."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        #: When this changes, all totals begin anew.
+        self.life: object = None
+        self._lived: object = None
+
+    def reading(self, values: Values, at: float, suspended: float) -> counters.Reading:
+        """The values as a reading; a subject or a meter that is not in it is missing."""
+        renewed: Iterable[int] = ()
+        if values.keys() != self._slots.keys():
+            # Names move rarely, and then together: everything begins anew.
+            self._slots = {name: slot for slot, name in enumerate(values)}
+            renewed = range(len(values))
+        elif self.life != self._lived:
+            renewed = range(len(values))
+        self._lived = self.life
+        there = dict.fromkeys(what for one in values.values() for what in one)
+        batches = [
+            counters.Batch(
+                what,
+                0,
+                1,
+                array("d", [values[name].get(what, counters.NAN) for name in self._slots]),
+            )
+            for what in there
+        ]
+        return counters.Reading(
+            at=at,
+            suspended=suspended,
+            slots=self._slots,
+            renewed=tuple(renewed),
+            width=len(self._slots),
+            batches=tuple(batches),
+        )

@@ -1,0 +1,132 @@
+"""What the kernel counts about the machine as a whole: the texts below ``/proc``, understood.
+
+Covers: processor time, memory, NUMA memory, load, run delay, network, as numbers of meters.
+Does not cover: when they are read (``host.node_counters``). Pure functions of one text each.
+
+Kernel facts: proc(5); Documentation/scheduler/sched-stats.rst. CPU time in use is user, nice,
+system, irq and softirq, as the peer counts it: not iowait, not steal; guest time is in user
+already. Used memory is what is not available to new work.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from koordlet.model import counters, meter
+
+_TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+_NANO = 1e-9
+_KIB = 1024
+
+Values = Mapping[meter.Meter, float]
+
+_NAN = counters.NAN
+
+
+def stat(text: bytes) -> tuple[Values, dict[str, float]]:
+    """Of ``/proc/stat``: the node's CPU time, and that of each online CPU by its number."""
+    cpus: dict[str, float] = {}
+    node: Values = {}
+    for line in text.split(b"\n"):
+        if not line.startswith(b"cpu"):
+            break
+        words = line.split()
+        user, system = int(words[1]) + int(words[2]), int(words[3]) + int(words[6]) + int(words[7])
+        if words[0] == b"cpu":
+            node = {
+                meter.CPU: (user + system) * _TICK,
+                meter.CPU_USER: user * _TICK,
+                meter.CPU_SYSTEM: system * _TICK,
+            }
+        else:
+            cpus[words[0][3:].decode()] = (user + system) * _TICK
+    if not node:
+        raise ValueError("/proc/stat has no line of all CPUs")
+    return node, cpus
+
+
+_MEMINFO = re.compile(
+    rb"^(?:Node +\d+ +)?(MemTotal|MemFree|MemAvailable|Active\(file\)|Inactive\(file\)|SReclaimable"
+    rb"|SwapTotal|SwapFree): +(\d+)",
+    re.MULTILINE,
+)
+
+
+def _meminfo(text: bytes) -> dict[bytes, int]:
+    found = {name: int(number) * _KIB for name, number in _MEMINFO.findall(text)}
+    if b"MemTotal" not in found or b"MemFree" not in found:
+        raise ValueError("no MemTotal or MemFree")
+    return found
+
+
+def meminfo(text: bytes) -> Values:
+    """Of ``/proc/meminfo``."""
+    found = _meminfo(text)
+    total, free = found[b"MemTotal"], found[b"MemFree"]
+    available = found.get(b"MemAvailable", _NAN)
+    return {
+        meter.MEMORY: total - free,
+        meter.WORKING_SET: total - available,
+        meter.MEMORY_TOTAL: total,
+        meter.MEMORY_FREE: free,
+        meter.MEMORY_AVAILABLE: available,
+        meter.MEMORY_CACHE: found.get(b"Active(file)", _NAN) + found.get(b"Inactive(file)", _NAN),
+        meter.SWAP_TOTAL: found.get(b"SwapTotal", _NAN),
+        meter.SWAP_FREE: found.get(b"SwapFree", _NAN),
+    }
+
+
+def node_meminfo(text: bytes) -> Values:
+    """Of a NUMA node's ``meminfo``, which says nothing about what is available."""
+    found = _meminfo(text)
+    total, free = found[b"MemTotal"], found[b"MemFree"]
+    names = (b"Active(file)", b"Inactive(file)", b"SReclaimable")
+    reclaimable = sum(found.get(name, 0) for name in names)
+    return {
+        meter.MEMORY: total - free,
+        meter.WORKING_SET: max(0, total - free - reclaimable),
+        meter.MEMORY_TOTAL: total,
+        meter.MEMORY_FREE: free,
+    }
+
+
+def loadavg(text: bytes) -> Values:
+    """Of ``/proc/loadavg``."""
+    one, five, fifteen = map(float, text.split()[:3])
+    return {meter.LOAD_1: one, meter.LOAD_5: five, meter.LOAD_15: fifteen}
+
+
+def schedstat(text: bytes) -> Values:
+    """Of ``/proc/schedstat``: the eighth number of a CPU is the time that tasks waited for it."""
+    waited = [int(line.split()[8]) for line in text.split(b"\n") if line.startswith(b"cpu")]
+    if not waited:
+        raise ValueError("/proc/schedstat has no CPUs")
+    return {meter.RUN_DELAY: sum(waited) * _NANO}
+
+
+_VMSTAT = {
+    b"pgmajfault": meter.MAJOR_FAULTS,
+    b"pswpin": meter.SWAPPED_IN,
+    b"pswpout": meter.SWAPPED_OUT,
+    b"oom_kill": meter.OOM_KILLS,
+}
+
+
+def vmstat(text: bytes) -> Values:
+    """Of ``/proc/vmstat``; a counter that this kernel lacks is not in it."""
+    words = text.split()
+    found = dict(zip(words[::2], words[1::2], strict=True))
+    return {what: int(found[key]) for key, what in _VMSTAT.items() if key in found}
+
+
+def net(text: bytes) -> dict[str, Values]:
+    """Of ``/proc/net/dev``: bytes by interface, the loopback left out."""
+    found: dict[str, Values] = {}
+    for line in text.decode("utf-8", "replace").splitlines()[2:]:
+        name, _, numbers = line.rpartition(":")
+        words = numbers.split()
+        if name.strip() != "lo":
+            found[name.strip()] = {meter.RECEIVED: int(words[0]), meter.SENT: int(words[8])}
+    return found

@@ -1,0 +1,84 @@
+"""Everything that is read about use in one tick, by kind of subject.
+
+Covers: the readers of groups and of the node side by side, what of it this machine lacks.
+Does not cover: rates and windows (``history``), which groups there are (``host.cgroups``).
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+
+from koordlet.host import counters, machine, node_counters, root
+from koordlet.model import absence, cgroup, topology
+from koordlet.model import counters as readings
+
+#: A pass that follows the last one more closely finds nothing new: its rates would be noise.
+_CLOSEST = 0.5
+
+
+class Reader:
+    """Reads one machine. What is slow to change is told by ``configure``."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._handles = _handles() if host.live else 0
+        self._last = float("-inf")
+        self._layout = cgroup.Layout()
+        self._machine: topology.Topology | None = None
+        self.groups = counters.Reader(host, self._layout)
+        self.node = node_counters.Reader(host)
+
+    def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
+        """Take mounts and shape of the machine; the same objects again cost nothing."""
+        if shape is not self._machine:
+            self.node.configure(shape)
+        if layout is not self._layout:
+            self.groups.close()
+            self.groups = counters.Reader(
+                self._host, layout, nodes=len(shape.nodes), handles=self._handles
+            )
+        self._layout, self._machine = layout, shape
+
+    def read(
+        self, now: machine.Now, groups: Mapping[str, cgroup.Group]
+    ) -> dict[str, readings.Reading]:
+        """What is due now, of these groups and of the node; nothing a moment after the last."""
+        if now.at - self._last < _CLOSEST:
+            return {}
+        self._last = now.at
+        self.groups.follow(groups)
+        return {
+            "groups": self.groups.read(now.at, now.suspended),
+            **self.node.read(now.at, now.suspended),
+        }
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Files read, opened, gone and damaged since the start, and descriptors in use now."""
+        found = dict(self.groups.counts)
+        for name, number in self.node.counts.items():
+            found[name] = found.get(name, 0) + number
+        return found
+
+    @property
+    def unsupported(self) -> tuple[absence.Unsupported, ...]:
+        """What this machine does not count."""
+        return self.node.unsupported
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self.groups.close()
+
+
+def _handles() -> int:
+    """Descriptors for counters: the soft limit, which is there to be raised, is raised if need be.
+
+    Half of what there is stays for everybody else.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * counters.HANDLES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return counters.HANDLES if soft == resource.RLIM_INFINITY else min(counters.HANDLES, soft // 2)

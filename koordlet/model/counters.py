@@ -1,0 +1,91 @@
+"""Readings of meters, and what is known now: values in columns, one slot for each subject.
+
+Covers: what ``host`` hands to ``history`` (``Reading``), what ``history`` hands on (``Table``).
+Does not cover: reading, rates, windows.
+
+750 groups with 40 meters are 40 arrays, not 30 000 objects: a tick moves whole columns. A missing
+value is NaN inside a column and ``None`` outside.
+
+Rules:
+1. Columns that were handed over are not changed any more, by neither side.
+2. A slot belongs to one subject until a reading names it in ``renewed``.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import meter
+
+NAN = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One meter, read for every ``step``-th slot from ``start`` on."""
+
+    meter: meter.Meter
+    start: int
+    step: int
+    values: array[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was read of subjects of one kind at one moment."""
+
+    #: Monotonic seconds, which stand still while the machine is suspended.
+    at: float
+    #: Seconds that the machine was suspended since boot.
+    suspended: float
+    #: Subject to slot. The same object while subjects neither came nor went.
+    slots: Mapping[str, int]
+    #: Slots that have another subject than at the last reading.
+    renewed: tuple[int, ...] = ()
+    width: int
+    batches: tuple[Batch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The newest values of subjects of one kind."""
+
+    slots: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[meter.Meter, array[float]] = field(default_factory=dict)
+
+    def value(self, subject: str, what: meter.Meter) -> float | None:
+        """One value; ``None`` where it is not known."""
+        slot, column = self.slots.get(subject), self.columns.get(what)
+        if slot is None or column is None or slot >= len(column):
+            return None
+        found = column[slot]
+        return None if found != found else found  # noqa: PLR0124 -- NaN is what differs from itself
+
+    def values(self, what: meter.Meter) -> Iterator[tuple[str, float]]:
+        """Every known value of a meter."""
+        column = self.columns.get(what, array("d"))
+        for subject, slot in self.slots.items():
+            found = column[slot] if slot < len(column) else NAN
+            if found == found:  # noqa: PLR0124 -- as above
+                yield subject, found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What the machine and all that runs on it use now."""
+
+    #: By cgroup path.
+    groups: Table = field(default_factory=Table)
+    #: One subject, the empty name.
+    node: Table = field(default_factory=Table)
+    #: By CPU number, as text.
+    cpus: Table = field(default_factory=Table)
+    #: By NUMA node number, as text.
+    numa: Table = field(default_factory=Table)
+    #: By network interface.
+    links: Table = field(default_factory=Table)
+    #: By mount point or directory.
+    disks: Table = field(default_factory=Table)

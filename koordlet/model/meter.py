@@ -1,0 +1,130 @@
+"""What is measured: the vocabulary of counters, history, policies and reports.
+
+Covers: each quantity, its unit, whether it grows, how long it is remembered.
+Does not cover: the files that say it (``host.counter_files``), values (``model.counters``).
+
+A counter is read as a growing total; what everybody sees of it is its rate per second, so the unit
+of CPU time in seconds is cores, and that of a stall time in seconds is the share of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Meter:
+    """One quantity. Compared by identity: there is one object for each."""
+
+    name: str
+    #: The unit of what is shown.
+    unit: str
+    #: A growing total, which is shown as a rate.
+    counter: bool = False
+    #: Samples that are remembered one by one; none where only the newest counts.
+    samples: int = 0
+    #: Seconds between two of them.
+    period: int = 1
+    #: Whether half an hour is remembered in steps of 15 seconds, too.
+    coarse: bool = False
+
+
+#: Five minutes, by the seconds between two samples.
+_FIVE_MINUTES = {period: 300 // period for period in (1, 5, 10)}
+
+CPU = Meter(name="cpu", unit="cores", counter=True, samples=_FIVE_MINUTES[1], coarse=True)
+CPU_USER = Meter(name="cpu.user", unit="cores", counter=True)
+CPU_SYSTEM = Meter(name="cpu.system", unit="cores", counter=True)
+#: Enforcement periods of the CPU limit, those that ran into it, and the time spent waiting then.
+PERIODS = Meter(name="cpu.periods", unit="1/s", counter=True)
+THROTTLED_PERIODS = Meter(name="cpu.throttled_periods", unit="1/s", counter=True)
+THROTTLED_TIME = Meter(name="cpu.throttled_time", unit="s/s", counter=True)
+#: Throttled periods of all periods in between: what the peer calls the throttled ratio.
+THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], period=5)
+
+MEMORY = Meter(name="memory", unit="bytes")
+#: What cannot be had back without pain: use without the inactive page cache.
+WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
+#: Anonymous and unevictable memory: use without any page cache.
+MEMORY_ANON = Meter(name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
+MEMORY_CACHE = Meter(name="memory.cache", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
+MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
+#: Pages that were not touched for a while, where the kernel keeps count (kidled).
+MEMORY_COLD = Meter(name="memory.cold", unit="bytes")
+OOM_KILLS = Meter(name="memory.oom_kills", unit="1/s", counter=True)
+
+PIDS = Meter(name="pids", unit="tasks")
+IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
+IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)
+
+CYCLES = Meter(name="perf.cycles", unit="1/s", counter=True)
+INSTRUCTIONS = Meter(name="perf.instructions", unit="1/s", counter=True)
+
+# Of the node alone --------------------------------------------------------------------------------
+
+MEMORY_TOTAL = Meter(name="memory.total", unit="bytes")
+MEMORY_FREE = Meter(name="memory.free", unit="bytes")
+MEMORY_AVAILABLE = Meter(name="memory.available", unit="bytes")
+SWAP_TOTAL = Meter(name="swap.total", unit="bytes")
+SWAP_FREE = Meter(name="swap.free", unit="bytes")
+LOAD_1 = Meter(name="load.1", unit="tasks")
+LOAD_5 = Meter(name="load.5", unit="tasks")
+LOAD_15 = Meter(name="load.15", unit="tasks")
+#: Time that runnable tasks waited for a CPU, summed over CPUs: latency before anybody complains.
+RUN_DELAY = Meter(
+    name="cpu.run_delay", unit="s/s", counter=True, samples=_FIVE_MINUTES[5], period=5
+)
+MAJOR_FAULTS = Meter(name="memory.major_faults", unit="1/s", counter=True)
+SWAPPED_IN = Meter(name="swap.in", unit="pages/s", counter=True)
+SWAPPED_OUT = Meter(name="swap.out", unit="pages/s", counter=True)
+RECEIVED = Meter(name="network.received", unit="bytes/s", counter=True)
+SENT = Meter(name="network.sent", unit="bytes/s", counter=True)
+SPACE_TOTAL = Meter(name="disk.total", unit="bytes")
+SPACE_AVAILABLE = Meter(name="disk.available", unit="bytes")
+INODES_TOTAL = Meter(name="disk.inodes", unit="inodes")
+INODES_FREE = Meter(name="disk.inodes_free", unit="inodes")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pressure:
+    """The meters of one pressure file: for some and for all tasks, averages and the stall time."""
+
+    resource: str
+    some: tuple[Meter, Meter, Meter, Meter]
+    full: tuple[Meter, Meter, Meter, Meter]
+
+    @property
+    def meters(self) -> tuple[Meter, ...]:
+        """In the order of the numbers in the file."""
+        return (*self.some, *self.full)
+
+
+#: The averages of a pressure file, in seconds.
+AVERAGES = (10, 60, 300)
+
+
+def _pressure(resource: str) -> Pressure:
+    def half(degree: str) -> tuple[Meter, Meter, Meter, Meter]:
+        stem = f"pressure.{resource}.{degree}"
+        ten, sixty, long = (Meter(name=f"{stem}.avg{n}", unit="percent") for n in AVERAGES)
+        stalled = Meter(
+            name=f"{stem}.stalled", unit="ratio", counter=True, samples=_FIVE_MINUTES[10], period=10
+        )
+        return ten, sixty, long, stalled
+
+    return Pressure(resource, half("some"), half("full"))
+
+
+PRESSURE_CPU = _pressure("cpu")
+PRESSURE_MEMORY = _pressure("memory")
+PRESSURE_IO = _pressure("io")
+PRESSURES = (PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO)
+
+_numa: list[Meter] = []
+
+
+def numa_memory(node: int) -> Meter:
+    """Memory of a group on one NUMA node."""
+    while len(_numa) <= node:
+        _numa.append(Meter(name=f"memory.numa.{len(_numa)}", unit="bytes"))
+    return _numa[node]

@@ -1,0 +1,215 @@
+"""Spaces: right rates whatever clocks and counters do, windows, slots that change hands."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.history import space
+from koordlet.model import meter
+from tests.kit import counting
+
+
+def counted(*readings: tuple[float, float], suspended: float = 0.0) -> space.Space:
+    """One counter of one subject: when it was read, and what it said."""
+    made = space.Space()
+    for at, total in readings:
+        made.take(counting.reading(at, {meter.CPU: [total]}, suspended=suspended))
+    return made
+
+
+def test_the_newest_rate() -> None:
+    """It is the difference of the two newest readings over the time between them."""
+    assert 1.5 == counted((0, 10), (1, 11), (3, 14)).last("a", meter.CPU)
+    assert None is counted((0, 10)).last("a", meter.CPU)
+    assert None is counted((0, 10), (1, 11)).last("b", meter.CPU)
+    assert 14 == counted((0, 10), (3, 14)).total("a", meter.CPU)
+
+
+def test_a_counter_that_starts_over() -> None:
+    """A total that falls is no rate; the next one is counted from there."""
+    made = counted((0, 10), (1, 2))
+    assert made.last("a", meter.CPU) is None
+
+    made.take(counting.reading(2, {meter.CPU: [5]}))
+    assert 3 == made.last("a", meter.CPU)
+
+
+def test_a_read_that_failed() -> None:
+    """A missing total leaves two rates missing, and nothing wrong."""
+    made = counted((0, 10), (1, math.nan))
+    assert made.last("a", meter.CPU) is None
+    made.take(counting.reading(2, {meter.CPU: [50]}))
+    assert made.last("a", meter.CPU) is None
+    made.take(counting.reading(3, {meter.CPU: [51]}))
+
+    assert 1 == made.last("a", meter.CPU)
+
+
+def test_time_that_stands_still() -> None:
+    """Two readings of one moment are no interval."""
+    assert counted((1, 10), (1, 12)).last("a", meter.CPU) is None
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 1e4),
+            st.one_of(st.floats(0, 1e15), st.just(math.nan)),
+            st.floats(0, 1e5),
+        ),
+        max_size=30,
+    )
+)
+def test_no_rate_is_ever_negative(steps: list[tuple[float, float, float]]) -> None:
+    """Resets, missed ticks, clocks that stand, suspend: what is shown is a rate, or nothing."""
+    made = space.Space()
+    at = suspended = 0.0
+    for gap, total, asleep in steps:
+        at, suspended = at + gap, suspended + asleep
+        made.take(counting.reading(at, {meter.CPU: [total]}, suspended=suspended))
+        shown = made.last("a", meter.CPU)
+        seen = made.window("a", meter.CPU, at, 60)
+
+        assert shown is None or 0 <= shown < math.inf
+        assert seen is None or seen.values[0] >= 0
+
+
+@hypothesis.given(
+    rate=st.floats(0, 512), gaps=st.lists(st.floats(0.6, 40), min_size=2, max_size=50)
+)
+def test_a_steady_rate_whatever_ticks_are_missed(rate: float, gaps: list[float]) -> None:
+    """A counter that grows steadily shows its rate after short and after long pauses."""
+    made, at = space.Space(), 1000.0
+    made.take(counting.reading(at, {meter.CPU: [0.0]}))
+    for gap in gaps:
+        at += gap
+        made.take(counting.reading(at, {meter.CPU: [rate * (at - 1000.0)]}))
+
+        assert made.last("a", meter.CPU) == pytest.approx(rate, rel=1e-6, abs=1e-9)
+
+
+def test_suspend_makes_older_but_bends_no_rate() -> None:
+    """The monotonic clock stands still with the counters; what was before is older by the sleep."""
+    made = space.Space()
+    for at in range(61):
+        made.take(counting.reading(at, {meter.CPU: [2.0 * at]}))
+    before = made.window("a", meter.CPU, 60, 60)
+    made.take(counting.reading(61, {meter.CPU: [122.0]}, suspended=3600))
+
+    assert before is not None
+    assert 2 == made.last("a", meter.CPU)
+    assert made.window("a", meter.CPU, 61, 60) is None
+    assert made.window("a", meter.CPU, 61, 2) is not None
+
+
+def test_a_window_needs_half_of_itself() -> None:
+    """Thirty seconds are half a minute, and no window of two."""
+    made = counted(*((at, at) for at in range(31)))
+    found = made.window("a", meter.CPU, 30, 60)
+
+    assert found is not None
+    assert (1.0, 1.0, 30) == (found.average, found.quantile(0.99), len(found.values))
+    assert made.window("a", meter.CPU, 30, 120) is None
+
+
+def test_a_gap_is_not_covered() -> None:
+    """Ten minutes without a tick are not ten minutes of the value after them."""
+    made = counted((0, 0), (1, 1), (601, 601), (602, 602))
+
+    assert made.window("a", meter.CPU, 602, 300) is None
+
+
+def test_half_an_hour_in_steps() -> None:
+    """Beyond what is remembered one by one, averages of 15 seconds stand for the samples."""
+    made, total = space.Space(), 0.0
+    for at in range(1800):
+        total += 4.0 if at % 15 == 0 else 1.0
+        made.take(counting.reading(at, {meter.CPU: [total]}))
+    found = made.window("a", meter.CPU, 1799, 1800)
+
+    assert found is not None
+    assert found.average == pytest.approx(1.2, rel=0.01)
+    assert found.quantile(0.99) == pytest.approx(1.2, rel=0.1)
+    assert 4 == found.peak
+
+
+def test_the_node_remembers_half_an_hour_one_by_one() -> None:
+    """With depth, the quantiles of half an hour are of single samples."""
+    made, total = space.Space(depth=6), 0.0
+    for at in range(1800):
+        total += 4.0 if at % 15 == 0 else 1.0
+        made.take(counting.reading(at, {meter.CPU: [total]}))
+    found = made.window("a", meter.CPU, 1799, 1800)
+
+    assert found is not None
+    assert (1.0, 4.0) == (found.quantile(0.9), found.quantile(0.95))
+
+
+def test_a_slot_that_changes_hands() -> None:
+    """The new subject inherits neither totals nor samples."""
+    made = counted(*((at, 100.0 * at) for at in range(40)))
+    made.take(counting.reading(40, {meter.CPU: [4001.0]}, names=("b",), renewed=(0,)))
+
+    assert (None, None) == (made.last("a", meter.CPU), made.last("b", meter.CPU))
+    made.take(counting.reading(41, {meter.CPU: [4002.0]}, names=("b",)))
+    assert 1 == made.last("b", meter.CPU)
+    assert made.window("b", meter.CPU, 41, 60) is None
+
+
+def test_more_and_fewer_subjects() -> None:
+    """Columns follow the subjects; who stays keeps what it has."""
+    made = space.Space()
+    for at in range(31):
+        names = ("a", "b") if at % 2 else ("a",)
+        made.take(counting.reading(at, {meter.CPU: [at] * len(names)}, names=names))
+
+    found = made.window("a", meter.CPU, 30, 60)
+    assert found is not None
+    assert 30 == len(found.values)
+
+
+def test_working_set_and_throttling() -> None:
+    """Use without the inactive cache, never below zero; throttled periods of all periods."""
+    made = space.Space()
+    for at, periods, throttled in ((0, 0, 0), (1, 10, 5), (2, 10, 5)):
+        values = {
+            meter.MEMORY: [100.0, 10.0],
+            meter.MEMORY_INACTIVE_FILE: [30.0, 11.0],
+            meter.PERIODS: [periods, math.nan],
+            meter.THROTTLED_PERIODS: [throttled, math.nan],
+        }
+        made.take(counting.reading(at, values, names=("a", "b")))
+        if at == 1:
+            assert 0.5 == made.last("a", meter.THROTTLED)
+
+    assert [70.0, 0.0] == [made.last(name, meter.WORKING_SET) for name in ("a", "b")]
+    assert (0.0, None) == (made.last("a", meter.THROTTLED), made.last("b", meter.THROTTLED))
+
+
+def test_what_is_not_read_any_more_is_not_known() -> None:
+    """A meter whose file went away is old at first, then gone."""
+    made = counted((0, 0), (1, 1))
+    made.take(counting.reading(60, {meter.PIDS: [3.0]}))
+    assert (1, 59) == (made.last("a", meter.CPU), made.age(meter.CPU, 60))
+    made.take(counting.reading(92, {meter.PIDS: [3.0]}))
+
+    assert (None, None, 3) == (
+        made.last("a", meter.CPU),
+        made.age(meter.CPU, 92),
+        made.last("a", meter.PIDS),
+    )
+
+
+def test_a_table_stays_as_it_was() -> None:
+    """What was handed out does not change when the next reading comes."""
+    made = counted((0, 0), (1, 1))
+    table = made.table()
+    made.take(counting.reading(2, {meter.CPU: [9.0]}))
+
+    assert (1, 8) == (table.value("a", meter.CPU), made.last("a", meter.CPU))
+    assert [("a", 1.0)] == list(table.values(meter.CPU))
+    assert table.value("z", meter.CPU) is None

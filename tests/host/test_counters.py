@@ -1,0 +1,176 @@
+"""Counters of groups: read in turns, from kept descriptors; what goes wrong costs one value."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from koordlet.host import counters, hierarchies, root
+from koordlet.model import counters as readings
+from koordlet.model import meter
+from tests.kit import counting
+from tests.kit.kernel.machine import Cgroup
+
+CPU = {"v1": "/sys/fs/cgroup/cpu,cpuacct/{}/cpuacct.usage", "v2": "/sys/fs/cgroup/{}/cpu.stat"}
+
+
+def reader(host: root.HostRoot, handles: int = 1000) -> counters.Reader:
+    """A reader that follows all groups of the machine."""
+    made = counters.Reader(host, hierarchies.discover(host), handles=handles)
+    made.follow(counting.found(host))
+    return made
+
+
+def values(reading: readings.Reading, what: meter.Meter) -> dict[str, float]:
+    """What was read of a meter, by group."""
+    found: dict[str, float] = {}
+    for batch in reading.batches:
+        if batch.meter is what:
+            by_slot = dict(zip(range(batch.start, reading.width, batch.step), batch.values))  # noqa: B905 -- as many as there are
+            found |= {
+                path: by_slot[slot] for path, slot in reading.slots.items() if slot in by_slot
+            }
+    return {path: value for path, value in found.items() if not math.isnan(value)}
+
+
+def said(version: Cgroup, seconds: int) -> str:
+    """A CPU time as the file of that version says it."""
+    return f"{seconds}000000000\n" if version == "v1" else f"usage_usec {seconds}000000\n"
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_every_group_at_every_tick(version: Cgroup) -> None:
+    """CPU time and memory of all groups are in each reading."""
+    host = counting.machine(version, "a", "b")
+    host.texts = {CPU[version].format(name): said(version, n) for n, name in enumerate("ab", 5)}
+    look = reader(host)
+    for at in range(3):
+        found = look.read(at)
+        assert {"a": 5.0, "b": 6.0} == values(found, meter.CPU)
+        assert {"a", "b"} == values(found, meter.MEMORY).keys()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_rest_in_turns(version: Cgroup) -> None:
+    """A file that is read every five ticks is read of a fifth of the groups at each."""
+    host = counting.machine(version, *(f"g{n}" for n in range(10)))
+    keys = ("inactive_anon", "active_anon", "unevictable", "inactive_file", "active_file")
+    for path in counting.found(host):
+        text = "".join(f"{key} 1\ntotal_{key} 1\n" for key in keys)
+        host.texts[f"/sys/fs/cgroup/memory/{path}/memory.stat"] = text
+    look = reader(host)
+    seen = [values(look.read(at), meter.MEMORY_CACHE).keys() for at in range(10)]
+
+    assert [2] * 10 == [len(one) for one in seen]
+    assert seen[:5] == seen[5:]
+    assert 10 == len(set().union(*seen[:5]))
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_group_that_is_gone(version: Cgroup) -> None:
+    """It costs its own values; its descriptor is given back, and the others are read."""
+    host = counting.machine(version, "a", "b")
+    look = reader(host)
+    look.read(0)
+    for one in hierarchies.discover(host).hierarchies:
+        host.rmdir(host.at(f"{one.mount}/a"))
+    found = look.read(1)
+
+    assert {"b"} == values(found, meter.CPU).keys()
+    assert look.counts["gone"] >= 1
+    look.follow(counting.found(host))
+    assert {"b"} == look.read(2).slots.keys()
+    look.close()
+    assert 0 == look.handles == host.open_handles
+
+
+def test_a_group_made_anew_is_another() -> None:
+    """The same path with another inode gets a slot that begins anew."""
+    host = counting.machine("v2", "a")
+    look = reader(host)
+    look.read(0)
+    host.rmdir(host.at("/sys/fs/cgroup/a"))
+    host.mkdir(host.at("/sys/fs/cgroup/a"))
+    look.follow(counting.found(host))
+    found = look.read(1)
+
+    assert found.slots["a"] in found.renewed
+    assert {"a"} == values(found, meter.CPU).keys()
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n", "usage_usec\n", "usage_usec x\n", "\0\0\0"])
+def test_a_text_that_is_no_number(text: str) -> None:
+    """It is counted and missing; the group's other files and the other groups are read."""
+    host = counting.machine("v2", "a", "b")
+    host.texts[CPU["v2"].format("a")] = text
+    look = reader(host)
+    found = look.read(0)
+
+    assert {"b"} == values(found, meter.CPU).keys()
+    assert {"a", "b"} == values(found, meter.MEMORY).keys()
+    assert 1 == look.counts["damaged"]
+
+
+def test_all_texts_damaged() -> None:
+    """Also where no group says anything, the reading comes, with nothing in it."""
+    host = counting.machine("v2", "a", "b")
+    host.texts = {CPU["v2"].format(name): "" for name in "ab"}
+    found = reader(host).read(0)
+
+    assert {} == values(found, meter.CPU)
+    assert {"a", "b"} == values(found, meter.MEMORY).keys()
+
+
+def test_a_file_that_comes_later() -> None:
+    """A file that was not there is found ten minutes after it came, without asking each tick."""
+    host = counting.machine("v2", "a")
+    path = "/sys/fs/cgroup/a/memory.current"
+    host.texts[path] = None
+    look = reader(host)
+    assert {} == values(look.read(0), meter.MEMORY)
+    assert "memory.current" in look.missing
+    host.texts[path] = "77\n"
+    for at in range(1, 600):
+        assert {} == values(look.read(at), meter.MEMORY)
+
+    assert {"a": 77} == values(look.read(600), meter.MEMORY)
+
+
+def test_descriptors_are_bounded() -> None:
+    """Beyond the bound files are opened, read and closed; the values are the same."""
+    host = counting.machine("v2", *(f"g{n}" for n in range(8)))
+    look = reader(host, handles=3)
+    for at in range(3):
+        found = look.read(at)
+        assert (8, 8) == (len(values(found, meter.CPU)), len(values(found, meter.MEMORY)))
+        assert 3 == look.handles
+    look.close()
+
+    assert 0 == host.open_handles
+
+
+def test_many_groups_that_come_and_go() -> None:
+    """Slots are used again: their number follows the groups that are there, not those that were."""
+    host = counting.machine("v2")
+    look = counters.Reader(host, hierarchies.discover(host), handles=1000)
+    for n in range(300):
+        host.mkdir(host.at(f"/sys/fs/cgroup/pod{n}"))
+        if n >= 10:
+            host.rmdir(host.at(f"/sys/fs/cgroup/pod{n - 10}"))
+        look.follow(counting.found(host))
+        look.read(n)
+    found = look.read(300)
+
+    assert (64, 10) == (found.width, len(found.slots))
+    assert 10 == len(set(found.slots.values()))
+    look.close()
+    assert 0 == host.open_handles
+
+
+def test_the_same_groups_again_cost_nothing() -> None:
+    """While groups neither come nor go, the mapping of slots is the same object."""
+    host = counting.machine("v2", "a")
+    look = reader(host)
+
+    assert look.read(0).slots is look.read(1).slots

@@ -1,0 +1,80 @@
+"""Counters of the node: each file for itself, subjects that come and go."""
+
+from __future__ import annotations
+
+from koordlet.history import series
+from koordlet.host import machine, node_counters, topology, usage
+from koordlet.model import meter
+from tests.kit import counting
+
+
+def stat(*cpus: tuple[int, int]) -> str:
+    """``/proc/stat`` with seconds of user time by CPU."""
+    lines = [f"cpu{cpu} {100 * used} 0 0 0 0 0 0 0 0 0\n" for cpu, used in cpus]
+    total = sum(used for _, used in cpus)
+    return f"cpu {100 * total} 0 0 0 0 0 0 0 0 0\n" + "".join(lines)
+
+
+def test_rates_of_the_node_and_its_cpus() -> None:
+    """A second of user time in a second is a core."""
+    host, past = counting.machine("v2"), series.History()
+    look = node_counters.Reader(host)
+    look.configure(topology.discover(host))
+    for at, used in ((0, 10), (1, 11)):
+        host.texts["/proc/stat"] = stat((0, used), (1, 7))
+        past.take(look.read(at))
+
+    assert 1 == past.node.last("", meter.CPU)
+    assert (1, 0) == (past.cpus.last("0", meter.CPU), past.cpus.last("1", meter.CPU))
+    assert 1 == past.numa.last("0", meter.CPU)
+
+
+def test_a_cpu_that_comes_back() -> None:
+    """The time of its former life is no rate of its NUMA node."""
+    host, past = counting.machine("v2"), series.History()
+    look = node_counters.Reader(host)
+    look.configure(topology.discover(host))
+    for at, cpus in enumerate(
+        [((0, 1), (1, 5000)), ((0, 2),), ((0, 3), (1, 5000)), ((0, 4), (1, 5000))]
+    ):
+        host.texts["/proc/stat"] = stat(*cpus)
+        past.take(look.read(at))
+        rate = past.numa.last("0", meter.CPU)
+        assert rate is None or 0 <= rate <= 2
+
+    assert 1 == past.numa.last("0", meter.CPU)
+
+
+def test_each_file_for_itself() -> None:
+    """A damaged file costs its values, a missing one is said; the others are read."""
+    host, past = counting.machine("v2"), series.History()
+    look = node_counters.Reader(host)
+    host.texts["/proc/stat"] = "nonsense"
+    host.texts["/proc/pressure/io"] = None
+    past.take(look.read(0))
+
+    assert past.node.last("", meter.MEMORY_TOTAL) is not None
+    assert 1 == look.counts["damaged"]
+    assert "pressure.io" in [gap.feature for gap in look.unsupported]
+
+
+def test_interfaces_with_a_device_before_others() -> None:
+    """Where there is a real interface, those of containers are left out."""
+    host, past = counting.machine("v2"), series.History()
+    line = "{}: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"
+    host.texts["/proc/net/dev"] = "x\ny\n" + "".join(map(line.format, ("veth1", "eth0", "veth2")))
+    host.tree.text("/sys/class/net/eth0/device", "")
+    past.take(node_counters.Reader(host).read(0))
+
+    assert ["eth0"] == list(past.links.subjects)
+
+
+def test_a_second_look_at_once_reads_nothing() -> None:
+    """A pass that follows another one closely leaves the rates alone."""
+    host = counting.machine("v2", "a")
+    look = usage.Reader(host)
+    first = look.read(machine.Now(at=1.0, wall=0.0), {})
+
+    assert {"groups", "node"} <= first.keys()
+    assert {} == look.read(machine.Now(at=1.2, wall=0.0), {})
+    assert {} != look.read(machine.Now(at=2.0, wall=0.0), {})

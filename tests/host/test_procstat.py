@@ -1,0 +1,92 @@
+"""The texts below /proc, as kernels write them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from koordlet.host import procstat
+from koordlet.model import meter
+
+STAT = b"""\
+cpu  100 20 30 4000 500 6 7 80 9 1
+cpu0 50 10 15 2000 250 3 3 40 4 0
+cpu3 50 10 15 2000 250 3 4 40 5 1
+intr 12345 0 0
+"""
+MEMINFO = b"""\
+MemTotal:        1000 kB
+MemFree:          200 kB
+MemAvailable:     700 kB
+Active(file):     300 kB
+Inactive(file):   100 kB
+SReclaimable:      50 kB
+SwapTotal:         10 kB
+SwapFree:           5 kB
+HugePages_Total:       0
+"""
+
+
+def test_cpu_time() -> None:
+    """User, nice, system and interrupts; not idle, iowait, steal, nor guests once more."""
+    node, cpus = procstat.stat(STAT)
+
+    assert 1.63 == pytest.approx(node[meter.CPU])
+    assert (1.2, 0.43) == pytest.approx((node[meter.CPU_USER], node[meter.CPU_SYSTEM]))
+    assert {"0": 0.81, "3": 0.82} == pytest.approx(cpus)
+
+
+def test_memory() -> None:
+    """What is not available is in use; without the cache counted out, what is not free."""
+    found = procstat.meminfo(MEMINFO)
+
+    assert (800 << 10, 300 << 10) == (found[meter.MEMORY], found[meter.WORKING_SET])
+    assert 400 << 10 == found[meter.MEMORY_CACHE]
+
+
+def test_memory_of_an_old_kernel() -> None:
+    """Without MemAvailable the working set is not known; the rest is."""
+    found = procstat.meminfo(MEMINFO.replace(b"MemAvailable", b"MemAvail"))
+
+    assert math.isnan(found[meter.WORKING_SET])
+    assert 800 << 10 == found[meter.MEMORY]
+
+
+def test_memory_of_a_node() -> None:
+    """The lines carry the node; what can be had back is not in use."""
+    text = b"".join(b"Node 3 " + line + b"\n" for line in MEMINFO.splitlines())
+    found = procstat.node_meminfo(text)
+
+    assert (800 << 10, 350 << 10) == (found[meter.MEMORY], found[meter.WORKING_SET])
+
+
+def test_the_small_files() -> None:
+    """Load, waiting for CPUs, faults."""
+    assert [1.5, 2.0, 0.25] == list(procstat.loadavg(b"1.50 2.00 0.25 1/100 7\n").values())
+    lines = b"version 15\ncpu0 0 0 0 0 0 0 9 2000000000 5\ncpu1 0 0 0 0 0 0 9 500000000 5\n"
+    assert {meter.RUN_DELAY: 2.5} == procstat.schedstat(lines)
+    assert {meter.SWAPPED_IN: 3, meter.OOM_KILLS: 1} == procstat.vmstat(
+        b"nr_free_pages 9\npswpin 3\noom_kill 1\n"
+    )
+
+
+def test_interfaces() -> None:
+    """Bytes received and sent; a name may have a colon; the loopback says nothing."""
+    numbers = "1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0"
+    text = f"Inter-| x\n face | y\n    lo: {numbers}\n  eth0:{numbers}\neth0:1: {numbers}\n"
+    found = procstat.net(text.encode())
+
+    assert ["eth0", "eth0:1"] == list(found)
+    assert {meter.RECEIVED: 1000, meter.SENT: 2000} == found["eth0"]
+
+
+@pytest.mark.parametrize("text", [b"", b"cpu x\n", b"cpu 1 2\n", b"intr 5\n", b"\0"])
+@pytest.mark.parametrize(
+    "understand",
+    [procstat.stat, procstat.meminfo, procstat.node_meminfo, procstat.loadavg, procstat.schedstat],
+)
+def test_damage(understand: object, text: bytes) -> None:
+    """What no kernel writes is refused by the errors that the reader knows."""
+    with pytest.raises((ValueError, IndexError)):
+        understand(text)  # type: ignore[operator]
