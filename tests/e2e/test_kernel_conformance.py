@@ -16,7 +16,7 @@ def test_this_host_gives_the_recorded_answers(
 ) -> None:
     """Every script that this host can run has the answers of the nearest recorded kernel."""
     real = actors.Real()
-    facts = session.facts(real.host)
+    facts = session.facts_of(real.host)
     able = [one for one in conformance.scripts().values() if not one.missing(facts)]
 
     found = [session.record(one, real) for one in able]
@@ -32,7 +32,7 @@ def test_this_host_gives_the_recorded_answers(
 def test_a_session_leaves_the_host_as_it_was() -> None:
     """After a script that makes groups and starts processes, every group is gone."""
     real = actors.Real()
-    facts = session.facts(real.host)
+    facts = session.facts_of(real.host)
     one = conformance.scripts()["v2-groups" if facts.cgroup == "v2" else "v1-groups"]
 
     if not one.missing(facts):

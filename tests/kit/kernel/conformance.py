@@ -30,17 +30,21 @@ def stand_in(recording: script.Recording) -> KernelHost:
     return machine.Machine(
         facts.cpus,
         {int(node): cpus for node, cpus in facts.nodes.items()},
-        cgroup="v2" if recording.script.startswith("v2") else "v1",
+        cgroup="v1" if recording.script.startswith("v1") else "v2",
         memory_nodes=facts.memory_nodes,
         kernel=facts.version,
         joined=facts.joined,
+        rdt=facts.resctrl or None,
+        l3={int(one): cpus for one, cpus in facts.l3.items()} or None,
     )
 
 
 def replay(recording: script.Recording) -> script.Recording:
     """Runs the recorded script on its stand-in."""
     return session.record(
-        scripts()[recording.script], actors.StandIn(stand_in(recording)), alone=True
+        scripts()[recording.script],
+        actors.StandIn(stand_in(recording)),
+        facts=recording.facts,
     )
 
 

@@ -19,6 +19,7 @@ from tests.kit.kernel.cpuset1 import Cpuset1
 from tests.kit.kernel.cpuset2 import Cpuset2
 from tests.kit.kernel.group import Controller, Group, Hierarchy, Process, Processes
 from tests.kit.kernel.hardware import Hardware
+from tests.kit.kernel.resctrl import Resctrl
 from tests.kit.kernel.tree import Directory, File, Link, Node, Tree, refused
 
 #: What statvfs answers everywhere: 64 GiB in 4 KiB blocks, three quarters free.
@@ -67,6 +68,10 @@ class KernelHost(HostRoot):
         self.calls: list[Call] = []
         #: Where each hierarchy is mounted.
         self.mounts: dict[str, Hierarchy] = {}
+        #: (target, type, options) of every kernel file system, as mountinfo shows them.
+        self.mount_table: list[tuple[str, str, str]] = []
+        #: Resource control, where this machine has any.
+        self.resctrl: Resctrl | None = None
         #: Called after the set of online CPUs changed, to bring sysfs up to date.
         self.on_hotplug: Callable[[], None] = lambda: None
         self._handles: dict[int, File] = {}
@@ -131,6 +136,8 @@ class KernelHost(HostRoot):
             found: Controller | None = hierarchy.controllers.get("cpuset")
             if isinstance(found, Cpuset1 | Cpuset2):
                 found.hotplug()
+        if self.resctrl is not None:
+            self.resctrl.hotplug()
         self.on_hotplug()
 
     def refuse(
@@ -220,7 +227,7 @@ class KernelHost(HostRoot):
 
     def rmdir(self, path: HostPath) -> None:
         with self._logged("rmdir", path):
-            if self.tree.find(path, follow=False) in [one.root for one in self.mounts.values()]:
+            if any(row[0] == path for row in self.mount_table):
                 raise refused(errno.EBUSY)
             parent, name = self._split(path)
             parent.rmdir(name)
@@ -241,12 +248,24 @@ class KernelHost(HostRoot):
         return not mode & os.X_OK or node.kind is Kind.DIRECTORY or bool(node.mode & 0o111)
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        """No file system beyond those that the machine was built with: ENODEV."""
-        del source, fstype, options
-        raise fail(errno.ENODEV, target)
+        """resctrl, where there is some; any other file system is ENODEV."""
+        del source
+        with self._logged("mount", target, options.encode()):
+            if fstype != "resctrl" or self.resctrl is None:
+                raise refused(errno.ENODEV)
+            self._directory(target)
+            self.tree.put(target, self.resctrl.mount(options))
+        words = ",".join(["rw", *filter(None, [options])])
+        self.mount_table.append((target, "resctrl", words))
 
     def unmount(self, target: HostPath) -> None:
-        raise fail(errno.EINVAL, target)
+        with self._logged("umount", target):
+            kept = [row for row in self.mount_table if row[:2] != (target, "resctrl")]
+            if self.resctrl is None or len(kept) == len(self.mount_table):
+                raise refused(errno.EINVAL)
+            self.resctrl.unmount()
+            self.tree.put(target, Directory())
+        self.mount_table[:] = kept
 
     # Inside ---------------------------------------------------------------------------------------
 

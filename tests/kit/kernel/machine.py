@@ -1,7 +1,7 @@
 """Builds a stand-in machine: hardware, cgroup mounts, sysfs, procfs.
 
 Covers: the three ways Linux mounts cgroups (v1, v2, hybrid) and the shape of the machine.
-Does not cover: resctrl.
+Does not cover: what the mounted file systems do.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
+from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import procfs, sysfs
 from tests.kit.kernel.cgroup1 import Bare, Hierarchy1, Pids
 from tests.kit.kernel.cgroup2 import Hierarchy2
@@ -19,6 +20,8 @@ from tests.kit.kernel.group import Controller, Hierarchy
 from tests.kit.kernel.hardware import Hardware, hardware
 from tests.kit.kernel.host import KernelHost
 from tests.kit.kernel.memory import Memory1, Memory2
+from tests.kit.kernel.resctrl import Resctrl
+from tests.kit.kernel.resctrl_wish import Wish
 from tests.kit.kernel.tree import Directory, Link, ReadOnly, Tree
 
 Cgroup = Literal["v1", "v2", "hybrid"]
@@ -45,12 +48,15 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
     kernel: tuple[int, int] = (6, 1),
     joined: bool = True,
     passed_down: Iterable[str] = UNIFIED,
+    rdt: str | None = None,
+    l3: Mapping[int, str] | None = None,
 ) -> KernelHost:
     """A machine that answers as a kernel would.
 
     ``cpus`` are online; ``threads`` and ``split`` number the siblings; ``joined`` mounts v1 as
     systemd does (``cpu,cpuacct`` with links) instead of one mount per controller; ``passed_down``
-    is the v2 root's ``cgroup.subtree_control``.
+    is the v2 root's ``cgroup.subtree_control``. ``rdt`` gives resource control, in the words of
+    ``resctrl.Wish``, not yet mounted; ``l3`` are its domains (one for each node unless told).
     """
     shape = hardware(
         cpus,
@@ -69,7 +75,12 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
         mounts = _legacy(shape, JOINED if joined else SEPARATE)
     if cgroup == "hybrid":
         mounts[f"{ROOT}/unified"] = Hierarchy2(())
-    return _assemble(shape, mounts)
+    host = _assemble(shape, mounts)
+    if rdt is not None:
+        domains = {one: CPUSet.parse(text) for one, text in l3.items()} if l3 else None
+        host.resctrl = Resctrl(Wish.parse(rdt), shape, host.processes, domains)
+        host.tree.directory("/sys/fs/resctrl")
+    return host
 
 
 def _assemble(shape: Hardware, mounts: dict[str, Hierarchy]) -> KernelHost:
@@ -78,7 +89,8 @@ def _assemble(shape: Hardware, mounts: dict[str, Hierarchy]) -> KernelHost:
     _mount(tree, mounts)
     host = KernelHost(shape, tree, list(mounts.values()))
     host.mounts = mounts
-    procfs.build(tree, shape, host.processes, _mount_table(mounts))
+    host.mount_table = _mount_table(mounts)
+    procfs.build(tree, shape, host.processes, host.mount_table)
     sysfs.build(tree, shape, host.set_online)
     host.on_hotplug = lambda: sysfs.refresh(tree, shape)
     for name in ("etc", "dev", "run", "var", "tmp"):

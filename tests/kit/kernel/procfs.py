@@ -46,7 +46,7 @@ def build(
     tree.put("/proc", proc)
     agent = proc.entries[str(processes.agent.pid)]
     assert isinstance(agent, Directory)
-    agent.put("mountinfo", Text(_mountinfo(mounts)))
+    agent.put("mountinfo", File(lambda: _mountinfo(mounts)))
     agent.put("mounts", Text("".join(f"{t} {t} {k} {o} 0 0\n" for t, k, o in mounts)))
     tree.put("/proc/mounts", Link("self/mounts"))
     release = "{}.{}.0".format(*machine.kernel)

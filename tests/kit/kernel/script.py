@@ -24,9 +24,11 @@ is a newline::
     online CPU             offline CPU
     open NAME FILE         pread NAME            close NAME
     until FILE TEXT        waits until the file contains the text
+    mount [OPTIONS]        resctrl                     umount
 
 ``FILE`` and ``GROUP`` are relative to an empty test group; ``^`` is the root of the hierarchy. v1
-names the hierarchy by a controller: ``cpuset:pod/cpuset.cpus``. ``$NAME`` is the number of a
+names the hierarchy by a controller: ``cpuset:pod/cpuset.cpus``; ``resctrl:BE/tasks`` is below the
+mount of resctrl itself. ``$NAME`` is the number of a
 process, and numbers are shown as ``$NAME`` again. Files after ``|`` are read after the operation.
 """
 
@@ -44,6 +46,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 VERBS = {
     *("mkdir", "rmdir", "write", "raw", "read", "keys", "list", "spawn", "hog", "exit", "wait"),
     *("pin", "affinity", "online", "offline", "open", "pread", "close", "until"),
+    *("mount", "umount"),
 }
 _NEED = re.compile(r"([a-z]+)(?:(>?=)(\S+))?\Z")
 
@@ -96,6 +99,10 @@ class Facts:
     #: Nothing else lives here, so CPUs may be switched off and taken away.
     alone: bool
     joined: bool
+    #: What resource control there is, in the words of the emulator; empty without any.
+    resctrl: str = ""
+    #: L3 cache to its CPUs, where there is resource control.
+    l3: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -140,6 +147,8 @@ def _met(need: str, facts: Facts) -> bool:
         return facts.alone
     if name == "cgroup":
         return value in facts.cgroup.split("+")
+    if name == "resctrl":
+        return facts.resctrl == value
     if name == "kernel":
         return f"{facts.version[0]}.{facts.version[1]}" == value
     # CPUs and nodes of such machines are numbered from 0 without holes.
@@ -207,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("scripts", nargs="+", type=pathlib.Path)
     run.add_argument("--cgroup-root", default="/", help="use only mounts below this path")
     run.add_argument("--alone", action="store_true", help="nothing else lives on this machine")
+    run.add_argument("--resctrl", default="", help="what resource control this machine emulates")
     put = commands.add_parser("merge", help="put recordings from standard input into a file")
     put.add_argument("file", type=pathlib.Path)
     options = parser.parse_args(argv)
@@ -221,20 +231,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         [Script.load(path) for path in options.scripts],
         options.cgroup_root,
         options.alone,
+        options.resctrl,
     )
 
 
-def _run(scripts: Sequence[Script], below: str, alone: bool) -> int:  # noqa: FBT001 - one caller
+def _run(
+    scripts: Sequence[Script],
+    below: str,
+    alone: bool,  # noqa: FBT001 - one caller
+    resctrl: str,
+) -> int:
     # Imported late: it imports this module.
     from tests.kit.kernel import actors, session
 
     real = actors.Real()
-    facts = session.facts(real.host, below, alone=alone)
+    facts = session.facts_of(real.host, below, alone=alone, resctrl=resctrl)
     for script in scripts:
         if missing := script.missing(facts):
             print(f"{script.name}: not run, needs {' '.join(missing)}", file=sys.stderr)
             continue
-        for line in session.record(script, real, below, alone=alone).lines():
+        for line in session.record(script, real, below, facts=facts).lines():
             print(line, flush=True)
     return 0
 

@@ -20,6 +20,9 @@ from tests.kit.kernel.actors import Actors
 
 #: The name under which the unified hierarchy goes, beside v1's controllers.
 UNIFIED = ""
+#: … and the one of resource control, whose groups have no test group above them.
+RESCTRL = "resctrl"
+_RESCTRL_PLACE = "/sys/fs/resctrl"
 #: What v2 scripts expect to find in the test group, if the kernel has it.
 _WANTED = ("cpuset", "cpu", "io", "memory", "hugetlb", "pids")
 
@@ -40,7 +43,9 @@ def mounts(host: HostRoot, below: str) -> dict[str, HostPath]:
     return found
 
 
-def facts(host: HostRoot, below: str = "/", *, alone: bool = False) -> script.Facts:
+def facts_of(
+    host: HostRoot, below: str = "/", *, alone: bool = False, resctrl: str = ""
+) -> script.Facts:
     """What this machine is, as far as scripts need to know.
 
     ``alone`` says that nothing else lives here: scripts may switch CPUs off, take them away from
@@ -68,7 +73,21 @@ def facts(host: HostRoot, below: str = "/", *, alone: bool = False) -> script.Fa
         memory_nodes=host.text(host.below(node, "has_memory")).strip(),
         alone=alone,
         joined=places.get("cpu", "") == places.get("cpuacct", ""),
+        resctrl=resctrl,
+        l3=_l3(host) if resctrl else {},
     )
+
+
+def _l3(host: HostRoot) -> dict[str, str]:
+    """Each L3 cache and its CPUs, as sysfs tells them."""
+    found = {}
+    place = host.sys("devices", "system", "cpu")
+    for name in host.list(place):
+        cache = host.below(place, name, "cache", "index3")
+        if host.exists(host.below(cache, "id")):
+            number = host.text(host.below(cache, "id")).strip()
+            found[number] = host.text(host.below(cache, "shared_cpu_list")).strip()
+    return found
 
 
 def _version(release: str) -> str:
@@ -78,10 +97,15 @@ def _version(release: str) -> str:
 
 
 def record(
-    one: script.Script, actors: Actors, below: str = "/", *, alone: bool = False
+    one: script.Script,
+    actors: Actors,
+    below: str = "/",
+    *,
+    alone: bool = False,
+    facts: script.Facts | None = None,
 ) -> script.Recording:
     """Runs a script from start to end."""
-    machine = facts(actors.host, below, alone=alone)
+    machine = facts or facts_of(actors.host, below, alone=alone)
     with session(actors, below) as running:
         answers = tuple(running.do(operation) for operation in one.operations)
     return script.Recording(one.name, machine, answers)
@@ -110,6 +134,7 @@ class Session:
         self._handles: dict[str, int] = {}
         self._dark: set[str] = set()
         self._lent: list[str] = []
+        self._mounted = False
 
     # Setting up and taking down -------------------------------------------------------------------
 
@@ -141,6 +166,8 @@ class Session:
                 last_first.callback(self._remove, self.host.below(place, self._name))
             for cpu in self._dark:
                 last_first.callback(self.host.write, self._cpu(cpu), b"1")
+            if self._mounted:
+                last_first.callback(self._umount)
             for pid in self._pids.values():
                 last_first.callback(self.actors.end, pid)
             for handle in self._handles.values():
@@ -167,6 +194,8 @@ class Session:
 
     def _path(self, word: str) -> HostPath:
         name, colon, rest = word.partition(":")
+        if name == RESCTRL:
+            return self.host.below(self.host.at(_RESCTRL_PLACE), rest)
         place = self._places[name if colon else UNIFIED]
         rest = rest if colon else name
         if rest == "^" or rest.startswith("^/"):
@@ -265,6 +294,14 @@ class Session:
 
     def _close(self, name: str) -> None:
         self.host.close(self._handles.pop(name))
+
+    def _mount(self, options: str = "") -> None:
+        self.host.mount("resctrl", self.host.at(_RESCTRL_PLACE), "resctrl", options)
+        self._mounted = True
+
+    def _umount(self) -> None:
+        self.host.unmount(self.host.at(_RESCTRL_PLACE))
+        self._mounted = False
 
     def _until(self, file: str, text: str) -> str:
         path, wanted = self._path(file), self._numbers(text)
