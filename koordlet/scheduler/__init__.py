@@ -1,0 +1,5 @@
+"""Which pod goes to which node: a process of its own, over the port ``model.objects``.
+
+Covers: the store of a standalone node or group of nodes. A dead scheduler never affects what the
+agent enforces.
+"""

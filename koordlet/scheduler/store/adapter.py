@@ -1,0 +1,264 @@
+"""The port ``model.objects`` over the file: every method one transaction.
+
+Covers: reads, writes, binding, eviction, admission. Does not cover: the tables (``rows``), what a
+write makes of an object (``writing``, ``pods``), waiting for changes (``watching``).
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.scheduler.store import database, pods, rows, rules, watching, writing
+
+#: The letters of generated names: no vowels, so no words.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+#: Sees a new or changed object before it is kept (the old one is ``None`` at birth), may refuse it
+#: or return another one.
+Admit = Callable[[objects.Ref, Mapping[str, Any] | None, dict[str, Any]], dict[str, Any]]
+
+_NO_ANNOTATIONS: Mapping[str, str] = {}
+
+
+class Store:
+    """Objects in one file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        manager: str = "koordlet",
+        admit: Sequence[Admit] = (),
+        page: int = 500,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._manager = manager
+        self._admit = tuple(admit)
+        self._page = page
+        self._clock = clock
+        self._database = database.Database(path)
+        self._watches = watching.Watches(self._database)
+
+    async def open(self) -> None:
+        """Open or create the file; ``Unavailable`` where it cannot be used as it is."""
+        await self._database.open()
+        await self._watches.start()
+
+    async def close(self) -> None:
+        """Close the file; watches end with ``Unavailable``."""
+        self._watches.stop()
+        await self._database.close()
+
+    # Reading.
+
+    async def list(
+        self,
+        kind: kinds.Kind,
+        *,
+        namespace: str = "",
+        selector: selectors.Selector = selectors.EVERYTHING,
+    ) -> AsyncGenerator[objects.Page, None]:
+        """One state of a kind, page by page."""
+        compiled = rules.compiled(kind, selector)
+
+        def read(db: sqlite3.Connection) -> tuple[list[dict[str, Any]], int]:
+            return rows.every(db, kind, namespace), rows.revision(db)
+
+        found, revision = await self._database.read(read)
+        matching = tuple(one for one in found if compiled.matches(one))
+        for start in range(0, len(matching) or 1, self._page):
+            yield objects.Page(matching[start : start + self._page], str(revision))
+
+    def watch(
+        self,
+        kind: kinds.Kind,
+        since: str,
+        *,
+        namespace: str = "",
+        selector: selectors.Selector = selectors.EVERYTHING,
+    ) -> AsyncGenerator[objects.Change, None]:
+        """What changes after a revision."""
+        return self._watches.follow(kind, since, namespace, selector)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """One object."""
+        return await self._database.read(lambda db: _existing(db, ref))
+
+    # Writing.
+
+    async def create(
+        self,
+        kind: kinds.Kind,
+        body: objects.Object,
+        *,
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> objects.Object:
+        """A new object."""
+        ref = writing.named(kind, body, "".join(random.choices(_LETTERS, k=5)))  # noqa: S311 - a name
+        moment = self._moment(manager)
+
+        def write(db: sqlite3.Connection) -> dict[str, Any]:
+            if rows.get(db, ref) is not None:
+                raise refusals.AlreadyExists(
+                    "it already exists", culprit=str(ref), reason="AlreadyExists"
+                )
+            return rows.put(
+                db, ref, None, self._admitted(ref, None, writing.born(ref, body, moment))
+            )
+
+        return await self._database.write(write, keep=not dry_run)
+
+    async def patch(
+        self,
+        ref: objects.Ref,
+        patch: writing.Wish,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> objects.Object:
+        """The object after a patch; an apply creates it where it is missing."""
+        moment = self._moment(manager)
+
+        def write(db: sqlite3.Connection) -> dict[str, Any]:
+            old = rows.get(db, ref)
+            if old is None and isinstance(patch, objects.Apply) and not subresource:
+                writing.named(ref.kind, {**patch.body, "metadata": _name(ref)}, "")
+                return rows.put(
+                    db, ref, None, self._admitted(ref, None, writing.applied(ref, patch, moment))
+                )
+            if old is None:
+                raise _missing(ref)
+            return self._changed(
+                db, ref, old, writing.patched(ref, old, patch, subresource, moment)
+            )
+
+        return await self._database.write(write, keep=not dry_run)
+
+    async def delete(
+        self,
+        ref: objects.Ref,
+        *,
+        uid: str = "",
+        revision: str = "",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Remove an object, or ask a pod's node to stop it."""
+        now = self._clock()
+
+        def write(db: sqlite3.Connection) -> None:
+            old = _existing(db, ref)
+            writing.check_uid(ref, old, uid)
+            writing.check_revision(ref, old, revision)
+            _end(db, ref, old, grace_seconds, now)
+
+        await self._database.write(write, keep=not dry_run)
+
+    async def bind(
+        self,
+        pod: objects.Ref,
+        node: str,
+        *,
+        uid: str = "",
+        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+    ) -> None:
+        """Give a pod its node."""
+        now = writing.stamp(self._clock())
+
+        def write(db: sqlite3.Connection) -> None:
+            old = _existing(db, pod)
+            writing.check_uid(pod, old, uid)
+            new = pods.bound(old, pod, node, annotations, now)
+            new["metadata"]["generation"] = int(new["metadata"].get("generation") or 0) + 1
+            rows.put(db, pod, old, new)
+
+        await self._database.write(write)
+
+    async def evict(
+        self,
+        pod: objects.Ref,
+        *,
+        uid: str = "",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete a pod as its disruption budget allows."""
+        now = self._clock()
+        stamp = writing.stamp(now)
+
+        def write(db: sqlite3.Connection) -> None:
+            old = _existing(db, pod)
+            writing.check_uid(pod, old, uid)
+            budgets = rows.every(db, kinds.POD_DISRUPTION_BUDGETS, pod.namespace)
+            budget = pods.budget_of(old, pod, budgets)
+            if budget is not None:
+                name = objects.text(budget, "name")
+                where = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, pod.namespace)
+                rows.put(db, where, budget, pods.spend(budget, pod, stamp))
+            told = rows.put(db, pod, old, pods.doomed(old, stamp))
+            _end(db, pod, told, grace_seconds, now)
+
+        await self._database.write(write, keep=not dry_run)
+
+    async def compact(self, floor: str) -> None:
+        """Forget changes up to a revision: watches from before are ``Gone``."""
+        await self._database.write(lambda db: rows.compact(db, int(floor)))
+
+    # What the writes share.
+
+    def _moment(self, manager: str) -> writing.Moment:
+        return writing.Moment(
+            at=self._clock(), uid=str(uuid.uuid4()), manager=manager or self._manager
+        )
+
+    def _admitted(
+        self, ref: objects.Ref, old: dict[str, Any] | None, new: dict[str, Any]
+    ) -> dict[str, Any]:
+        for one in self._admit:
+            new = one(ref, old, new)
+        return new
+
+    def _changed(
+        self, db: sqlite3.Connection, ref: objects.Ref, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        if new == old:
+            return old
+        return rows.put(db, ref, old, self._admitted(ref, old, new))
+
+
+def _name(ref: objects.Ref) -> dict[str, str]:
+    named = {"name": ref.name}
+    return {**named, "namespace": ref.namespace} if ref.namespace else named
+
+
+def _existing(db: sqlite3.Connection, ref: objects.Ref) -> dict[str, Any]:
+    found = rows.get(db, ref)
+    if found is None:
+        raise _missing(ref)
+    return found
+
+
+def _missing(ref: objects.Ref) -> refusals.NotFound:
+    return refusals.NotFound("there is none", culprit=str(ref), reason="NotFound")
+
+
+def _end(
+    db: sqlite3.Connection, ref: objects.Ref, old: dict[str, Any], asked: int | None, now: float
+) -> None:
+    if ref.kind == kinds.PODS:
+        grace = pods.grace_of(old, asked)
+        ending = pods.ending(old, grace, writing.stamp(now + grace))
+        if ending is not None:
+            if ending != old:
+                rows.put(db, ref, old, ending)
+            return
+    rows.remove(db, ref, old)

@@ -1,0 +1,172 @@
+"""The file: opened, checked, brought up to date, used by one thread, and never half written.
+
+Covers: pragmas, migrations, transactions, what to say when SQLite says no.
+Does not cover: what the tables mean (``rows``).
+
+Rules:
+1. Every write is one transaction, on the disk (``synchronous=FULL``) before anybody hears of it.
+2. One process: the file is locked for as long as it is open (two would not hear of each other).
+3. A disk that is full or broken refuses the write and keeps the last good state; reads go on.
+   A file that is damaged is not opened, and never repaired by guessing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from koordlet.model import refusals
+from koordlet.scheduler.store import migrations
+
+_Result = TypeVar("_Result")
+
+Task = Callable[[sqlite3.Connection], _Result]
+
+
+class Database:
+    """One open file and the thread that uses it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "store")
+        self._connection: sqlite3.Connection | None = None
+        self._committed: Callable[[], None] = _nobody
+
+    def on_commit(self, tell: Callable[[], None]) -> None:
+        """Call this in the running loop after every write, even one whose caller has gone."""
+        loop = asyncio.get_running_loop()
+
+        def committed() -> None:
+            loop.call_soon_threadsafe(tell)
+
+        self._committed = committed
+
+    async def open(self) -> None:
+        """Open or create the file; ``Unavailable`` where it cannot be used as it is."""
+        await self._in_thread(self._open)
+
+    async def read(self, task: Task[_Result]) -> _Result:
+        """Look at one state of the tables."""
+        return await self._in_thread(lambda: self._transact("BEGIN", task, keep=False))
+
+    async def write(self, task: Task[_Result], *, keep: bool = True) -> _Result:
+        """Change the tables, wholly or not at all; ``keep=False`` only pretends."""
+
+        def work() -> _Result:
+            result = self._transact("BEGIN IMMEDIATE", task, keep=keep)
+            if keep:
+                self._committed()
+            return result
+
+        return await self._in_thread(work)
+
+    async def close(self) -> None:
+        """Close it; what comes later is ``Unavailable``."""
+        try:
+            await self._in_thread(self._close)
+        except refusals.Unavailable:
+            return  # it is closed already
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+        try:
+            # A caller that is cancelled leaves the transaction to begin and end in its order.
+            loop = asyncio.get_running_loop()
+            return await asyncio.shield(loop.run_in_executor(self._thread, work))
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        except RuntimeError as error:  # the thread has been shut down
+            raise refusals.Unavailable("the store is closed", culprit=str(self.path)) from error
+
+    def _open(self) -> None:
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=1.0
+        )
+        try:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            _check(connection)
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(migrations.STEPS):
+            raise refusals.Unavailable(
+                f"written by a newer koordlet (form {version}, known: {len(migrations.STEPS)})",
+                culprit=str(self.path),
+                fix="install that version again, or use another file",
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for step in migrations.STEPS[version:]:
+                for statement in step:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={len(migrations.STEPS)}")
+            connection.execute("COMMIT")
+        except BaseException:
+            _roll_back(connection)
+            raise
+
+    def _transact(self, begin: str, task: Task[_Result], *, keep: bool) -> _Result:
+        connection = self._connection
+        if connection is None:
+            raise refusals.Unavailable("the store is closed", culprit=str(self.path))
+        connection.execute(begin)
+        try:
+            result = task(connection)
+            connection.execute("COMMIT" if keep else "ROLLBACK")
+        except BaseException:
+            _roll_back(connection)
+            raise
+        return result
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _explained(self, error: sqlite3.Error) -> refusals.Unavailable:
+        """What SQLite says, with what to do about it."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        why, fix = _WORDS.get(code, ("", ""))
+        if not why and not isinstance(error, sqlite3.OperationalError):
+            why, fix = _WORDS[sqlite3.SQLITE_CORRUPT]
+        detail = f"{why}: {error}" if why else str(error)
+        return refusals.Unavailable(detail, culprit=str(self.path), fix=fix)
+
+
+def _nobody() -> None:
+    """Before anybody listens."""
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise sqlite3.DatabaseError(problem)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    # SQLite has ended the transaction by itself after some errors, a full disk among them.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+_DAMAGED = "put a backup in its place, or move it away to start empty"
+_WORDS = {
+    sqlite3.SQLITE_FULL: ("the disk is full, nothing was written", "make room"),
+    sqlite3.SQLITE_IOERR: ("the disk failed, nothing was written", "look at the kernel's log"),
+    sqlite3.SQLITE_READONLY: ("not writable", "give it to the user that the scheduler runs as"),
+    sqlite3.SQLITE_BUSY: ("another process has it open", "stop that one, or use another file"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "is there a directory, and may we write in it?"),
+    sqlite3.SQLITE_CORRUPT: ("damaged", _DAMAGED),
+    sqlite3.SQLITE_NOTADB: ("not a store", _DAMAGED),
+}

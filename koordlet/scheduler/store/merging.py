@@ -1,0 +1,103 @@
+"""What an object becomes by a patch: pure functions on JSON values.
+
+Covers: JSON merge patch, strategic merge patch. Does not cover: server-side apply (``ownership``),
+which fields a patch may change at all (``writing``).
+
+Nothing that is passed in is changed; what a patch does not touch is shared with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from koordlet.model import refusals
+
+Keys = Mapping[str, tuple[str, ...]]
+
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7386: mappings field by field, null removes, anything else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(target) if isinstance(target, Mapping) else {}
+    for field, value in patch.items():
+        if value is None:
+            result.pop(field, None)
+        else:
+            result[field] = merge(result.get(field), value)
+    return result
+
+
+def strategic(target: Any, patch: Any, keys: Keys) -> Any:
+    """As ``merge``, but lists with keys are merged element by element.
+
+    Directives of the API machinery: ``$patch`` (``delete``, ``replace``, ``merge``),
+    ``$retainKeys``, ``$deleteFromPrimitiveList/…``; ``$setElementOrder/…`` changes no content and
+    is passed over.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    directive = patch.get("$patch", "merge")
+    plain = {field: value for field, value in patch.items() if field != "$patch"}
+    if directive == "replace":
+        return plain
+    if directive == "delete":
+        return {}
+    if directive != "merge":
+        raise refusals.Malformed(f"unknown directive $patch: {directive}")
+    result = dict(target) if isinstance(target, Mapping) else {}
+    retained = plain.pop("$retainKeys", None)
+    if retained is not None:
+        result = {field: value for field, value in result.items() if field in retained}
+    for field, value in plain.items():
+        _put(result, field, value, keys)
+    return result
+
+
+def _put(result: dict[str, Any], field: str, value: Any, keys: Keys) -> None:
+    if field.startswith("$setElementOrder/"):
+        return
+    if field.startswith(_DELETE_FROM):
+        name = field.removeprefix(_DELETE_FROM)
+        result[name] = [one for one in result.get(name) or () if one not in value]
+    elif value is None:
+        result.pop(field, None)
+    elif field == "finalizers" and isinstance(value, list):
+        present = result.get(field) or []
+        result[field] = [*present, *(one for one in value if one not in present)]
+    elif field in keys and isinstance(value, list):
+        result[field] = _elements(result.get(field), value, keys[field], keys)
+    else:
+        result[field] = strategic(result.get(field), value, keys)
+
+
+def _elements(target: Any, patch: Sequence[Any], names: tuple[str, ...], keys: Keys) -> list[Any]:
+    """A list whose elements are the same where their keys are."""
+    if any(isinstance(one, Mapping) and one.get("$patch") == "replace" for one in patch):
+        return [one for one in patch if not (isinstance(one, Mapping) and "$patch" in one)]
+    result: list[Any] = list(target) if isinstance(target, list) else []
+    for one in patch:
+        wanted = identity(one, names)
+        place = next((at for at, it in enumerate(result) if identity(it, names) == wanted), None)
+        if isinstance(one, Mapping) and one.get("$patch") == "delete":
+            if place is not None:
+                del result[place]
+        elif place is None:
+            result.append(strategic({}, one, keys))
+        else:
+            result[place] = strategic(result[place], one, keys)
+    return result
+
+
+def identity(element: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What makes an element of a keyed list itself; ``Malformed`` where that is missing."""
+    if not isinstance(element, Mapping):
+        raise refusals.Malformed(f"an element of a list with the key {names[0]!r} is no mapping")
+    # A protocol that nobody wrote is TCP, the only key with a default.
+    found = tuple(element.get(one, "TCP" if one == "protocol" else None) for one in names)
+    if found[0] is None:
+        raise refusals.Malformed(f"an element of a list lacks its key {names[0]!r}")
+    return found

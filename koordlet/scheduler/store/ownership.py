@@ -1,0 +1,232 @@
+"""Server-side apply: which manager owns which field, and what follows from it.
+
+Covers: a simplified model of the API machinery's field management, kept in
+``metadata.managedFields`` in the published notation. Does not cover: writing (``writing``).
+
+The model:
+1. A field is a scalar, an empty value, or a list without keys; it is named by the path to it. In
+   lists with keys an element is named by its keys.
+2. Each write belongs to (manager, operation, subresource). ``Apply`` owns what it names, also what
+   has its value already; ``Update`` (every other write) owns what it changed.
+3. Apply conflicts where another owner has a field and another value stands in it. Equal values are
+   shared. Forced, it takes the field from the others.
+4. What a manager applied before and does not name any more is removed, unless others own it.
+Simplified: no defaulting, no conversion between versions, and an element of a keyed list is owned
+through its fields, its keys among them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import refusals
+from koordlet.scheduler.store import merging
+
+#: One step: the name of a field, or the keys and values of an element.
+Step = str | tuple[tuple[str, Any], ...]
+Path = tuple[Step, ...]
+
+_NOBODYS = {"apiVersion", "kind"}
+_NOBODYS_METADATA = {
+    *("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation"),
+    *("managedFields", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    "selfLink",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who wrote: a manager, how, and through which subresource."""
+
+    manager: str
+    operation: str
+    subresource: str = ""
+
+
+Owned = dict[Owner, frozenset[Path]]
+
+
+def fields(body: Mapping[str, Any], keys: merging.Keys) -> dict[Path, Any]:
+    """Every field that can have an owner, with its value."""
+    found: dict[Path, Any] = {}
+    for name, value in body.items():
+        if name in _NOBODYS:
+            continue
+        if name == "metadata" and isinstance(value, Mapping):
+            known = {key: one for key, one in value.items() if key not in _NOBODYS_METADATA}
+            found.update(_below(("metadata",), known, keys) if known else ())
+        else:
+            found.update(_below((name,), value, keys))
+    return found
+
+
+def _below(path: Path, value: Any, keys: merging.Keys) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _below((*path, name), inner, keys)
+    elif isinstance(value, list) and value and path[-1] in keys:
+        names = keys[str(path[-1])]
+        for one in value:
+            step = tuple(zip(names, merging.identity(one, names), strict=True))
+            yield from _below((*path, step), one, keys)
+    else:
+        yield path, value
+
+
+def apply(
+    target: Mapping[str, Any],
+    body: Mapping[str, Any],
+    owned: Owned,
+    owner: Owner,
+    keys: merging.Keys,
+    *,
+    force: bool,
+) -> tuple[dict[str, Any], Owned]:
+    """The object and its owners after an apply; ``Conflict`` names every field in the way."""
+    wanted, present = fields(body, keys), fields(target, keys)
+    changed = {path for path, value in wanted.items() if present.get(path) != value}
+    rivals = {
+        other: paths & changed
+        for other, paths in owned.items()
+        if other != owner and paths & changed
+    }
+    if rivals and not force:
+        raise _conflict(rivals)
+    dropped = owned.get(owner, frozenset()) - wanted.keys()
+    kept = frozenset().union(*(paths for other, paths in owned.items() if other != owner))
+    result: Any = dict(target)
+    for path in dropped - kept:
+        result = _without(result, path)
+    result = merging.strategic(result, body, keys)
+    others = {
+        other: paths - changed
+        for other, paths in owned.items()
+        if other != owner and paths - changed
+    }
+    return result, {**others, owner: frozenset(wanted)}
+
+
+def update(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    owned: Owned,
+    owner: Owner,
+    keys: merging.Keys,
+) -> Owned:
+    """The owners after any other write: it owns what it changed, nobody what is gone."""
+    old, new = fields(before, keys), fields(after, keys)
+    changed = frozenset(path for path, value in new.items() if old.get(path) != value)
+    result = {other: (paths - changed) & new.keys() for other, paths in owned.items()}
+    result[owner] = (owned.get(owner, frozenset()) | changed) & new.keys()
+    return {one: frozenset(paths) for one, paths in result.items() if paths}
+
+
+def _conflict(rivals: Mapping[Owner, frozenset[Path]]) -> refusals.Conflict:
+    words = [
+        f'conflict with "{other.manager}": {_spelled(path)}'
+        for other, paths in rivals.items()
+        for path in sorted(paths, key=_spelled)
+    ]
+    return refusals.Conflict(
+        f"Apply failed with {len(words)} conflict{'s' * (len(words) > 1)}: {'; '.join(words)}",
+        fix="leave the field to its owner, or force",
+        reason="Conflict",
+    )
+
+
+def _spelled(path: Path) -> str:
+    """``.spec.containers[name="web"].image``."""
+    return "".join(
+        f".{step}"
+        if isinstance(step, str)
+        else f"[{','.join(f'{k}={json.dumps(v)}' for k, v in step)}]"
+        for step in path
+    )
+
+
+def _without(value: Any, path: Path) -> Any:
+    """A value without one field; what becomes empty by that goes, too."""
+    step, rest = path[0], path[1:]
+    if isinstance(step, str):
+        if not isinstance(value, Mapping) or step not in value:
+            return value
+        inner = _without(value[step], rest) if rest else None
+        keep = {name: one for name, one in value.items() if name != step}
+        return keep if inner in (None, {}, []) else {**value, step: inner}
+    if not isinstance(value, list):
+        return value
+    result = []
+    for one in value:
+        mine = all(isinstance(one, Mapping) and one.get(key) == it for key, it in step)
+        left = _without(one, rest) if mine and rest else None if mine else one
+        if left not in (None, {}, []):
+            result.append(left)
+    return result
+
+
+def read(managed: Any) -> Owned:
+    """The owners as an object keeps them; what cannot be read is nobody's."""
+    owned: Owned = {}
+    for entry in managed if isinstance(managed, list) else ():
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("fieldsV1"), Mapping):
+            continue
+        owner = Owner(
+            str(entry.get("manager", "")),
+            str(entry.get("operation", "")),
+            str(entry.get("subresource", "")),
+        )
+        owned[owner] = frozenset(_unpacked(entry["fieldsV1"], ()))
+    return owned
+
+
+def write(owned: Owned, old: Any, api_version: str, now: str) -> list[dict[str, Any]]:
+    """The owners as an object keeps them; an entry that stays the same keeps its time."""
+    before = (
+        {_owner_key(entry): entry for entry in old if isinstance(entry, Mapping)} if old else {}
+    )
+    result = []
+    for owner, paths in sorted(owned.items(), key=lambda one: str(one[0])):
+        entry: dict[str, Any] = {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": api_version,
+            "time": now,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": _packed(paths),
+        }
+        if owner.subresource:
+            entry["subresource"] = owner.subresource
+        known = before.get(_owner_key(entry))
+        same = known is not None and known.get("fieldsV1") == entry["fieldsV1"]
+        result.append(dict(known) if known is not None and same else entry)
+    return result
+
+
+def _owner_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry.get("manager"), entry.get("operation"), entry.get("subresource", "")
+
+
+def _packed(paths: frozenset[Path]) -> dict[str, Any]:
+    root: dict[str, Any] = {}
+    for path in sorted(paths, key=_spelled):
+        place = root
+        for step in path:
+            name = f"f:{step}" if isinstance(step, str) else f"k:{json.dumps(dict(step))}"
+            place = place.setdefault(name, {})
+    return root
+
+
+def _unpacked(packed: Mapping[str, Any], path: Path) -> Iterator[Path]:
+    if not packed and path:
+        yield path
+    for name, inner in packed.items():
+        if name.startswith("f:"):
+            step: Step = name[2:]
+        elif name.startswith("k:"):
+            step = tuple(json.loads(name[2:]).items())
+        else:
+            continue
+        yield from _unpacked(inner if isinstance(inner, Mapping) else {}, (*path, step))

@@ -1,0 +1,179 @@
+"""What only pods know: being bound to a node, ending, and disruption budgets.
+
+Covers: the rules of the subresources ``binding`` and ``eviction`` and of deleting a pod, as pure
+functions. Does not cover: who stops the pod on its node; the status of a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from koordlet.model import objects, refusals, selectors
+from koordlet.scheduler.store import merging
+
+Body = dict[str, Any]
+
+DEFAULT_GRACE = 30
+_ENDED = {"Succeeded", "Failed"}
+_VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str], now: str) -> Body:
+    """A pod that has got its node; ``Conflict`` where it cannot have one."""
+    spec = _part(pod, "spec")
+    if spec.get("nodeName"):
+        raise _conflict(ref, f'pod {ref.name} is already assigned to node "{spec["nodeName"]}"')
+    if objects.text(pod, "deletionTimestamp"):
+        raise _conflict(ref, f"pod {ref.name} is being deleted, cannot be assigned to a node")
+    if spec.get("schedulingGates"):
+        raise _conflict(ref, f"pod {ref.name} has non-empty .spec.schedulingGates")
+    status = {
+        key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
+    }
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+    rest = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
+    wanted = {
+        "spec": {"nodeName": node},
+        "status": {"conditions": [*rest, scheduled]},
+        **({"metadata": {"annotations": dict(annotations)}} if annotations else {}),
+    }
+    merged: Body = merging.merge({**pod, "status": status}, wanted)
+    return merged
+
+
+def ending(pod: Body, grace: int, deadline: str) -> Body | None:
+    """A pod whose node has been asked to stop it; ``None`` where it may go at once.
+
+    A pod without a node, or that has ended, has nothing to stop. A second wish may only shorten
+    the first one.
+    """
+    status, spec = _part(pod, "status"), _part(pod, "spec")
+    if grace == 0 or not spec.get("nodeName") or status.get("phase") in _ENDED:
+        return None
+    known = objects.metadata(pod).get("deletionGracePeriodSeconds")
+    if isinstance(known, int) and known <= grace:
+        return pod
+    metadata = {"deletionTimestamp": deadline, "deletionGracePeriodSeconds": grace}
+    return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+def grace_of(pod: Body, asked: int | None) -> int:
+    """Seconds that a pod gets to end: what was asked for, else its own, else 30."""
+    if asked is not None:
+        return max(0, asked)
+    own = _part(pod, "spec").get("terminationGracePeriodSeconds")
+    return own if isinstance(own, int) and own >= 0 else DEFAULT_GRACE
+
+
+def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | None:
+    """The disruption budget that an eviction must respect; ``None`` where there is none.
+
+    ``Failed`` where there are several. A pod that has not begun, has ended or is ending counts for
+    no budget; neither does one that is not ready while its budget says so.
+    """
+    phase = _part(pod, "status").get("phase")
+    if phase in {*_ENDED, "Pending"} or objects.text(pod, "deletionTimestamp"):
+        return None
+    found = [one for one in budgets if _covers(one, pod)]
+    if len(found) > 1:
+        raise refusals.Failed(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does"
+            " not support.",
+            culprit=str(ref),
+            fix="leave the pod one budget",
+            reason="InternalError",
+        )
+    if not found or _unready_is_free(pod, found[0]):
+        return None
+    return found[0]
+
+
+def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
+    """A budget with one disruption less; ``TooMany`` or ``Forbidden`` where it has none."""
+    status, name = _part(budget, "status"), objects.text(budget, "name")
+    observed, wanted = status.get("observedGeneration"), budget["metadata"].get("generation")
+    if (observed or 0) < (wanted or 0):
+        why = f"The disruption budget {name} is still being processed by the server."
+        raise _too_many(pod, why, retry_after=10)
+    allowed = status.get("disruptionsAllowed") or 0
+    if allowed < 0:
+        raise refusals.Forbidden("pdb disruptions allowed is negative", culprit=name)
+    if allowed == 0:
+        raise _too_many(pod, _why_none(status, name), retry_after=None)
+    disrupted = {**(status.get("disruptedPods") or {}), pod.name: now}
+    return {
+        **budget,
+        "status": {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted},
+    }
+
+
+def doomed(pod: Body, now: str) -> Body:
+    """A pod that says that it is being evicted."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    status = _part(pod, "status")
+    rest = [one for one in status.get("conditions") or () if one.get("type") != "DisruptionTarget"]
+    return {**pod, "status": {**status, "conditions": [*rest, condition]}}
+
+
+def _why_none(status: Mapping[str, Any], name: str) -> str:
+    """The first that applies."""
+    healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+    refused = f"The disruption budget {name} does not allow evicting pods currently"
+    found = [one for one in status.get("conditions") or () if one.get("status") == "False"]
+    failed = next((one for one in found if one.get("reason") == "SyncFailed"), None)
+    if failed is not None:
+        return f"{refused} because it failed sync: {failed.get('message', '')}"
+    if healthy <= desired:
+        return (
+            f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+        )
+    said = next((one for one in found if one.get("message")), None)
+    return refused if said is None else f"{refused} ({said.get('reason')}): {said['message']}"
+
+
+def _covers(budget: Body, pod: Body) -> bool:
+    if objects.text(budget, "namespace") != objects.text(pod, "namespace"):
+        return False
+    try:
+        selector = selectors.from_object(_part(budget, "spec").get("selector"))
+    except ValueError:
+        return False
+    return selector is not None and selector.matches(pod)
+
+
+def _unready_is_free(pod: Body, budget: Body) -> bool:
+    conditions = _part(pod, "status").get("conditions") or ()
+    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        return False
+    if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = _part(budget, "status")
+    desired = status.get("desiredHealthy") or 0
+    return desired > 0 and (status.get("currentHealthy") or 0) >= desired
+
+
+def _part(body: objects.Object, name: str) -> Mapping[str, Any]:
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _conflict(ref: objects.Ref, why: str) -> refusals.Conflict:
+    return refusals.Conflict(why, culprit=str(ref), reason="Conflict")
+
+
+def _too_many(pod: objects.Ref, why: str, retry_after: float | None) -> refusals.TooMany:
+    return refusals.TooMany(
+        _VIOLATES,
+        culprit=str(pod),
+        fix=why,
+        reason="TooManyRequests",
+        retry_after=retry_after,
+        causes=(refusals.Cause("DisruptionBudget", why),),
+    )

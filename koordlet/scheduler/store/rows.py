@@ -1,0 +1,133 @@
+"""The statements: objects, their events, and the clock of revisions.
+
+Covers: every SQL statement of a running store. Each function runs inside of a transaction that
+``database`` has begun. Does not cover: what an API server does with an object (``writing``).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import kinds, objects, refusals
+
+#: Kept for watches that resume. The oldest tenth goes when one more than this is there.
+HISTORY = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change: an empty ``before`` is a new object, an empty ``after`` one that is gone."""
+
+    revision: int
+    before: objects.Object
+    after: objects.Object
+
+
+def revision(db: sqlite3.Connection) -> int:
+    """The newest revision."""
+    return int(db.execute("SELECT revision FROM clock").fetchone()[0])
+
+
+def compacted(db: sqlite3.Connection) -> int:
+    """A watch can start from no revision below this one."""
+    return int(db.execute("SELECT compacted FROM clock").fetchone()[0])
+
+
+def get(db: sqlite3.Connection, ref: objects.Ref) -> dict[str, Any] | None:
+    """One object in the version that is asked for."""
+    row = db.execute(
+        "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
+        (str(ref.kind), ref.namespace, ref.name),
+    ).fetchone()
+    return None if row is None else _read(ref.kind, row[0])
+
+
+def every(db: sqlite3.Connection, kind: kinds.Kind, namespace: str) -> list[dict[str, Any]]:
+    """All objects of a kind by namespace and name; no namespace: of all of them."""
+    rows = db.execute(
+        "SELECT body FROM objects WHERE kind = ? AND (? = '' OR namespace = ?)"
+        " ORDER BY namespace, name",
+        (str(kind), namespace, namespace),
+    )
+    return [_read(kind, row[0]) for row in rows]
+
+
+def put(
+    db: sqlite3.Connection, ref: objects.Ref, before: objects.Object | None, body: dict[str, Any]
+) -> dict[str, Any]:
+    """Write an object under the next revision, which it gets."""
+    number = _tick(db)
+    body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}}
+    text = _write(body)
+    db.execute(
+        "INSERT INTO objects VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET revision = excluded.revision, body = excluded.body",
+        (str(ref.kind), ref.namespace, ref.name, number, text),
+    )
+    _tell(db, number, ref, "" if before is None else _write(before), text)
+    return body
+
+
+def remove(db: sqlite3.Connection, ref: objects.Ref, body: dict[str, Any]) -> None:
+    """Remove an object; its last state is told under the next revision."""
+    number = _tick(db)
+    db.execute(
+        "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
+        (str(ref.kind), ref.namespace, ref.name),
+    )
+    last = {**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}}
+    _tell(db, number, ref, _write(last), "")
+
+
+def since(
+    db: sqlite3.Connection, kind: kinds.Kind, namespace: str, after: int, most: int
+) -> list[Event]:
+    """The oldest changes of a kind after a revision."""
+    rows = db.execute(
+        "SELECT revision, before, after FROM events"
+        " WHERE kind = ? AND revision > ? AND (? = '' OR namespace = ?) ORDER BY revision LIMIT ?",
+        (str(kind), after, namespace, namespace, most),
+    )
+    return [Event(row[0], _read(kind, row[1]), _read(kind, row[2])) for row in rows]
+
+
+def compact(db: sqlite3.Connection, floor: int) -> None:
+    """Forget the changes up to a revision."""
+    db.execute("DELETE FROM events WHERE revision <= ?", (floor,))
+    db.execute("UPDATE clock SET compacted = max(compacted, ?)", (floor,))
+
+
+def _tick(db: sqlite3.Connection) -> int:
+    row = db.execute("UPDATE clock SET revision = revision + 1 RETURNING revision").fetchone()
+    number = int(row[0])
+    # Revisions are dense, so their difference is how many events there are.
+    if number - compacted(db) > HISTORY:
+        compact(db, number - HISTORY + HISTORY // 10)
+    return number
+
+
+def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
+    db.execute(
+        "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
+        (number, str(ref.kind), ref.namespace, before, after),
+    )
+
+
+def _write(body: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise refusals.Malformed(f"no JSON: {error}") from error
+
+
+def _read(kind: kinds.Kind, text: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    body: dict[str, Any] = json.loads(text)
+    # One form is kept; every version that is served shows it under its own name.
+    body["apiVersion"] = kind.api_version
+    return body

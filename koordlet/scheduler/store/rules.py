@@ -1,0 +1,131 @@
+"""What the store knows of a kind: one row for each built-in kind that differs from the rest.
+
+Covers: status subresource, generation, selectable fields, keys of lists.
+Does not cover: how they are used (``writing``, ``merging``, ``watching``).
+
+A kind without a row is a custom resource: it has a status, a generation, lists without keys, and is
+selected by name, namespace and the fields that its definition names (``SELECTABLE``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.model import kinds, refusals, selectors
+
+#: Built-in kinds: list field to the keys that make an element of it the same one
+#: (``x-kubernetes-list-map-keys`` of the published OpenAPI document).
+LIST_KEYS: Mapping[str, tuple[str, ...]] = {
+    "addresses": ("type",),
+    "conditions": ("type",),
+    "containers": ("name",),
+    "env": ("name",),
+    "ephemeralContainers": ("name",),
+    "imagePullSecrets": ("name",),
+    "initContainers": ("name",),
+    "ownerReferences": ("uid",),
+    "ports": ("containerPort", "protocol"),
+    "schedulingGates": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumes": ("name",),
+}
+
+#: Only strategic merge patches know these; server-side apply takes the list as one value.
+STRATEGIC_KEYS: Mapping[str, tuple[str, ...]] = {**LIST_KEYS, "taints": ("key", "effect")}
+
+#: Every kind, custom ones as well.
+OWN_KEYS: Mapping[str, tuple[str, ...]] = {"ownerReferences": ("uid",)}
+
+_NAMED = frozenset({"metadata.name", "metadata.namespace"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How objects of one kind are kept."""
+
+    #: There is a subresource ``status``.
+    status: bool = True
+    #: What a new object brings as its status stays (a kubelet creates its Node with it).
+    status_at_birth: bool = False
+    #: A patch of the status may change labels and annotations, too.
+    status_with_metadata: bool = False
+    #: ``metadata.generation`` counts changes of the wish.
+    generation: bool = True
+    selectable: frozenset[str] = _NAMED
+    list_keys: Mapping[str, tuple[str, ...]] | None = None
+
+    @property
+    def strategic(self) -> bool:
+        """Whether a strategic merge patch is supported."""
+        return self.list_keys is not None
+
+
+_PLAIN = Rule(status=False, generation=False, list_keys=LIST_KEYS)
+_COUNTED = Rule(list_keys=LIST_KEYS)
+
+_BUILT_IN: Mapping[str, Rule] = {
+    str(kind): rule
+    for kind, rule in (
+        (
+            kinds.PODS,
+            Rule(
+                status_with_metadata=True,
+                selectable=_NAMED
+                | {
+                    *("spec.nodeName", "spec.schedulerName", "spec.restartPolicy"),
+                    *("spec.serviceAccountName", "status.phase", "status.nominatedNodeName"),
+                },
+                list_keys=LIST_KEYS,
+            ),
+        ),
+        (
+            kinds.NODES,
+            Rule(
+                status_at_birth=True,
+                status_with_metadata=True,
+                generation=False,
+                selectable=_NAMED | {"spec.unschedulable"},
+                list_keys=LIST_KEYS,
+            ),
+        ),
+        (kinds.NAMESPACES, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.SERVICES, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.PERSISTENT_VOLUMES, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.PERSISTENT_VOLUME_CLAIMS, Rule(generation=False, list_keys=LIST_KEYS)),
+        (kinds.POD_DISRUPTION_BUDGETS, _COUNTED),
+        (kinds.REPLICATION_CONTROLLERS, _COUNTED),
+        (kinds.REPLICA_SETS, _COUNTED),
+        (kinds.STATEFUL_SETS, _COUNTED),
+        (kinds.CONFIG_MAPS, _PLAIN),
+        (kinds.CSI_NODES, _PLAIN),
+        (kinds.EVENTS, _PLAIN),
+        (kinds.LEASES, _PLAIN),
+        (kinds.PRIORITY_CLASSES, _PLAIN),
+        (kinds.RUNTIME_CLASSES, _PLAIN),
+        (kinds.STORAGE_CLASSES, _PLAIN),
+    )
+}
+
+#: Fields that definitions of custom resources name in ``selectableFields``.
+SELECTABLE: Mapping[str, frozenset[str]] = {
+    str(kinds.RESERVATIONS): _NAMED | {"status.nodeName", "status.phase"},
+}
+
+
+def of(kind: kinds.Kind) -> Rule:
+    """The rule of a kind."""
+    found = _BUILT_IN.get(str(kind))
+    return found or Rule(selectable=SELECTABLE.get(str(kind), _NAMED))
+
+
+def compiled(kind: kinds.Kind, selector: selectors.Selector) -> selectors.Compiled:
+    """A selector that has been read; ``Malformed`` where the kind is not selected by a field."""
+    read = selector.compiled()
+    known = of(kind).selectable
+    for one in read.fields:
+        if one.path not in known:
+            raise refusals.Malformed(
+                f"field label not supported: {one.path}", culprit=str(kind), reason="BadRequest"
+            )
+    return read

@@ -1,0 +1,282 @@
+"""What an API server does with an object when it is written: pure functions on objects.
+
+Covers: birth, patches of the object and of its status, generation, owners of fields, what nobody
+may change. Does not cover: the file (``rows``), binding and eviction (``pods``).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.store import merging, ownership, rules
+
+Body = dict[str, Any]
+
+#: DNS subdomain, RFC 1123: the form of most names.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_MOST = 253
+
+#: Set by the store at birth and never changed by anybody.
+_FIXED = (
+    *("name", "namespace", "uid", "creationTimestamp", "generation", "generateName"),
+    *("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a write needs from outside."""
+
+    at: float
+    #: For an object that is born.
+    uid: str
+    manager: str
+
+    @property
+    def stamp(self) -> str:
+        """The time as objects hold it."""
+        return stamp(self.at)
+
+
+def stamp(at: float) -> str:
+    """RFC 3339, whole seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Not a patch but all of the object, as clients of an API server may write it (PUT)."""
+
+    body: objects.Object
+
+
+Wish = objects.Patch | Whole
+
+
+def named(kind: kinds.Kind, body: objects.Object, suffix: str) -> objects.Ref:
+    """What a new object will be called; ``Invalid`` where that is no name."""
+    check_kind(kind, body)
+    name = objects.text(body, "name")
+    if not name and objects.text(body, "generateName"):
+        name = objects.text(body, "generateName")[: _MOST - len(suffix)] + suffix
+    namespace = objects.text(body, "namespace")
+    if not kind.namespaced and namespace:
+        raise _invalid(kind, name, "metadata.namespace", "FieldValueForbidden", "not allowed here")
+    if not name:
+        raise _invalid(
+            kind, name, "metadata.name", "FieldValueRequired", "name or generateName is required"
+        )
+    if len(name) > _MOST or not _NAME.match(name):
+        raise _invalid(
+            *(kind, name, "metadata.name", "FieldValueInvalid"),
+            "a name has at most 253 of a-z, 0-9, '-' and '.', letters or digits at both ends",
+        )
+    return objects.Ref(kind, name, (namespace or "default") if kind.namespaced else "")
+
+
+def check_kind(kind: kinds.Kind, body: objects.Object) -> None:
+    """``Malformed`` where an object says that it is of another kind."""
+    for field, wanted in (("kind", kind.name), ("apiVersion", kind.api_version)):
+        if body.get(field, wanted) != wanted:
+            raise refusals.Malformed(
+                f"{field} is {str(body[field])[:100]!r}, not {wanted!r}",
+                culprit=str(kind),
+                reason="BadRequest",
+            )
+    if not isinstance(body.get("metadata", {}), Mapping):
+        raise refusals.Malformed("metadata is no mapping", culprit=str(kind), reason="BadRequest")
+
+
+def born(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
+    """A new object as it is kept, its creator the owner of everything."""
+    new = _bare(ref, body, moment)
+    owner = ownership.Owner(moment.manager, "Update")
+    return _with_owners(new, ownership.update({}, new, {}, owner, _keys(ref)), None, moment)
+
+
+def _bare(ref: objects.Ref, body: objects.Object, moment: Moment) -> Body:
+    if objects.revision(body):
+        raise refusals.Malformed(
+            "resourceVersion should not be set on objects to be created",
+            culprit=str(ref),
+            reason="BadRequest",
+        )
+    rule = rules.of(ref.kind)
+    known = {key: value for key, value in objects.metadata(body).items() if key not in _FIXED}
+    generate = objects.text(body, "generateName")
+    metadata: Body = {"name": ref.name, **({"generateName": generate} if generate else {})}
+    if ref.namespace:
+        metadata["namespace"] = ref.namespace
+    metadata |= {"uid": moment.uid, "creationTimestamp": moment.stamp}
+    if rule.generation:
+        metadata["generation"] = 1
+    result: Body = {
+        "apiVersion": ref.kind.api_version,
+        "kind": ref.kind.name,
+        **{key: value for key, value in body.items() if key not in {"apiVersion", "kind"}},
+        "metadata": {**metadata, **known},
+    }
+    if rule.status and not rule.status_at_birth:
+        result.pop("status", None)
+    if ref.kind == kinds.PODS:
+        result["status"] = _first_status(result)
+    return result
+
+
+def applied(ref: objects.Ref, patch: objects.Apply, moment: Moment) -> Body:
+    """A new object that is born by an apply."""
+    body = _applicable(patch.body, rules.of(ref.kind), "")
+    new = _bare(ref, body, moment)
+    owner = ownership.Owner(patch.manager, "Apply")
+    return _with_owners(new, {owner: frozenset(ownership.fields(body, _keys(ref)))}, None, moment)
+
+
+def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: Moment) -> Body:
+    """An object after a patch; equal to the old one where nothing changes."""
+    rule = rules.of(ref.kind)
+    if subresource not in {"", "status"} or (subresource and not rule.status):
+        raise refusals.NotFound("there is no such subresource", culprit=f"{ref}/{subresource}")
+    check_kind(ref.kind, patch.body)
+    check_revision(ref, old, objects.revision(patch.body))
+    check_uid(ref, old, objects.text(patch.body, "uid"))
+    wanted, owned = _wanted(ref, old, patch, subresource)
+    new = _allowed(old, wanted, rule, subresource)
+    if rule.generation and _wish(new) != _wish(old):
+        new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+    if owned is None:
+        owner = ownership.Owner(moment.manager, "Update", subresource)
+        before = ownership.read(old["metadata"].get("managedFields"))
+        owned = ownership.update(old, new, before, owner, _keys(ref))
+    return _with_owners(new, owned, old["metadata"].get("managedFields"), moment)
+
+
+def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
+    """``Conflict`` where an expected revision is not the present one."""
+    if wanted and wanted != objects.revision(old):
+        raise refusals.Conflict(
+            "the object has been modified",
+            culprit=str(ref),
+            fix="read it again and repeat",
+            reason="Conflict",
+        )
+
+
+def check_uid(ref: objects.Ref, old: Body, wanted: str) -> None:
+    """``Conflict`` where the name belongs to another object now."""
+    if wanted and wanted != objects.text(old, "uid"):
+        raise refusals.Conflict(
+            f"the UID is {objects.text(old, 'uid')}, not {wanted}",
+            culprit=str(ref),
+            reason="Conflict",
+        )
+
+
+def _wanted(
+    ref: objects.Ref, old: Body, patch: Wish, subresource: str
+) -> tuple[Body, ownership.Owned | None]:
+    """What the patch makes of the object, if it were allowed everything."""
+    rule = rules.of(ref.kind)
+    match patch:
+        case Whole(body=body):
+            return dict(body), None
+        case objects.Merge(body=body, revision=revision):
+            check_revision(ref, old, revision)
+            return merging.merge(old, body), None
+        case objects.Strategic(body=body, revision=revision):
+            if not rule.strategic:
+                raise refusals.Refused(
+                    "custom resources take no strategic merge patch",
+                    culprit=str(ref),
+                    fix="use a merge patch or apply",
+                    reason="UnsupportedMediaType",
+                )
+            check_revision(ref, old, revision)
+            return merging.strategic(old, body, rules.STRATEGIC_KEYS), None
+        case objects.Apply(body=body, manager=manager, force=force):
+            owner = ownership.Owner(manager, "Apply", subresource)
+            before = ownership.read(old["metadata"].get("managedFields"))
+            keys, mine = _keys(ref), _applicable(body, rule, subresource)
+            new, owned = ownership.apply(old, mine, before, owner, keys, force=force)
+            return new, owned
+
+
+def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Body:
+    """The part of an applied object that the resource or the subresource takes."""
+    if subresource:
+        return {key: value for key, value in body.items() if key == "status"}
+    return {key: value for key, value in body.items() if key != "status" or not rule.status}
+
+
+def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Body:
+    """The wish, cut to what this resource or subresource may change."""
+    metadata = dict(objects.metadata(wanted))
+    if subresource:
+        metadata = (
+            {**old["metadata"], **_marks(metadata)}
+            if rule.status_with_metadata
+            else old["metadata"]
+        )
+        new = {**old, "metadata": metadata}
+        new.pop("status", None)
+        if "status" in wanted:
+            new["status"] = wanted["status"]
+    else:
+        new = dict(wanted)
+        if rule.status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+    fixed = {key: old["metadata"][key] for key in _FIXED if key in old["metadata"]}
+    free = {key: value for key, value in metadata.items() if key not in _FIXED}
+    return {
+        **new,
+        "apiVersion": old["apiVersion"],
+        "kind": old["kind"],
+        "metadata": {**fixed, **free},
+    }
+
+
+def _marks(metadata: Mapping[str, Any]) -> Body:
+    return {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+
+
+def _keys(ref: objects.Ref) -> merging.Keys:
+    found = rules.of(ref.kind).list_keys
+    return rules.OWN_KEYS if found is None else found
+
+
+def _wish(body: Body) -> Body:
+    return {key: value for key, value in body.items() if key not in {"metadata", "status"}}
+
+
+def _with_owners(body: Body, owned: ownership.Owned, old: Any, moment: Moment) -> Body:
+    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp)
+    return {**body, "metadata": {**body["metadata"], "managedFields": entries}}
+
+
+def _first_status(pod: Body) -> Body:
+    spec = pod.get("spec")
+    gated = isinstance(spec, Mapping) and spec.get("schedulingGates")
+    if not gated:
+        return {"phase": "Pending"}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+    return {"phase": "Pending", "conditions": [condition]}
+
+
+def _invalid(kind: kinds.Kind, name: str, field: str, reason: str, why: str) -> refusals.Invalid:
+    return refusals.Invalid(
+        f"{field}: {why}",
+        culprit=f"{kind} {name[:300]}".strip(),
+        reason="Invalid",
+        causes=(refusals.Cause(reason, why, field),),
+    )
