@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.config import schema
-from koordlet.model import cpuset, plan, pod, qos, quantity, snapshot
+from koordlet.model import cpuset, plan, pod, qos, quantity, resources, snapshot
 from koordlet.policy import reserved_cpus, shared_pools
 from koordlet.workloads import declared
 
@@ -58,11 +58,13 @@ def _workload(entry: schema.Workload) -> pod.Pod:
         namespace=declared.NAMESPACE,
         name=entry.name,
         qos=qos.Qos(entry.qos),
+        raw_qos=qos.Qos(entry.qos),
+        band=qos.Band.of(entry.priority) or qos.Band.default_of(qos.Qos(entry.qos)),
         source="configuration",
         priority=entry.priority,
         match=f"unit={match.unit}" if match.unit is not None else f"cgroup={match.cgroup}",
         cpus=None if listed is None else cpuset.CPUSet.parse(listed),
         cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
-        requests=dict(entry.requests),
-        limits=dict(entry.limits),
+        requests=resources.read(entry.requests, [], entry.name),
+        limits=resources.read(entry.limits, [], entry.name),
     )

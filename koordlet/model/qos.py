@@ -53,9 +53,29 @@ class Band(enum.Enum):
     BATCH = (5000, 5999, 5500)
     FREE = (3000, 3999, 3500)
 
+    @property
+    def label(self) -> str:
+        """As the label and the PriorityClass spell it: ``koord-prod``."""
+        return f"koord-{self.name.lower()}"
+
+    @property
+    def default(self) -> int:
+        """The priority of a pod of this band that names none."""
+        return self.value[2]
+
     @classmethod
     def of(cls, priority: int | None) -> Band | None:
         """The band that a priority lies in; ``None`` outside all of them."""
         if priority is None:
             return None
         return next((band for band in cls if band.value[0] <= priority <= band.value[1]), None)
+
+    @classmethod
+    def labelled(cls, text: str) -> Band | None:
+        """The band of a label; ``None`` for what names no band."""
+        return next((band for band in cls if band.label == text), None)
+
+    @classmethod
+    def default_of(cls, kind: Qos) -> Band:
+        """Where neither label nor priority say it: best-effort work is batch, the rest prod."""
+        return cls.BATCH if kind is Qos.BE else cls.PROD

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import absence, cgroup, cpuset, ledger, pod, topology
+from koordlet.model import absence, cgroup, cpuset, ledger, pod, resources, topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,13 @@ class NodeInfo:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: Empty where nobody said it. What is missing here is unknown, not zero.
+    capacity: resources.Amounts = field(default_factory=dict)
+    allocatable: resources.Amounts = field(default_factory=dict)
+    #: Condition types to whether they hold.
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    #: What was wrong with the object; each is shown, none is fatal.
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

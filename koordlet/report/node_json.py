@@ -6,7 +6,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 
 from __future__ import annotations
 
-from koordlet.model import pod, snapshot
+from koordlet.model import pod, resources, snapshot
 from koordlet.report import plan_json, view
 
 
@@ -60,8 +60,8 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "cgroup": one.group,
         "cpus": None if cpus is None else str(cpus),
         "cpuCores": now.usage.get(one.key),
-        "requests": dict(one.requests),
-        "limits": dict(one.limits),
+        "requests": resources.texts(one.requests),
+        "limits": resources.texts(one.limits),
     }
 
 

@@ -1,13 +1,16 @@
 """Kubernetes objects from a file, as kubectl prints them, into our own model.
 
-Covers: JSON and YAML, ``List`` and several documents, Pods and one Node.
-Does not cover: watching a cluster, which comes with the observe sources.
+Covers: JSON and YAML, ``List`` and several documents; Pods, and at most one Node, NodeSLO,
+NodeMetric and ConfigMap ``slo-controller-config``.
+Does not cover: what is in an object (the decoders beside this module), watching a cluster.
 
 Rules:
 1. A broken annotation costs that annotation: the pod stays, with a problem that is shown.
 2. A document that is no object, or a Pod without a name, is an error that names its place.
-3. Pods that have ended hold nothing and are left out. Kinds that we have no use for yet are skipped
+3. Pods that have ended hold nothing and are left out. Kinds that we have no use for are skipped
    with a warning that counts them.
+4. Of two pods with one UID the later document counts, with a warning.
+5. A NodeSLO wins over the ConfigMap, as in a cluster.
 """
 
 from __future__ import annotations
@@ -18,14 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from koordlet.model import cpuset, errors, pod, qos, snapshot
-
-QOS_LABEL = "koordinator.sh/qosClass"
-STATUS = "scheduling.koordinator.sh/resource-status"
-MATCH = "koordlet.io/match"
+from koordlet.model import errors, nodemetric, nodeslo, pod, snapshot
+from koordlet.workloads import nodemetric as metrics
+from koordlet.workloads import nodes, poddecode, sloconfig
+from koordlet.workloads import nodeslo as slo
 
 _MAX_BYTES = 64 << 20
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 Object = Mapping[str, object]
 
@@ -36,6 +37,8 @@ class Manifests:
 
     pods: tuple[pod.Pod, ...] = ()
     node: snapshot.NodeInfo | None = None
+    slo: nodeslo.NodeSlo | None = None
+    metric: nodemetric.NodeMetric | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -72,29 +75,50 @@ def _documents(text: str, path: str) -> list[object]:
 
 def collect(documents: list[object], where: str) -> Manifests:
     """The objects, Lists unfolded, as our model."""
-    pods: list[pod.Pod] = []
-    nodes: list[snapshot.NodeInfo] = []
+    pods: dict[str, pod.Pod] = {}
+    single: dict[str, Object] = {}
+    warnings: list[str] = []
     skipped: dict[str, int] = {}
     for place, body in _objects(documents, where):
         kind = str(body.get("kind", ""))
         if kind == "Pod":
-            if _map(body.get("status")).get("phase") not in _ENDED:
-                pods.append(_pod(body, place))
-        elif kind == "Node":
-            meta = _map(body.get("metadata"))
-            nodes.append(
-                snapshot.NodeInfo(
-                    name=str(meta.get("name", "")),
-                    labels=_texts(meta.get("labels")),
-                    annotations=_texts(meta.get("annotations")),
-                )
-            )
+            one = _pod(body, place)
+            if one.uid in pods:
+                warnings.append(f"{place}: UID {one.uid} again ({one.key}); the later one counts")
+            if one.active:
+                pods[one.uid] = one
+        elif kind in _SINGLE or (kind == "ConfigMap" and _is_config(body)):
+            if kind in single:
+                warnings.append(f"{place}: one {kind} more; the first one is used")
+            single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
-    warnings = [f"{where}: {count} of kind {kind} not used" for kind, count in skipped.items()]
-    if len(nodes) > 1:
-        warnings.append(f"{where}: {len(nodes)} Nodes, {nodes[0].name} is used")
-    return Manifests(pods=tuple(pods), node=nodes[0] if nodes else None, warnings=tuple(warnings))
+    warnings += [f"{where}: {count} of kind {kind} not used" for kind, count in skipped.items()]
+    return _assembled(tuple(pods.values()), single, warnings)
+
+
+_SINGLE = ("Node", "NodeSLO", "NodeMetric")
+
+
+def _assembled(
+    pods: tuple[pod.Pod, ...], single: Mapping[str, Object], warnings: list[str]
+) -> Manifests:
+    """Everything together; problems of the single objects become warnings."""
+    node = nodes.decode(single["Node"]) if "Node" in single else None
+    metric = metrics.decode(single["NodeMetric"]) if "NodeMetric" in single else None
+    strategy: nodeslo.NodeSlo | None = None
+    if "NodeSLO" in single:
+        strategy = slo.decode(single["NodeSLO"])
+    elif "ConfigMap" in single:
+        labels = node.labels if node is not None else {}
+        strategy = sloconfig.decode(_map(single["ConfigMap"].get("data")), labels)
+    for said in (node, metric, strategy):
+        warnings += said.problems if said is not None else ()
+    return Manifests(pods=pods, node=node, slo=strategy, metric=metric, warnings=tuple(warnings))
+
+
+def _is_config(body: Object) -> bool:
+    return _map(body.get("metadata")).get("name") == sloconfig.NAME
 
 
 def _objects(documents: list[object], where: str) -> Iterator[tuple[str, Object]]:
@@ -122,79 +146,8 @@ def _map(value: object) -> Object:
     return cast("Object", value) if isinstance(value, dict) else {}
 
 
-def _texts(value: object) -> dict[str, str]:
-    return {str(k): v for k, v in _map(value).items() if isinstance(v, str)}
-
-
 def _pod(body: Object, place: str) -> pod.Pod:
-    meta, spec, status = (_map(body.get(key)) for key in ("metadata", "spec", "status"))
-    name = meta.get("name")
-    if not isinstance(name, str) or not name:
-        raise errors.ConfigError("a Pod without metadata.name", culprit=place)
-    labels, notes = _texts(meta.get("labels")), _texts(meta.get("annotations"))
-    problems: list[str] = []
-    kube = _kube_qos(spec, status)
-    cpus = _granted(notes, problems)
-    namespace = str(meta.get("namespace") or "default")
-    priority = spec.get("priority")
-    return pod.Pod(
-        uid=str(meta.get("uid") or f"{namespace}/{name}"),
-        namespace=namespace,
-        name=name,
-        qos=_qos(labels, kube, problems),
-        kube_qos=kube,
-        source="manifest",
-        priority=priority if isinstance(priority, int) else None,
-        match=notes.get(MATCH) or f"pod={meta.get('uid', '')}",
-        cpus=cpus,
-        labels=labels,
-        annotations=notes,
-        problems=tuple(problems),
-    )
-
-
-def _qos(labels: Mapping[str, str], kube: qos.KubeQos, problems: list[str]) -> qos.Qos:
-    text = labels.get(QOS_LABEL, "")
-    if text:
-        try:
-            return qos.Qos(text)
-        except ValueError:
-            problems.append(f"label {QOS_LABEL}: {text[:40]!r} is no QoS class")
-    return qos.DEFAULT_OF_KUBE[kube]
-
-
-def _granted(notes: Mapping[str, str], problems: list[str]) -> cpuset.CPUSet | None:
-    """The CPUs that a scheduler decided."""
-    text = notes.get(STATUS)
-    if text is None:
-        return None
     try:
-        listed = _map(json.loads(text)).get("cpuset")
-        return cpuset.CPUSet.parse(listed) if isinstance(listed, str) and listed else None
-    except (ValueError, RecursionError) as error:
-        problems.append(f"annotation {STATUS}: {error}")
-        return None
-
-
-def _kube_qos(spec: Object, status: Object) -> qos.KubeQos:
-    """The class in the status, else the kubelet's rule over cpu and memory of all containers."""
-    try:
-        return qos.KubeQos(status.get("qosClass"))
-    except ValueError:
-        pass
-    containers = spec.get("containers")
-    every = (
-        [_map(_map(c).get("resources")) for c in containers] if isinstance(containers, list) else []
-    )
-    asks = [(_map(one.get("requests")), _map(one.get("limits"))) for one in every]
-    named = ("cpu", "memory")
-    if not any(name in one for pair in asks for one in pair for name in named):
-        return qos.KubeQos.BEST_EFFORT
-    # A limit without a request is its own request.
-    if all(
-        name in limits and requests.get(name, limits[name]) == limits[name]
-        for requests, limits in asks
-        for name in named
-    ):
-        return qos.KubeQos.GUARANTEED
-    return qos.KubeQos.BURSTABLE
+        return poddecode.from_object(body, "manifest", place)
+    except ValueError as error:
+        raise errors.ConfigError(str(error).removeprefix(f"{place}: "), culprit=place) from error

@@ -1,0 +1,28 @@
+"""What another agent reported of a node: the peer's NodeMetric, as usage.
+
+Covers: the value. Does not cover: decoding (``workloads.nodemetric``), writing one (``report``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMetric:
+    """Usage, in the units of ``model.resources``."""
+
+    #: Unix time of the report; ``None`` where it does not say.
+    updated: float | None = None
+    node: resources.Amounts = field(default_factory=dict)
+    system: resources.Amounts = field(default_factory=dict)
+    #: By ``namespace/name``.
+    pods: Mapping[str, resources.Amounts] = field(default_factory=dict)
+    #: By name of the host application.
+    applications: Mapping[str, resources.Amounts] = field(default_factory=dict)
+    #: Duration in seconds to percentile (``avg``, ``p95`` …) to usage.
+    windows: Mapping[int, Mapping[str, resources.Amounts]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,96 @@
+"""Amounts of resources: one integer for each name, in one unit for each name.
+
+Covers: names, units, reading quantities, adding, comparing, printing back.
+Does not cover: what a pod asks for in total (``workloads.effective``).
+
+Units: ``cpu`` is in thousandths of a core. Everything else is in the quantity's own unit, rounded
+up: memory in bytes, devices in pieces. ``batch-cpu`` and ``mid-cpu`` count thousandths of a core by
+their definition, so their quantity is already the amount.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+
+from koordlet.model import quantity
+
+Amounts = Mapping[str, int]
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+BATCH_CPU = "kubernetes.io/batch-cpu"
+BATCH_MEMORY = "kubernetes.io/batch-memory"
+MID_CPU = "kubernetes.io/mid-cpu"
+MID_MEMORY = "kubernetes.io/mid-memory"
+
+NONE: Amounts = {}
+
+#: The peer's older names of the same resources.
+_ALIASES = {"koordinator.sh/batch-cpu": BATCH_CPU, "koordinator.sh/batch-memory": BATCH_MEMORY}
+#: Different texts of quantities on a node are few; the exact arithmetic is slow.
+_REMEMBERED = 4096
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def amount(name: str, text: str | float) -> int:
+    """One quantity in the unit of its resource; ``ValueError`` for what is none."""
+    return quantity.milli(text) if name == CPU else quantity.units(text)
+
+
+def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[str, int]:
+    """A resource list; an entry that is no quantity, or negative, is dropped with a problem."""
+    found: dict[str, int] = {}
+    for name, text in body.items():
+        try:
+            value = _amount(name, text)
+        except ValueError as error:
+            problems.append(f"{where}: {name[:80]}: {error}")
+            continue
+        known = _ALIASES.get(name, name)
+        # Where both spellings are there, the current one counts.
+        if known == name or known not in body:
+            found[known] = value
+    return found
+
+
+def _amount(name: str, text: object) -> int:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        msg = f"expected a quantity, found {type(text).__name__}"
+        raise ValueError(msg)  # noqa: TRY004 - for the caller it is one more text that is none
+    value = amount(name, text)
+    if value < 0:
+        msg = f"{str(text)[:40]!r} is negative"
+        raise ValueError(msg)
+    return value
+
+
+def total(parts: Iterable[Amounts]) -> dict[str, int]:
+    """The sum by name."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.items():
+            found[name] = found.get(name, 0) + value
+    return found
+
+
+def most(parts: Iterable[Amounts]) -> dict[str, int]:
+    """The largest by name."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.items():
+            found[name] = max(found.get(name, value), value)
+    return found
+
+
+def texts(amounts: Amounts) -> dict[str, str]:
+    """As quantities: ``{"cpu": 1500}`` prints as ``1500m``, whole cores as ``2``."""
+    return {name: _text(name, value) for name, value in amounts.items()}
+
+
+def _text(name: str, value: int) -> str:
+    if name != CPU:
+        return str(value)
+    cores, rest = divmod(value, 1000)
+    return f"{value}m" if rest else str(cores)

@@ -1,0 +1,143 @@
+"""What a pod's annotations ask for, decoded.
+
+Covers: one value for each annotation that a policy reads. Does not cover: decoding
+(``workloads.annotations``), the node's strategies of the same shape (``model.strategies``).
+
+``None`` is always "not said".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import cpuset, resources, strategies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumaShare:
+    """What of one NUMA node a scheduler gave to a pod."""
+
+    node: int
+    resources: resources.Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A scheduler's decision (``resource-status``)."""
+
+    cpus: cpuset.CPUSet | None = None
+    numa: tuple[NumaShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """How CPUs should be chosen (``resource-spec``)."""
+
+    required: str | None = None
+    preferred: str | None = None
+    exclusive: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """Whether, and by whom, a pod may be evicted."""
+
+    #: The features that need consent may take it.
+    enabled: bool = False
+    #: The features that may take it at all; ``None``: every one.
+    features: frozenset[str] | None = None
+    #: Lower goes first.
+    priority: int = 0
+
+    def allows(self, feature: str) -> bool:
+        """May this feature take it."""
+        return self.features is None or feature in self.features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Bandwidth limits in bits per second."""
+
+    ingress: int | None = None
+    egress: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRange:
+    """A part of the last-level cache in percent of its ways, of one cache or all."""
+
+    start: int
+    end: int
+    cache: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """Memory bandwidth in percent, of one cache's domain or all."""
+
+    percent: int
+    cache: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resctrl:
+    """A resctrl group of the pod's own."""
+
+    caches: tuple[CacheRange, ...] = ()
+    bandwidths: tuple[Bandwidth, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OomScore:
+    """How soon the kernel's OOM killer takes it."""
+
+    pod: int | None = None
+    containers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreSharing:
+    """With whom it may share a core."""
+
+    group: str | None = None
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationUse:
+    """The reservation that a pod was placed in."""
+
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationAffinity:
+    """The reservations that a pod asks for."""
+
+    name: str | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """All of them."""
+
+    grant: Grant | None = None
+    binding: Binding | None = None
+    cpu_burst: strategies.CpuBurst | None = None
+    cpu_qos: strategies.CpuQos | None = None
+    memory_qos: strategies.MemoryQos | None = None
+    blkio_qos: strategies.BlkioQos | None = None
+    network: Network | None = None
+    resctrl: Resctrl | None = None
+    eviction: Eviction = Eviction()
+    oom_score: OomScore | None = None
+    core_sharing: CoreSharing | None = None
+    reservation: ReservationUse | None = None
+    reservation_affinity: ReservationAffinity | None = None
+
+
+#: Nothing was asked for.
+NONE = Wishes()

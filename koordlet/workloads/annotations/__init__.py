@@ -1,0 +1,9 @@
+"""One module for each annotation that a policy reads: its key, and what its text says.
+
+Covers: decoding. Does not cover: what a policy makes of it.
+
+Rules:
+1. ``decode(text, problems)`` returns a value of ``model.wishes``; ``ValueError`` means that nothing
+   of the text can be used. Fields that do not fit are left out, with a problem each.
+2. Pure: the same text always says the same.
+"""

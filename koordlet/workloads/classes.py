@@ -1,0 +1,76 @@
+"""QoS class and priority of a pod, from its labels and its spec.
+
+Covers: the labels, the defaults, the Kubernetes class. Does not cover: what a class is promised.
+
+Rules, in order:
+1. QoS: the label where it names a class; else what the Kubernetes class implies. A label that names
+   none counts as missing and is said. What the label said alone is kept as the raw class: the
+   peer's suppress, burst, eviction and pool computations look at that one only.
+2. Band: the label ``priority-class`` where there is one, and none where it names no band; else the
+   band that the priority lies in; else, without any priority, the default of the QoS class.
+3. Kubernetes class: the status where it says one; else of pod-level resources where the spec has
+   them; else of all containers and init containers. Only cpu and memory, only positive amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from koordlet.model import qos, resources
+from koordlet.workloads import shapes
+
+QOS_LABEL = "koordinator.sh/qosClass"
+BAND_LABEL = "koordinator.sh/priority-class"
+SUB_PRIORITY_LABEL = "koordinator.sh/priority"
+
+_NAMED = (resources.CPU, resources.MEMORY)
+_QOS = {one.value: one for one in qos.Qos}
+_KUBE = {one.value: one for one in qos.KubeQos}
+
+
+def raw_qos(labels: Mapping[str, str], problems: list[str]) -> qos.Qos | None:
+    """What the label says."""
+    text = labels.get(QOS_LABEL)
+    if not text:
+        return None
+    found = _QOS.get(text)
+    if found is None:
+        problems.append(f"label {QOS_LABEL}: {shapes.shown(text)} is no QoS class")
+    return found
+
+
+def band(
+    labels: Mapping[str, str], priority: int | None, kind: qos.Qos, problems: list[str]
+) -> qos.Band | None:
+    """Rule 2."""
+    text = labels.get(BAND_LABEL)
+    if text:
+        found = qos.Band.labelled(text)
+        if found is None:
+            problems.append(f"label {BAND_LABEL}: {shapes.shown(text)} is no priority class")
+        return found
+    return qos.Band.of(priority) if priority else qos.Band.default_of(kind)
+
+
+def kube_qos(
+    status: str | None, asks: Iterable[tuple[resources.Amounts, resources.Amounts]]
+) -> qos.KubeQos:
+    """Rule 3, over the (requests, limits) of whatever counts."""
+    known = _KUBE.get(status or "")
+    if known is not None:
+        return known
+    every = [
+        ({n: a for n, a in requests.items() if a and n in _NAMED}, limits)
+        for requests, limits in asks
+    ]
+    limited = [{n: a for n, a in limits.items() if a and n in _NAMED} for _, limits in every]
+    if not any(limited) and not any(requests for requests, _ in every):
+        return qos.KubeQos.BEST_EFFORT
+    # The API server makes a limit without a request its own request.
+    wanted = resources.total(
+        {**limits, **requests} for (requests, _), limits in zip(every, limited, strict=True)
+    )
+    complete = all(name in limits for limits in limited for name in _NAMED)
+    if complete and wanted == resources.total(limited):
+        return qos.KubeQos.GUARANTEED
+    return qos.KubeQos.BURSTABLE

@@ -1,0 +1,51 @@
+"""A Kubernetes Node into our model.
+
+Covers: names, texts, capacity, allocatable, conditions. Does not cover: what annotations mean to a
+policy, which reads them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from koordlet.model import resources, snapshot
+from koordlet.workloads import shapes
+
+
+def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo:
+    """The node; a part that does not fit is left out and said."""
+    problems: list[str] = []
+    meta, status = (
+        shapes.section(body, "metadata", problems),
+        shapes.section(body, "status", problems),
+    )
+    return snapshot.NodeInfo(
+        name=str(meta.get("name") or ""),
+        labels=_texts(meta, "labels", problems),
+        annotations=_texts(meta, "annotations", problems),
+        capacity=resources.read(shapes.section(status, "capacity", problems), problems, "capacity"),
+        allocatable=resources.read(
+            shapes.section(status, "allocatable", problems), problems, "allocatable"
+        ),
+        conditions=_conditions(status),
+        problems=tuple(f"{where}: {one}" for one in problems),
+    )
+
+
+def _conditions(status: Mapping[str, object]) -> dict[str, bool]:
+    listed = status.get("conditions")
+    return {
+        str(one.get("type")): one.get("status") == "True"
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+    }
+
+
+def _texts(body: Mapping[str, object], key: str, problems: list[str]) -> dict[str, str]:
+    found = shapes.section(body, key, problems)
+    problems.extend(
+        f"{key}: {str(name)[:80]}: expected a text, found {shapes.shown(value)}"
+        for name, value in found.items()
+        if not isinstance(value, str)
+    )
+    return {str(name): value for name, value in found.items() if isinstance(value, str)}

@@ -1,0 +1,181 @@
+"""The part of a Kubernetes Pod that we read, as it comes over the wire.
+
+Covers: types for the fast decoder, and what it makes of a pod that does not fit them.
+Does not cover: what the fields mean (``poddecode``).
+
+Rules:
+1. A part that does not fit is taken out and said; the rest of the pod stays.
+2. Maps of texts and of quantities are read leniently: one bad entry costs that entry, later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from koordlet.workloads import shapes
+
+_Loose = dict[str, Any]
+
+
+class Owner(msgspec.Struct, gc=False):
+    """Who made the pod."""
+
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class Meta(msgspec.Struct, rename="camel", gc=False):
+    """``metadata``."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: _Loose | None = None
+    annotations: _Loose | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[Owner] | None = None
+
+
+class Asked(msgspec.Struct, gc=False):
+    """``resources``."""
+
+    requests: _Loose | None = None
+    limits: _Loose | None = None
+
+
+class Container(msgspec.Struct, rename="camel", gc=False):
+    """One entry of ``containers``, ``initContainers`` or ``ephemeralContainers``."""
+
+    name: str = ""
+    resources: Asked | None = None
+    restart_policy: str | None = None
+
+
+class Spec(msgspec.Struct, rename="camel", gc=False):
+    """``spec``."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
+    resources: Asked | None = None
+    overhead: _Loose | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    node_name: str | None = None
+    runtime_class_name: str | None = None
+
+
+class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
+    """One entry of ``containerStatuses`` and its siblings."""
+
+    name: str = ""
+    container_id: str | None = msgspec.field(default=None, name="containerID")
+    state: _Loose | None = None
+    allocated_resources: _Loose | None = None
+    resources: Asked | None = None
+
+
+class Condition(msgspec.Struct, gc=False):
+    """One entry of ``conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+
+
+class Status(msgspec.Struct, rename="camel", gc=False):
+    """``status``."""
+
+    phase: str | None = None
+    qos_class: str | None = None
+    resize: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(msgspec.Struct, gc=False):
+    """The object."""
+
+    metadata: Meta | None = None
+    spec: Spec | None = None
+    status: Status | None = None
+
+
+class Listed(msgspec.Struct, gc=False):
+    """A list whose items are left as they came: each is decoded by itself."""
+
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_POD = msgspec.json.Decoder(Pod)
+_LIST = msgspec.json.Decoder(Listed)
+_ANY = msgspec.json.Decoder()
+
+_AT = re.compile(r" - at `(?:key` in `)?\$([^`]*)`\Z")
+_PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+#: Parts that are taken out of one pod before it is given up.
+_REPAIRS = 16
+
+
+def split(data: bytes) -> list[bytes]:
+    """The items of a list, each as its bytes; ``ValueError`` for what is no list."""
+    try:
+        listed = _LIST.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        msg = f"no list of pods: {error}"
+        raise ValueError(msg) from error
+    if not listed.kind.endswith("List") and listed.items is None:
+        msg = f"no list of pods: kind {shapes.shown(listed.kind)} without items"
+        raise ValueError(msg)
+    return [bytes(item) for item in listed.items or ()]
+
+
+def decode(data: bytes, problems: list[str]) -> Pod:
+    """One pod from its bytes; ``ValueError`` where nothing of it can be used."""
+    try:
+        return _POD.decode(data)
+    except msgspec.ValidationError:
+        return convert(_ANY.decode(data), problems)
+    except (msgspec.DecodeError, RecursionError) as error:
+        msg = f"not JSON: {error}"
+        raise ValueError(msg) from error
+
+
+def convert(body: object, problems: list[str]) -> Pod:
+    """One pod from decoded JSON or YAML, rule 1; the input is left as it is."""
+    for _ in range(_REPAIRS):
+        try:
+            return msgspec.convert(body, Pod)
+        except msgspec.ValidationError as error:
+            at = _AT.search(str(error))
+            path = [name or int(index) for name, index in _PART.findall(at[1])] if at else []
+            if not path:
+                raise ValueError(str(error)) from error
+            problems.append(str(error).replace("`", ""))
+            body = _without(body, path)
+        except RecursionError as error:
+            msg = "nested too deeply"
+            raise ValueError(msg) from error
+    msg = f"more than {_REPAIRS} parts are wrong"
+    raise ValueError(msg)
+
+
+def _without(body: Any, path: list[str | int]) -> Any:
+    """A copy without the part at a path; a list item goes as a whole."""
+    head, *rest = path
+    inner = body[head] if isinstance(head, int) else body.get(head)
+    if isinstance(body, list) and isinstance(head, int):
+        changed = [_without(inner, rest)] if rest else []
+        return [*body[:head], *changed, *body[head + 1 :]]
+    if rest and isinstance(inner, dict | list):
+        return {**body, head: _without(inner, rest)}
+    return {key: item for key, item in body.items() if key != head}

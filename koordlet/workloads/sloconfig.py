@@ -1,0 +1,189 @@
+"""The ConfigMap ``slo-controller-config`` into strategies for one node.
+
+Covers: the keys, cluster and node strategies, selectors.
+Does not cover: what a strategy's fields are (``nodeslo``).
+
+It serves where no controller makes NodeSLO objects out of it. Rules:
+1. The first node strategy whose selector matches overlays the cluster strategy, key by key.
+2. A key that does not parse, or a selector that is no selector, costs itself and is said.
+3. A NodeSLO of this node wins over it as a whole: the controller has made it from the same map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from koordlet.model import nodeslo, strategies
+from koordlet.workloads import nodeslo as slo
+from koordlet.workloads import shapes
+
+NAME = "slo-controller-config"
+NAMESPACE = "koordinator-system"
+COLOCATION = "colocation-config"
+_APPLICATIONS = "host-application-config"
+
+#: Key of the map to the section of a NodeSLO's spec.
+_SECTIONS = {
+    "resource-threshold-config": "resourceUsedThresholdWithBE",
+    "resource-qos-config": "resourceQOSStrategy",
+    "cpu-burst-config": "cpuBurstStrategy",
+    "system-config": "systemStrategy",
+}
+_Object = Mapping[str, object]
+
+_COUNT = shapes.integer(0)
+_PERCENT = shapes.integer(0, 100)
+_SECONDS = shapes.integer(1)
+_CALCULATE = shapes.choice("usage", "request", "maxUsageRequest")
+_COLOCATION: shapes.Fields = {
+    "enable": ("enable", shapes.boolean),
+    "metric_aggregate_duration_seconds": ("metricAggregateDurationSeconds", _SECONDS),
+    "metric_report_interval_seconds": ("metricReportIntervalSeconds", _SECONDS),
+    "metric_memory_collect_policy": (
+        "metricMemoryCollectPolicy",
+        shapes.choice("usageWithoutPageCache", "usageWithPageCache", "usageWithHotPageCache"),
+    ),
+    "cpu_reclaim_threshold_percent": ("cpuReclaimThresholdPercent", _COUNT),
+    "cpu_calculate_policy": ("cpuCalculatePolicy", _CALCULATE),
+    "memory_reclaim_threshold_percent": ("memoryReclaimThresholdPercent", _COUNT),
+    "memory_calculate_policy": ("memoryCalculatePolicy", _CALCULATE),
+    "degrade_time_minutes": ("degradeTimeMinutes", _SECONDS),
+    "update_time_threshold_seconds": ("updateTimeThresholdSeconds", _SECONDS),
+    "resource_diff_threshold": ("resourceDiffThreshold", shapes.number(0, 1)),
+    "mid_cpu_threshold_percent": ("midCPUThresholdPercent", _PERCENT),
+    "mid_memory_threshold_percent": ("midMemoryThresholdPercent", _PERCENT),
+    "mid_unallocated_percent": ("midUnallocatedPercent", _PERCENT),
+    "batch_cpu_threshold_percent": ("batchCPUThresholdPercent", _COUNT),
+    "batch_memory_threshold_percent": ("batchMemoryThresholdPercent", _COUNT),
+}
+#: Of the same strategy, for the side that writes the node's resources: read past, not unknown.
+_OTHERS = (
+    "nodeConfigs",
+    "metricAggregatePolicy",
+    "midReclaimMode",
+    "midStaticCPUReservedPercent",
+    "midStaticMemoryReservedPercent",
+    "extensions",
+)
+_BEGINS = frozenset(key.casefold() for key in _OTHERS)
+_READ_COLOCATION = shapes.record(strategies.Colocation, _COLOCATION)
+
+
+def decode(
+    data: Mapping[str, object], labels: Mapping[str, str], where: str = NAME
+) -> nodeslo.NodeSlo:
+    """The strategies for a node with these labels."""
+    problems: list[str] = []
+    spec: dict[str, object] = {}
+    for key, section in _SECTIONS.items():
+        found = _key(data, key, problems, lambda body: _strategy(body, labels))
+        if found is not None:
+            spec[section] = found
+    found = _key(data, _APPLICATIONS, problems, lambda body: _inline(body, labels))
+    if found is not None:
+        spec["hostApplications"] = found.get("applications")
+    made = slo.spec(spec, NAME, problems)
+    colocation = strategies.overlay(made.colocation, _colocation(data, labels, problems))
+    return replace(
+        made, colocation=colocation, problems=tuple(f"{where}: {one}" for one in problems)
+    )
+
+
+def _colocation(
+    data: Mapping[str, object], labels: Mapping[str, str], problems: list[str]
+) -> strategies.Colocation | None:
+    found = _key(data, COLOCATION, problems, lambda body: _inline(body, labels))
+    if found is None:
+        return None
+    ours = {key: value for key, value in found.items() if key.casefold() not in _BEGINS}
+    read: strategies.Colocation | None = shapes.guarded(
+        _READ_COLOCATION, ours, COLOCATION, problems
+    )
+    return read
+
+
+def _key(
+    data: Mapping[str, object],
+    key: str,
+    problems: list[str],
+    choose: Callable[[_Object], _Object],
+) -> _Object | None:
+    """The strategy of one key of the map; ``None`` where it is missing or broken."""
+    text = data.get(key)
+    if text is None or text == "":
+        return None
+    try:
+        if not isinstance(text, str):
+            msg = f"expected a text, found {shapes.shown(text)}"
+            raise ValueError(msg)  # noqa: TRY004, TRY301 - said like every other one
+        return choose(shapes.mapping(shapes.parse(text)))
+    except ValueError as error:
+        problems.append(f"{key}: {error}")
+        return None
+
+
+def _strategy(body: _Object, labels: Mapping[str, str]) -> _Object:
+    below = shapes.find(body, "clusterStrategy")
+    above = _first(shapes.find(body, "nodeStrategies"), labels)
+    return _over(shapes.mapping(below) if below is not None else {}, above)
+
+
+def _inline(body: _Object, labels: Mapping[str, str]) -> _Object:
+    return _over(body, _first(shapes.find(body, "nodeConfigs"), labels))
+
+
+def _first(listed: object, labels: Mapping[str, str]) -> _Object:
+    """The first entry whose selector matches, without the keys that only name it."""
+    if listed is None:
+        return {}
+    if not isinstance(listed, list):
+        msg = f"expected a list of node strategies, found {shapes.shown(listed)}"
+        raise ValueError(msg)  # noqa: TRY004 - said like every other one
+    for entry in map(shapes.mapping, listed):
+        selector = shapes.find(entry, "nodeSelector")
+        if selector is not None and _matches(shapes.mapping(selector), labels):
+            return {key: v for key, v in entry.items() if key not in ("name", "nodeSelector")}
+    return {}
+
+
+def _matches(selector: _Object, labels: Mapping[str, str]) -> bool:
+    """A label selector; an empty one matches every node."""
+    wanted = selector.get("matchLabels")
+    equal = shapes.mapping(wanted) if wanted is not None else {}
+    if any(labels.get(key) != value for key, value in equal.items()):
+        return False
+    listed = selector.get("matchExpressions")
+    if listed is not None and not isinstance(listed, list):
+        msg = f"matchExpressions: expected a list, found {shapes.shown(listed)}"
+        raise ValueError(msg)
+    return all(_holds(shapes.mapping(one), labels) for one in listed or ())
+
+
+def _holds(one: _Object, labels: Mapping[str, str]) -> bool:
+    key, operator, listed = str(one.get("key")), one.get("operator"), one.get("values") or []
+    values = listed if isinstance(listed, list) else []
+    match operator:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case _:
+            msg = f"matchExpressions: {shapes.shown(operator)} is no operator"
+            raise ValueError(msg)
+
+
+def _over(below: _Object, above: _Object) -> _Object:
+    """Key by key what is said above, nested objects likewise."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = _over(old, value)
+        elif value is not None:
+            merged[key] = value
+    return merged

@@ -1,0 +1,193 @@
+"""Each annotation says what it says, and a broken one costs only itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset, strategies, wishes
+from koordlet.workloads.annotations import (
+    blkio_qos,
+    core_sharing,
+    cpu_burst,
+    cpu_qos,
+    eviction,
+    memory_qos,
+    network_qos,
+    oom_score,
+    registry,
+    resctrl,
+    reservation_affinity,
+    reservation_use,
+    resource_spec,
+    resource_status,
+)
+from tests.kit import pods
+
+GOOD: dict[str, tuple[Any, object]] = {
+    resource_status.KEY: (
+        {"cpuset": "0-3", "numaNodeResources": [{"node": 0, "resources": {"cpu": "4"}}]},
+        wishes.Grant(
+            cpus=cpuset.CPUSet.parse("0-3"),
+            numa=(wishes.NumaShare(node=0, resources={"cpu": 4000}),),
+        ),
+    ),
+    resource_spec.KEY: (
+        {"preferredCPUBindPolicy": "FullPCPUs", "PreferredCPUExclusivePolicy": "None"},
+        wishes.Binding(preferred="FullPCPUs", exclusive="None"),
+    ),
+    cpu_burst.KEY: (
+        {"policy": "auto", "cpuBurstPercent": 200},
+        strategies.CpuBurst(policy="auto", cpu_burst_percent=200),
+    ),
+    cpu_qos.KEY: ({"groupIdentity": 1}, strategies.CpuQos(group_identity=1)),
+    memory_qos.KEY: (
+        {"policy": "auto", "minLimitPercent": 40, "pageCacheLimitSize": "1Gi"},
+        strategies.MemoryQos(policy="auto", min_limit_percent=40, page_cache_limit_size=1 << 30),
+    ),
+    blkio_qos.KEY: (
+        {"blocks": [{"name": "/dev/sdb", "type": "device", "ioCfg": {"readBPS": 1024}}]},
+        strategies.BlkioQos(
+            blocks=(strategies.Block(name="/dev/sdb", io_cfg=strategies.IoLimits(read_bps=1024)),)
+        ),
+    ),
+    network_qos.KEY: (
+        {"ingressLimit": "10M", "egressLimit": "20M"},
+        wishes.Network(ingress=10_000_000, egress=20_000_000),
+    ),
+    resctrl.KEY: (
+        {
+            "llc": {
+                "schemata": {"range": [0, 50]},
+                "schemataPerCache": [{"cacheID": 8, "range": [0, 30]}],
+            },
+            "mb": {"schemata": {"percent": 20}},
+        },
+        wishes.Resctrl(
+            caches=(
+                wishes.CacheRange(start=0, end=50),
+                wishes.CacheRange(start=0, end=30, cache=8),
+            ),
+            bandwidths=(wishes.Bandwidth(percent=20),),
+        ),
+    ),
+    reservation_use.KEY: ({"name": "r", "uid": "u"}, wishes.ReservationUse(name="r", uid="u")),
+    reservation_affinity.KEY: (
+        {"reservationSelector": {"a": "b"}},
+        wishes.ReservationAffinity(selector={"a": "b"}),
+    ),
+}
+
+
+def test_every_decoder_has_an_example() -> None:
+    """A decoder that is added is proved here."""
+    assert registry.DECODERS.keys() == GOOD.keys()
+
+
+@pytest.mark.parametrize("key", sorted(GOOD))
+def test_a_good_annotation(key: str) -> None:
+    """Its value is in its field, without a problem."""
+    body, expected = GOOD[key]
+    problems: list[str] = []
+    found = registry.decode({}, {key: json.dumps(body)}, problems)
+
+    assert expected == getattr(found, registry.DECODERS[key][0])
+    assert [] == problems
+
+
+@pytest.mark.parametrize("key", sorted(GOOD))
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "[" * 100_000, "NaN"])
+def test_a_broken_annotation_is_no_wish_and_one_problem(key: str, text: str) -> None:
+    """The problem names the annotation; the others are decoded."""
+    problems: list[str] = []
+    found = registry.decode({eviction.ENABLED: "true"}, {key: text}, problems)
+
+    assert getattr(found, registry.DECODERS[key][0]) is None
+    assert found.eviction.enabled
+    assert [True] == [one.startswith(f"annotation {key}: ") for one in problems]
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "problem"),
+    [
+        (cpu_burst.KEY, {"policy": "auto", "cpuBurstPercent": 0}, "cpuBurstPercent: expected 1 to"),
+        (cpu_burst.KEY, {"policy": "auto", "cpuBurstPercent": True}, "cpuBurstPercent: expected a"),
+        (cpu_burst.KEY, {"policy": "auto", "burst": 1}, "'burst' is not known"),
+        (memory_qos.KEY, {"wmarkMinAdj": 51}, "wmarkMinAdj: expected -25 to 50"),
+        (
+            resctrl.KEY,
+            {"llc": {"schemata": {"range": [50, 50]}}},
+            "range: the range 50-50 is empty",
+        ),
+        (resource_status.KEY, {"cpuset": "3-1"}, "cpuset: "),
+        (blkio_qos.KEY, {"blocks": [{"type": "tape"}]}, "blocks: [0]: type: expected one of"),
+        (network_qos.KEY, {"ingressLimit": "-1"}, "ingressLimit: a quantity here is not negative"),
+    ],
+)
+def test_a_field_that_does_not_fit_costs_itself(key: str, body: Any, problem: str) -> None:
+    """The path of the field is in the problem; the rest of the value is there."""
+    problems: list[str] = []
+    found = registry.decode({}, {key: json.dumps(body)}, problems)
+
+    assert getattr(found, registry.DECODERS[key][0]) is not None
+    assert problem in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("", frozenset()),
+        ("[]", frozenset()),
+        ("{", frozenset()),
+        ("[1]", frozenset()),
+        ('["BECPUEvict"]', frozenset({"BECPUEvict"})),
+    ],
+)
+def test_who_may_evict(text: str | None, expected: frozenset[str] | None) -> None:
+    """Nothing said allows every feature; what cannot be read allows none."""
+    notes = {} if text is None else {eviction.POLICY: text}
+
+    assert expected == eviction.decode({}, notes, []).features
+
+
+@pytest.mark.parametrize("text", ["True", "1", "yes", " true"])
+def test_consent_is_exactly_true(text: str) -> None:
+    """Anything else is no consent."""
+    assert not eviction.decode({eviction.ENABLED: text}, {}, []).enabled
+
+
+def test_numbers_in_texts() -> None:
+    """A priority beyond 32 bits is said and is zero; a score beyond the kernel's is none."""
+    problems: list[str] = []
+
+    assert 0 == eviction.decode({}, {eviction.PRIORITY: "2147483648"}, problems).priority
+    assert -5 == eviction.decode({}, {eviction.PRIORITY: "-5"}, problems).priority
+    assert oom_score.decode({oom_score.KEY: "1001"}, problems) is None
+    assert wishes.OomScore(pod=-1000, containers={"a": 5}) == oom_score.decode(
+        {oom_score.KEY: "-1000", oom_score.OF_CONTAINERS: '{"a": 5, "b": "x"}'}, problems
+    )
+    assert 3 == len(problems)
+
+
+def test_core_sharing() -> None:
+    """The labels, or nothing."""
+    assert core_sharing.decode({}, []) is None
+    assert wishes.CoreSharing(group="g") == core_sharing.decode(
+        {core_sharing.GROUP: "g", core_sharing.POLICY: "odd"}, []
+    )
+
+
+@given(key=st.sampled_from(sorted(GOOD)), data=st.data(), raw=st.none() | st.text(max_size=40))
+def test_no_annotation_raises(key: str, data: st.DataObject, raw: str | None) -> None:
+    """However an annotation is broken, it costs only itself, and says the same again."""
+    text = json.dumps(data.draw(pods.broken(GOOD[key][0]))) if raw is None else raw
+    said: list[list[str]] = [[], []]
+    first, again = (registry.decode({}, {key: text}, problems) for problems in said)
+
+    assert first == again
+    assert said[0] == said[1]

@@ -1,0 +1,73 @@
+"""What kubectl prints is taken whole: pods, node, strategies, usage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from koordlet.model import errors
+from koordlet.workloads import manifests
+from tests.kit import pods
+from tests.workloads import test_nodemetric, test_nodes, test_nodeslo, test_sloconfig
+
+NODE = {"kind": "Node", **test_nodes.OBJECT}
+SLO = {"kind": "NodeSLO", **test_nodeslo.OBJECT}
+METRIC = {"kind": "NodeMetric", **test_nodemetric.OBJECT}
+CONFIG = {
+    "kind": "ConfigMap",
+    "metadata": {"name": "slo-controller-config"},
+    "data": {"resource-threshold-config": json.dumps(test_sloconfig.THRESHOLD)},
+}
+POD = {"kind": "Pod", **pods.pod()}
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_everything_in_one_file(tmp_path: Path, form: str) -> None:
+    """A List in JSON, or documents in YAML; the NodeSLO wins over the ConfigMap."""
+    objects = [POD, NODE, SLO, METRIC, CONFIG]
+    where = tmp_path / "objects"
+    where.write_text(
+        json.dumps({"kind": "List", "items": objects})
+        if form == "json"
+        else yaml.safe_dump_all(objects)
+    )
+    found = manifests.load(str(where))
+
+    assert ["shop/web-1"] == [one.key for one in found.pods]
+    assert found.node is not None
+    assert found.slo is not None
+    assert found.metric is not None
+    assert ("n1", "NodeSLO") == (found.node.name, found.slo.source)
+    assert {"a/b": {"cpu": 100}} == found.metric.pods
+
+
+def test_the_config_map_alone() -> None:
+    """It counts where there is no NodeSLO; another ConfigMap is not used."""
+    found = manifests.collect([CONFIG, {"kind": "ConfigMap"}], "f")
+
+    assert found.slo is not None
+    assert (60, 80) == (
+        found.slo.threshold.cpu_suppress_threshold_percent,
+        found.slo.threshold.memory_evict_threshold_percent,
+    )
+    assert ("f: 1 of kind ConfigMap not used",) == found.warnings
+
+
+def test_one_uid_twice() -> None:
+    """The later document counts; a pod that has ended holds nothing."""
+    ended = {"kind": "Pod", **pods.pod(2, status__phase="Succeeded")}
+    again = {"kind": "Pod", **pods.pod(1, metadata__name="other")}
+    found = manifests.collect([POD, again, ended], "f")
+
+    assert ["shop/other"] == [one.key for one in found.pods]
+    assert 1 == len(found.warnings)
+
+
+@pytest.mark.parametrize("body", [3, {"kind": "Pod"}, {"kind": "PodList", "items": [3]}])
+def test_what_is_no_object_is_an_error_with_its_place(body: object) -> None:
+    """The operator sees which document."""
+    with pytest.raises(errors.ConfigError, match="document 1"):
+        manifests.collect([body], "f")

@@ -1,0 +1,48 @@
+"""A NodeMetric is usage by node, pod and window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from koordlet.workloads import nodemetric
+from tests.kit import pods
+
+OBJECT: dict[str, Any] = {
+    "status": {
+        "updateTime": "2026-01-01T00:00:00Z",
+        "nodeMetric": {
+            "nodeUsage": {"resources": {"cpu": "1500m", "memory": "1Gi"}},
+            "aggregatedNodeUsages": [
+                {"duration": "1h5m0s", "usage": {"p95": {"resources": {"cpu": "2"}}}},
+                {"duration": "soon"},
+            ],
+        },
+        "podsMetric": [
+            {"namespace": "a", "name": "b", "podUsage": {"resources": {"cpu": "100m"}}},
+            7,
+        ],
+        "hostApplicationMetric": [{"name": "nginx", "usage": {"resources": {"cpu": "1"}}}],
+    }
+}
+
+
+def test_what_it_says() -> None:
+    """In our units; what does not fit is said."""
+    found = nodemetric.decode(OBJECT)
+
+    assert 1767225600.0 == found.updated
+    assert {"cpu": 1500, "memory": 1 << 30} == found.node
+    assert {"a/b": {"cpu": 100}} == found.pods
+    assert {"nginx": {"cpu": 1000}} == found.applications
+    assert {3900: {"p95": {"cpu": 2000}}} == found.windows
+    assert 2 == len(found.problems)
+
+
+@given(body=pods.broken(OBJECT))
+def test_no_object_raises(body: Any) -> None:
+    """However it is broken, what fits is there, and nothing is negative."""
+    found = nodemetric.decode(body)
+
+    assert all(value >= 0 for value in found.node.values())

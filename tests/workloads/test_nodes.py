@@ -1,0 +1,36 @@
+"""A Node is names, amounts and conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from koordlet.workloads import nodes
+from tests.kit import pods
+
+OBJECT: dict[str, Any] = {
+    "metadata": {"name": "n1", "labels": {"a": "b"}, "annotations": {"c": "d", "e": 1}},
+    "status": {
+        "capacity": {"cpu": "4", "memory": "8Gi", "kubernetes.io/batch-cpu": "1500"},
+        "allocatable": {"cpu": "3500m", "memory": "many"},
+        "conditions": [{"type": "Ready", "status": "True"}, {"type": "MemoryPressure"}],
+    },
+}
+
+
+def test_what_it_says() -> None:
+    """What does not fit is left out and said."""
+    found = nodes.decode(OBJECT)
+
+    assert ("n1", {"a": "b"}, {"c": "d"}) == (found.name, found.labels, found.annotations)
+    assert {"cpu": 4000, "memory": 8 << 30, "kubernetes.io/batch-cpu": 1500} == found.capacity
+    assert {"cpu": 3500} == found.allocatable
+    assert {"Ready": True, "MemoryPressure": False} == found.conditions
+    assert 2 == len(found.problems)
+
+
+@given(body=pods.broken(OBJECT))
+def test_no_object_raises(body: Any) -> None:
+    """However it is broken."""
+    assert isinstance(nodes.decode(body).name, str)

@@ -1,0 +1,138 @@
+"""A NodeSLO is what it says over the peer's defaults; what does not fit costs itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from koordlet.model import nodeslo, qos, strategies
+from koordlet.workloads import nodeslo as slo
+from tests.kit import pods
+
+OBJECT: dict[str, Any] = {
+    "metadata": {"name": "n1", "resourceVersion": "7"},
+    "spec": {
+        "resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 60},
+        "resourceQOSStrategy": {
+            "policies": {"cpuPolicy": "coreSched"},
+            "beClass": {
+                "cpuQOS": {"enable": True},
+                "resctrlQOS": {"enable": True, "mbaPercent": 50},
+                "networkQOS": {"enable": True, "ingressLimit": 30, "egressLimit": "1G"},
+            },
+            "lsClass": {"memoryQOS": {"enable": False, "minLimitPercent": 9}},
+        },
+        "cpuBurstStrategy": {"policy": "auto", "sharePoolThresholdPercent": 40},
+        "systemStrategy": {"totalNetworkBandwidth": "10Gi", "schedFeatures": {"CORE": True}},
+        "hostApplications": [
+            {"name": "a", "priority": "koord-prod", "qos": "LS"},
+            {
+                "name": "b",
+                "qos": "BE",
+                "cgroupPath": {"base": "KubepodsBesteffort", "relativePath": "b/"},
+            },
+            {"name": "c", "cgroupPath": {"relativePath": "../etc"}},
+        ],
+    },
+}
+
+
+def test_what_is_said_lies_over_the_defaults() -> None:
+    """Fields that are not said have the peer's values."""
+    found = slo.decode(OBJECT)
+
+    assert (True, 60, 70) == (
+        found.threshold.enable,
+        found.threshold.cpu_suppress_threshold_percent,
+        found.threshold.memory_evict_threshold_percent,
+    )
+    assert ("auto", 1000, 40) == (
+        found.cpu_burst.policy,
+        found.cpu_burst.cpu_burst_percent,
+        found.cpu_burst.share_pool_threshold_percent,
+    )
+    best_effort = found.classes["BE"]
+    assert (-1, 30, 50) == (
+        best_effort.cpu.group_identity,
+        best_effort.resctrl.cat_range_end_percent,
+        best_effort.resctrl.mba_percent,
+    )
+    assert strategies.Share(percent=30) == best_effort.network.ingress_limit
+    assert strategies.Share(bits=10**9) == best_effort.network.egress_limit
+    assert ("coreSched", "tc", 10 << 30) == (
+        found.cpu_policy,
+        found.network_policy,
+        found.system.total_network_bandwidth,
+    )
+    assert ("NodeSLO", "7") == (found.source, found.revision)
+
+
+def test_a_section_that_is_off_is_neutral() -> None:
+    """Its fields do not count, of these three classes."""
+    found = slo.decode(OBJECT)
+
+    assert nodeslo.NEUTRAL.memory == found.classes["LS"].memory
+    assert nodeslo.NEUTRAL.cpu == found.classes["LSR"].cpu
+
+
+def test_host_applications_have_a_place() -> None:
+    """By class where they name none; one that leads out of the tree is left out and said."""
+    found = slo.decode(OBJECT)
+
+    assert (
+        nodeslo.HostApplication(
+            name="a", group="host-latency-sensitive/a", qos=qos.Qos.LS, band=qos.Band.PROD
+        ),
+        nodeslo.HostApplication(name="b", group="kubepods/besteffort/b", qos=qos.Qos.BE),
+    ) == found.applications
+    assert ["NodeSLO n1: hostApplications: [2]: '../etc' is no plain cgroup path"] == list(
+        found.problems
+    )
+
+
+@pytest.mark.parametrize("body", [{}, {"spec": None}, {"spec": {}}])
+def test_nothing_said_is_all_defaults(body: dict[str, Any]) -> None:
+    """Which switch everything off."""
+    found = slo.decode(body)
+
+    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert nodeslo.DEFAULTS.classes == found.classes
+    assert not found.threshold.enable
+
+
+@pytest.mark.parametrize("spec", ["x", [], 3])
+def test_another_version_is_read_for_what_it_has(spec: object) -> None:
+    """A spec of another shape is all defaults, and said."""
+    found = slo.decode({"spec": spec})
+
+    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert 1 == len(found.problems)
+
+
+def test_one_wrong_field_costs_itself() -> None:
+    """Its default is in force; its neighbour counts."""
+    found = slo.decode(
+        {
+            "spec": {
+                "resourceUsedThresholdWithBE": {
+                    "enable": True,
+                    "cpuSuppressThresholdPercent": "65",
+                    "colour": 1,
+                }
+            }
+        }
+    )
+
+    assert (True, 65) == (found.threshold.enable, found.threshold.cpu_suppress_threshold_percent)
+    assert 2 == len(found.problems)
+
+
+@given(body=pods.broken(OBJECT))
+def test_no_object_raises(body: Any) -> None:
+    """However it is broken, there is a whole strategy."""
+    found = slo.decode(body)
+
+    assert found.threshold.memory_evict_threshold_percent is not None
+    assert set(nodeslo.CLASSES) == set(found.classes)

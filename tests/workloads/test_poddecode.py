@@ -1,0 +1,193 @@
+"""One pod of Kubernetes becomes one pod of ours, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from koordlet.model import cpuset, pod, qos, resources
+from koordlet.workloads import poddecode
+from tests.kit import pods
+
+
+def decode(body: dict[str, Any]) -> pod.Pod:
+    """From bytes, as from a kubelet."""
+    return poddecode.from_bytes(json.dumps(body).encode(), "kubelet", "here")
+
+
+def test_a_plain_pod() -> None:
+    """Identity, classes, priority, phase, amounts and the container are all there."""
+    one = decode(pods.pod())
+
+    assert ("shop/web-1", "n1", "kubelet") == (one.key, one.node, one.source)
+    assert (qos.Qos.LS, qos.Qos.LS, qos.KubeQos.BURSTABLE) == (one.qos, one.raw_qos, one.kube_qos)
+    assert (9100, qos.Band.PROD, pod.Phase.RUNNING) == (one.priority, one.band, one.phase)
+    assert {"cpu": 500, "memory": 256 << 20} == one.requests
+    assert {"cpu": 1000, "memory": 512 << 20} == one.limits
+    (container,) = one.containers
+    assert ("containerd", "ab" * 32, True) == (container.runtime, container.id, container.running)
+    assert 1767225600.0 == one.created
+    assert () == one.problems
+
+
+def test_objects_and_bytes_say_the_same() -> None:
+    """A pod from a manifest is decoded like one from a kubelet."""
+    assert decode(pods.pod()) == poddecode.from_object(pods.pod(), "kubelet", "here")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"metadata__annotations": {"kubernetes.io/config.mirror": "hash"}}, ("hash", True)),
+        (
+            {
+                "metadata__annotations": {
+                    "kubernetes.io/config.source": "file",
+                    "kubernetes.io/config.hash": "hash",
+                }
+            },
+            ("hash", True),
+        ),
+        (
+            {"metadata__annotations": {"kubernetes.io/config.source": "api"}, "metadata__uid": "u"},
+            ("u", False),
+        ),
+        ({"metadata__uid": None}, ("shop/web-1", False)),
+    ],
+)
+def test_a_static_pod_has_the_uid_of_its_manifest(
+    changes: dict[str, Any], expected: tuple[str, bool]
+) -> None:
+    """Mirror and original are one pod, known by what names its cgroup."""
+    one = decode(pods.pod(**changes))
+
+    assert expected == (one.uid, one.static)
+
+
+def test_a_pod_without_containers_or_status_is_pending() -> None:
+    """What a pod does not say is unknown, not wrong."""
+    one = decode({"metadata": {"name": "bare", "uid": "u"}})
+
+    assert (pod.Phase.PENDING, (), {}, ()) == (
+        one.phase,
+        one.containers,
+        one.requests,
+        one.problems,
+    )
+    assert qos.Qos.BE is one.qos
+    assert one.raw_qos is None
+
+
+@pytest.mark.parametrize(
+    ("resize", "cpu"),
+    [
+        ({}, 2000),
+        (
+            {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]},
+            2000,
+        ),
+        (
+            {
+                "conditions": [
+                    {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+                ]
+            },
+            900,
+        ),
+        ({"resize": "Infeasible"}, 900),
+    ],
+)
+def test_a_resize_counts_the_larger_until_it_is_infeasible(
+    resize: dict[str, Any], cpu: int
+) -> None:
+    """Spec, allocated and in force: the largest counts; an infeasible wish does not."""
+    body = pods.pod()
+    body["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}, "limits": {"cpu": "3"}}
+    body["status"]["containerStatuses"][0] |= {
+        "allocatedResources": {"cpu": "900m"},
+        "resources": {"requests": {"cpu": "800m"}, "limits": {"cpu": "1"}},
+    }
+    body["status"] |= resize
+    one = decode(body)
+
+    assert cpu == one.requests["cpu"]
+    assert 1000 == one.limits["cpu"]
+
+
+def test_init_sidecar_and_ephemeral_containers_are_told_apart() -> None:
+    """An init container that stays is a sidecar; an ephemeral one asks for nothing."""
+    asks = {"resources": {"requests": {"cpu": "1"}}}
+    one = decode(
+        pods.pod(
+            spec__initContainers=[
+                {"name": "a", **asks},
+                {"name": "b", "restartPolicy": "Always", **asks},
+            ],
+            spec__ephemeralContainers=[{"name": "debug", **asks}],
+        )
+    )
+
+    kinds = {container.name: container.kind for container in one.containers}
+    assert {
+        "a": pod.Kind.INIT,
+        "b": pod.Kind.SIDECAR,
+        "nginx": pod.Kind.REGULAR,
+        "debug": pod.Kind.EPHEMERAL,
+    } == kinds
+    assert 1500 == one.requests["cpu"]
+
+
+def test_batch_resources_come_from_spec_or_annotation() -> None:
+    """The deprecated name is the same resource; the annotation fills what the spec lacks."""
+    body = pods.annotated(
+        "node.koordinator.sh/extended-resource-spec",
+        '{"containers":{"nginx":{"requests":{"kubernetes.io/batch-memory":"1Gi"}}}}',
+    )
+    body["spec"]["containers"][0]["resources"] = {"requests": {"koordinator.sh/batch-cpu": 1500}}
+    one = decode(body)
+
+    assert {resources.BATCH_CPU: 1500, resources.BATCH_MEMORY: 1 << 30} == one.requests
+
+
+def test_what_does_not_fit_is_said_and_the_rest_stays() -> None:
+    """Wrong types cost the part that they are in."""
+    body = pods.pod(
+        spec__priority="high", metadata__labels={"a": 1, "koordinator.sh/qosClass": "X"}
+    )
+    body["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "lots"
+    one = decode(body)
+
+    assert {"memory": 512 << 20} == one.limits
+    assert one.priority is None
+    assert {} == {key: v for key, v in one.labels.items() if key == "a"}
+    joined = "\n".join(one.problems)
+    for culprit in ("$.spec.priority", "label a", "'X' is no QoS class", "lots"):
+        assert culprit in joined
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": {}}, {"metadata": {"name": 3}}, [], None, 7])
+def test_a_pod_without_a_name_is_refused(body: object) -> None:
+    """The error names the place."""
+    with pytest.raises(ValueError, match="here: "):
+        poddecode.from_bytes(json.dumps(body).encode(), "kubelet", "here")
+
+
+def test_the_grant_of_a_scheduler_is_the_pods_cpus() -> None:
+    """``resource-status`` names them."""
+    one = decode(pods.annotated("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}'))
+
+    assert cpuset.CPUSet.parse("0-3") == one.cpus
+
+
+@given(body=pods.broken())
+def test_no_pod_raises_anything_but_a_value_error(body: Any) -> None:
+    """However a pod is broken, it is decoded with problems, or refused."""
+    try:
+        one = poddecode.from_object(body, "kubelet", "here")
+    except ValueError:
+        return
+    assert all(value >= 0 for value in (*one.requests.values(), *one.limits.values()))
+    assert one.name

@@ -1,0 +1,103 @@
+"""``slo-controller-config`` gives a node its strategies where no controller does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from koordlet.model import nodeslo
+from koordlet.workloads import sloconfig
+
+THRESHOLD = {
+    "clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 60},
+    "nodeStrategies": [
+        {
+            "name": "small",
+            "nodeSelector": {"matchLabels": {"pool": "a"}},
+            "cpuSuppressThresholdPercent": 50,
+        },
+        {"name": "rest", "nodeSelector": {}, "memoryEvictThresholdPercent": 80},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("labels", "cpu", "memory"), [({"pool": "a"}, 50, 70), ({"pool": "b"}, 60, 80)]
+)
+def test_the_first_selector_that_matches_overlays(
+    labels: dict[str, str], cpu: int, memory: int
+) -> None:
+    """Node over cluster over defaults."""
+    found = sloconfig.decode({"resource-threshold-config": json.dumps(THRESHOLD)}, labels)
+
+    assert (True, cpu, memory) == (
+        found.threshold.enable,
+        found.threshold.cpu_suppress_threshold_percent,
+        found.threshold.memory_evict_threshold_percent,
+    )
+    assert () == found.problems
+    assert sloconfig.NAME == found.source
+
+
+@pytest.mark.parametrize(
+    ("expression", "matches"),
+    [
+        ({"key": "pool", "operator": "In", "values": ["a"]}, True),
+        ({"key": "pool", "operator": "NotIn", "values": ["a"]}, False),
+        ({"key": "pool", "operator": "Exists"}, True),
+        ({"key": "pool", "operator": "DoesNotExist"}, False),
+    ],
+)
+def test_expressions(expression: dict[str, object], matches: object) -> None:
+    """The four operators of label selectors."""
+    config = {
+        "cpuReclaimThresholdPercent": 50,
+        "nodeConfigs": [
+            {
+                "nodeSelector": {"matchExpressions": [expression]},
+                "cpuReclaimThresholdPercent": 40,
+            }
+        ],
+    }
+    found = sloconfig.decode({sloconfig.COLOCATION: json.dumps(config)}, {"pool": "a"})
+
+    assert (40 if matches else 50) == found.colocation.cpu_reclaim_threshold_percent
+    assert () == found.problems
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"nodeStrategies": 3}',
+        '{"nodeStrategies": [{"nodeSelector": {"matchExpressions": [{"operator": "Near"}]}}]}',
+    ],
+)
+def test_a_broken_key_costs_itself(text: str) -> None:
+    """Its section has the defaults, the other keys count."""
+    found = sloconfig.decode(
+        {
+            "resource-threshold-config": text,
+            "cpu-burst-config": '{"clusterStrategy":{"policy":"auto"}}',
+        },
+        {},
+    )
+
+    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert "auto" == found.cpu_burst.policy
+    assert [True] == [
+        one.startswith("slo-controller-config: resource-th") for one in found.problems
+    ]
+
+
+def test_host_applications_of_a_node() -> None:
+    """The list of the first match replaces the cluster's."""
+    config = {
+        "applications": [{"name": "a", "qos": "LS"}],
+        "nodeConfigs": [{"nodeSelector": {}, "applications": [{"name": "b", "qos": "BE"}]}],
+    }
+    found = sloconfig.decode({"host-application-config": json.dumps(config)}, {})
+
+    assert ["host-best-effort/b"] == [one.group for one in found.applications]
