@@ -2,5 +2,5 @@
 
 The adapters: ``sqlite`` (``scheduler.store``), ``kube`` (over the API server of ``tests.kit``), and
 ``real`` (``kube`` over etcd and kube-apiserver, where ``KUBEBUILDER_ASSETS`` names the directory of
-those programs; the end of the run says so where it does not).
+those programs; the list of skipped tests says so where it does not).
 """

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 
 import pytest
 
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.model import kinds, objects
 from koordlet.scheduler.store import adapter
-from tests.conformance import worlds
+from tests.conformance import real
+from tests.conformance.worlds import PAGE, World
+from tests.kit.apiserver import server
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,14 +27,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in signature(pyfuncitem.obj).parameters}
     world = arguments["world"]
-    assert isinstance(world, worlds.World)
+    assert isinstance(world, World)
     world.run(pyfuncitem.obj(**arguments))
     return True
 
 
+_Opened = tuple[objects.Objects, Callable[[], Awaitable[str]]]
+
+
 @asynccontextmanager
-async def _sqlite(path: Path) -> AsyncGenerator[tuple[adapter.Store, Callable[[], Awaitable[str]]]]:
-    store = adapter.Store(path / "store.db", page=worlds.PAGE)
+async def _sqlite(path: Path) -> AsyncGenerator[_Opened]:
+    store = adapter.Store(path / "store.db", page=PAGE)
     await store.open()
 
     async def age() -> str:
@@ -40,24 +48,70 @@ async def _sqlite(path: Path) -> AsyncGenerator[tuple[adapter.Store, Callable[[]
     await store.close()
 
 
+@asynccontextmanager
+async def _kube(path: Path) -> AsyncGenerator[_Opened]:
+    async with _sqlite(path) as (store, age):
+        assert isinstance(store, adapter.Store)
+        serving = server.Server(store, custom=[kinds.RESERVATIONS])
+        await serving.start()
+        config = serving.kubeconfig(path / "kubeconfig")
+        async with _client(config) as client:
+            yield client, age
+        await serving.stop()
+
+
+@asynccontextmanager
+async def _real(config: Path) -> AsyncGenerator[_Opened]:
+    async def age() -> str:
+        # The server has begun to remember custom resources later than at its first revision.
+        return "1"
+
+    async with _client(config) as client:
+        yield client, age
+
+
+@asynccontextmanager
+async def _client(config: Path) -> AsyncGenerator[objects.Objects]:
+    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
+    client = kube.Kube(who, kube.Manners(page=PAGE))
+    yield client
+    await client.close()
+
+
 @contextmanager
-def _world(path: Path) -> Iterator[worlds.World]:
+def _world(opening: AbstractAsyncContextManager[_Opened], *, finite: bool) -> Iterator[World]:
+    tag = uuid.uuid4().hex[:8]
+    one, two = f"one-{tag}", f"two-{tag}"
     with asyncio.Runner() as runner:
-        opened = _sqlite(path)
-        store, age = runner.run(opened.__aenter__())
-        tag = uuid.uuid4().hex[:8]
-        world = worlds.World(
-            store, runner, age, finite=False, namespace=f"one-{tag}", other=f"two-{tag}"
-        )
+        store, age = runner.run(opening.__aenter__())
         try:
-            yield world
+            for name in (one, two):
+                body = {"metadata": {"name": name}}
+                runner.run(store.create(kinds.NAMESPACES, body))
+            yield World(store, runner, age, finite=finite, namespace=one, other=two)
         finally:
-            runner.run(opened.__aexit__(None, None, None))
+            runner.run(opening.__aexit__(None, None, None))
 
 
-@pytest.fixture(params=["sqlite"])
-def world(request: pytest.FixtureRequest, ram: Path) -> Iterator[worlds.World]:
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a real API server, where there are programs to start one."""
+    assets = real.assets()
+    if assets is None:
+        pytest.skip(real.WHY_NOT)
+    with real.running(assets, tmp_path_factory.mktemp("cluster")) as config:
+        yield config
+
+
+@pytest.fixture(params=["sqlite", "kube", "real"])
+def world(request: pytest.FixtureRequest, ram: Path) -> Iterator[World]:
     """One store, empty but for what other tests left in a real API server."""
-    del request
-    with _world(ram) as made:
+    match request.param:
+        case "sqlite":
+            opening = _sqlite(ram)
+        case "kube":
+            opening = _kube(ram)
+        case _:
+            opening = _real(request.getfixturevalue("cluster"))
+    with _world(opening, finite=request.param != "sqlite") as made:
         yield made

@@ -1,0 +1,346 @@
+"""An HTTP/1.1 client on asyncio and h11: one server, few connections, nothing unbounded.
+
+Covers: connecting (TLS, a CONNECT proxy), requests with a bounded answer, streams, deadlines.
+Does not cover: who we are (headers come from the caller), what the answers mean.
+
+Rules:
+1. Everything has a deadline: connecting, an answer as a whole, and the silence within a stream.
+2. An answer has at most ``Limits.body_bytes``, its head at most ``Limits.head_bytes``; compression
+   is not asked for, so a small answer cannot become a large one.
+3. A request is repeated in one case only: it is a GET, and the kept connection that it was sent on
+   turns out to have been closed by the server before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+import h11
+
+from koordlet.model import errors
+
+_READ_BYTES = 64 << 10
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class TransportError(errors.HostError):
+    """No answer, or none that HTTP allows."""
+
+    code = "transport"
+
+
+class CertificateError(TransportError):
+    """The two ends do not trust each other."""
+
+    code = "certificate"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server is."""
+
+    host: str
+    port: int
+    #: ``None``: no TLS.
+    tls: ssl.SSLContext | None = None
+    #: What the certificate must say; empty: ``host``.
+    server_name: str = ""
+    #: A proxy that connects us, as host and port.
+    proxy: tuple[str, int] | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'http' if self.tls is None else 'https'}://{host}:{self.port}"
+
+    @property
+    def authority(self) -> str:
+        """For the ``Host`` header."""
+        return str(self).partition("//")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one server may cost."""
+
+    #: For requests; streams have connections of their own.
+    connections: int = 8
+    connect_seconds: float = 10.0
+    #: From the request to the last byte of its answer, or to the head of a stream.
+    answer_seconds: float = 30.0
+    head_bytes: int = 64 << 10
+    body_bytes: int = 32 << 20
+    #: A kept connection that idles for longer is not used again.
+    idle_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class _Connection:
+    """One connection: a request and its answer at a time."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
+    ) -> None:
+        self._reader, self._writer = reader, writer
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head_bytes)
+        self.idle_since = 0.0
+        #: Any byte of the present answer was seen.
+        self.answered = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether the server has left it open."""
+        return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def ask(self, method: str, target: str, headers: Headers, body: bytes) -> Response:
+        """Send a request; the head of its answer."""
+        self.answered = False
+        request = h11.Request(method=method, target=target, headers=list(headers))
+        sent = self._http.send(request) or b""
+        if body:
+            sent += self._http.send(h11.Data(data=body)) or b""
+        self._http.send(h11.EndOfMessage())
+        self._writer.write(sent)
+        await self._writer.drain()
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Response):
+                names = {
+                    name.decode().lower(): value.decode("latin-1") for name, value in event.headers
+                }
+                return Response(event.status_code, names)
+            if not isinstance(event, h11.InformationalResponse):
+                raise _garbled("an answer without a head")
+
+    async def data(self) -> bytes:
+        """The next piece of the body; empty at its end."""
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Data):
+                return bytes(event.data)
+            if isinstance(event, h11.EndOfMessage):
+                return b""
+            raise _garbled("a body that is none")
+
+    async def _next(self) -> h11.Event | type[h11.PAUSED]:
+        while True:
+            event = self._http.next_event()
+            if event is not h11.NEED_DATA:
+                return event  # type: ignore[return-value]
+            read = await self._reader.read(_READ_BYTES)
+            self.answered = self.answered or bool(read)
+            self._http.receive_data(read)
+
+    def reuse(self) -> bool:
+        """Make ready for another request; ``False`` where that cannot be."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return self.usable
+
+    def close(self) -> None:
+        """Give the descriptor back, now."""
+        self._writer.transport.abort()
+
+
+class Stream:
+    """The body of an answer, as it comes."""
+
+    def __init__(self, response: Response, connection: _Connection, name: str) -> None:
+        self.response = response
+        self._connection = connection
+        self._name = name
+
+    async def read(self, seconds: float) -> bytes:
+        """The next piece, empty at the end; ``TransportError`` after so many seconds of silence."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connection.data()
+        except TimeoutError:
+            raise TransportError(f"silent for {seconds:.0f} s", culprit=self._name) from None
+        except (OSError, h11.ProtocolError) as error:
+            raise _broken(self._name, error) from error
+
+
+class Client:
+    """One server."""
+
+    def __init__(self, endpoint: Endpoint, limits: Limits | None = None) -> None:
+        self.endpoint = endpoint
+        self.limits = Limits() if limits is None else limits
+        self._kept: list[_Connection] = []
+        self._open: set[_Connection] = set()
+        self._places = asyncio.Semaphore(self.limits.connections)
+        self._closed = False
+
+    async def request(
+        self, method: str, target: str, headers: Headers = (), body: bytes = b""
+    ) -> Response:
+        """The whole answer."""
+        async with self._within(), self._places:
+            while True:
+                connection, kept = await self._connection()
+                try:
+                    return await self._whole(connection, method, target, headers, body)
+                except (OSError, h11.ProtocolError) as error:
+                    if kept and method == "GET" and not connection.answered:
+                        continue
+                    raise _broken(str(self.endpoint), error) from error
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, method: str, target: str, headers: Headers = ()
+    ) -> AsyncGenerator[Stream, None]:
+        """An answer piece by piece, on a connection of its own."""
+        async with self._within():
+            connection = await self._connect()
+            try:
+                head = await connection.ask(method, target, self._headers(headers, b""), b"")
+            except BaseException as error:
+                self._drop(connection)
+                if isinstance(error, OSError | h11.ProtocolError):
+                    raise _broken(str(self.endpoint), error) from error
+                raise
+        try:
+            yield Stream(head, connection, str(self.endpoint))
+        finally:
+            self._drop(connection)
+
+    def close(self) -> None:
+        """Cut every connection; what waits for one ends with ``TransportError``."""
+        self._closed = True
+        for connection in list(self._open):
+            self._drop(connection)
+        self._kept.clear()
+
+    async def _whole(
+        self, connection: _Connection, method: str, target: str, headers: Headers, body: bytes
+    ) -> Response:
+        done = False
+        try:
+            head = await connection.ask(method, target, self._headers(headers, body), body)
+            read = bytearray()
+            while piece := await connection.data():
+                read += piece
+                if len(read) > self.limits.body_bytes:
+                    raise TransportError(
+                        f"an answer of over {self.limits.body_bytes >> 20} MiB",
+                        culprit=str(self.endpoint),
+                        fix="is this the right server?",
+                    )
+            done = connection.reuse() and not self._closed
+            return Response(head.status, head.headers, bytes(read))
+        finally:
+            if done:
+                connection.idle_since = asyncio.get_running_loop().time()
+                self._kept.append(connection)
+            else:
+                self._drop(connection)
+
+    def _headers(self, headers: Headers, body: bytes) -> Headers:
+        length = (("content-length", str(len(body))),) if body else ()
+        return (("host", self.endpoint.authority), *headers, *length)
+
+    @contextlib.asynccontextmanager
+    async def _within(self) -> AsyncGenerator[None, None]:
+        """The deadline of an answer."""
+        seconds = self.limits.answer_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise TransportError(
+                f"no answer within {seconds:.0f} s", culprit=str(self.endpoint)
+            ) from None
+
+    async def _connection(self) -> tuple[_Connection, bool]:
+        """A kept connection, or a new one."""
+        now = asyncio.get_running_loop().time()
+        while self._kept:
+            connection = self._kept.pop()
+            if connection.usable and now - connection.idle_since < self.limits.idle_seconds:
+                return connection, True
+            self._drop(connection)
+        return await self._connect(), False
+
+    async def _connect(self) -> _Connection:
+        where = self.endpoint
+        self._check_open()
+        try:
+            async with asyncio.timeout(self.limits.connect_seconds):
+                reader, writer = await _opened(where)
+        except ssl.SSLError as error:
+            why = getattr(error, "verify_message", "") or error.reason or str(error)
+            raise CertificateError(
+                f"no trust between us: {why}", culprit=str(where), fix="check CA and certificates"
+            ) from error
+        except TimeoutError:
+            raise TransportError(
+                f"no connection within {self.limits.connect_seconds:.0f} s", culprit=str(where)
+            ) from None
+        except OSError as error:
+            raise _broken(str(where), error) from error
+        connection = _Connection(reader, writer, self.limits)
+        self._open.add(connection)
+        try:
+            self._check_open()  # it may have been closed while this one was being opened
+        except TransportError:
+            self._drop(connection)
+            raise
+        return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TransportError("the connection is closed", culprit=str(self.endpoint))
+
+    def _drop(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        connection.close()
+
+
+async def _opened(where: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    name = (where.server_name or where.host) if where.tls is not None else None
+    if where.proxy is None:
+        return await asyncio.open_connection(
+            where.host, where.port, ssl=where.tls, server_hostname=name
+        )
+    reader, writer = await asyncio.open_connection(*where.proxy)
+    try:
+        writer.write(
+            f"CONNECT {where.authority} HTTP/1.1\r\nHost: {where.authority}\r\n\r\n".encode("ascii")
+        )
+        answer = await reader.readuntil(b"\r\n\r\n")
+        if answer.split(b" ", 2)[1:2] != [b"200"]:
+            words = answer.partition(b"\r\n")[0].decode("latin-1")
+            raise TransportError(f"the proxy refuses: {words[:200]}", culprit=str(where))  # noqa: TRY301
+        if where.tls is not None:
+            await writer.start_tls(where.tls, server_hostname=name)
+    except BaseException as error:
+        writer.transport.abort()
+        if isinstance(error, asyncio.IncompleteReadError | asyncio.LimitOverrunError):
+            raise _broken(f"proxy {where.proxy[0]}:{where.proxy[1]}", error) from error
+        raise
+    return reader, writer
+
+
+def _garbled(what: str) -> h11.RemoteProtocolError:
+    return h11.RemoteProtocolError(what)
+
+
+def _broken(name: str, error: Exception) -> TransportError:
+    if isinstance(error, TransportError):
+        return error
+    words = error.strerror if isinstance(error, OSError) else None
+    return TransportError(words or str(error) or type(error).__name__, culprit=name)

@@ -1,0 +1,382 @@
+"""The port ``model.objects`` over an API server.
+
+Covers: paths, parameters, content types, what is tried again. Does not cover: credentials, HTTP,
+decoding (their modules); backoff between failures (who calls: ``mirror``, the writers).
+
+What is tried again here, because only here it is known to be safe:
+* once after a 401, with credentials read anew;
+* after a 429 or 503 that says when to come back, while that lies within the deadline of a request
+  (the server refused it before it did anything). A used-up disruption budget is not tried again:
+  the caller may choose another pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import urllib.parse
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from koordlet.http import client
+from koordlet.kube import answers, credentials, decoding
+from koordlet.model import kinds, objects, refusals, selectors
+
+#: So many items are decoded before the loop may do something else: 1-2 ms.
+_BREATH = 50
+
+_TYPES: Mapping[type[objects.Patch], str] = {
+    objects.Merge: "application/merge-patch+json",
+    objects.Strategic: "application/strategic-merge-patch+json",
+    objects.Apply: "application/apply-patch+yaml",
+}
+
+_NO_ANNOTATIONS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request, but for who asks."""
+
+    method: str
+    path: str
+    #: What an error names.
+    culprit: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    content: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How we treat the server."""
+
+    #: Who we are, in ``managedFields`` and in its log.
+    manager: str = "koordlet"
+    #: Objects in one answer to a list.
+    page: int = 250
+    #: The server ends a watch after so long, and up to half of it more by chance.
+    watch_seconds: int = 240
+    #: A watch tells at least a bookmark each minute; after this long it is taken for dead.
+    silence_seconds: float = 150.0
+    limits: client.Limits = field(default_factory=client.Limits)
+
+
+class Kube:
+    """An API server."""
+
+    def __init__(self, who: credentials.Credentials, manners: Manners | None = None) -> None:
+        self._who = who
+        self._manners = Manners() if manners is None else manners
+        self._client: client.Client | None = None
+        self._closed = False
+        #: Items of lists that were no objects, and so were left out.
+        self.dropped = 0
+
+    async def close(self) -> None:
+        """Cut all connections."""
+        self._closed = True
+        if self._client is not None:
+            self._client.close()
+        self._who.close()
+
+    # Reading.
+
+    async def list(
+        self,
+        kind: kinds.Kind,
+        *,
+        namespace: str = "",
+        selector: selectors.Selector = selectors.EVERYTHING,
+    ) -> AsyncGenerator[objects.Page, None]:
+        """One state of a kind, page by page."""
+        path, token = _collection(kind, namespace), ""
+        query = {"limit": str(self._manners.page), **_selected(selector)}
+        while True:
+            more = {"continue": token} if token else {}
+            asked = _Request("GET", path, str(kind), {**query, **more})
+            raw = await self._ask(asked)
+            page = decoding.split(raw, str(kind))
+            items = []
+            for number, each in enumerate(page.items or ()):
+                if number % _BREATH == _BREATH - 1:
+                    await asyncio.sleep(0)
+                found = decoding.item(each, kind)
+                if found is None:
+                    self.dropped += 1
+                else:
+                    items.append(found)
+            yield objects.Page(tuple(items), page.metadata.resource_version)
+            token = page.metadata.continue_
+            if not token:
+                return
+
+    async def watch(
+        self,
+        kind: kinds.Kind,
+        since: str,
+        *,
+        namespace: str = "",
+        selector: selectors.Selector = selectors.EVERYTHING,
+    ) -> AsyncGenerator[objects.Change, None]:
+        """What changes after a revision, until the server ends it."""
+        seconds = self._manners.watch_seconds
+        query = {
+            "watch": "true",
+            "resourceVersion": since,
+            "allowWatchBookmarks": "true",
+            # By chance, so that a cluster of agents does not come back all at once.
+            "timeoutSeconds": str(seconds + random.randrange(seconds // 2 + 1)),  # noqa: S311
+            **_selected(selector),
+        }
+        path, culprit = _collection(kind, namespace), f"watch of {kind}"
+        access, streams = await self._streams()
+        target, headers = _target(access, path, query), self._headers(access)
+        try:
+            async with streams.stream("GET", target, headers) as stream:
+                if stream.response.status != 200:
+                    raise await self._refused(stream, access, culprit)
+                lines = decoding.Lines(culprit)
+                while data := await stream.read(self._manners.silence_seconds):
+                    for line in lines.feed(data):
+                        yield decoding.change(line, culprit)
+        except client.TransportError as error:
+            raise _unavailable(error, culprit) from error
+        if self._closed:
+            raise refusals.Unavailable("closed", culprit=culprit)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """One object."""
+        return decoding.one(await self._ask(_Request("GET", _path(ref), str(ref))), str(ref))
+
+    # Writing.
+
+    async def create(
+        self, kind: kinds.Kind, body: objects.Object, *, dry_run: bool = False
+    ) -> objects.Object:
+        """A new object."""
+        namespace = (objects.text(body, "namespace") or "default") if kind.namespaced else ""
+        sent = {"apiVersion": kind.api_version, "kind": kind.name, **body}
+        name = objects.text(body, "name")
+        culprit = str(objects.Ref(kind, name, namespace)) if name else str(kind)
+        query = self._writing(dry_run=dry_run)
+        asked = _Request("POST", _collection(kind, namespace), culprit, query, sent)
+        return decoding.one(await self._ask(asked), culprit)
+
+    async def patch(
+        self,
+        ref: objects.Ref,
+        patch: objects.Patch,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> objects.Object:
+        """The object after a patch."""
+        query = self._writing(dry_run=dry_run)
+        sent: Mapping[str, Any] = patch.body
+        if isinstance(patch, objects.Apply):
+            query["fieldManager"] = patch.manager
+            if patch.force:
+                query["force"] = "true"
+            own = {"apiVersion": ref.kind.api_version, "kind": ref.kind.name}
+            sent = {**own, **sent, "metadata": {**objects.metadata(sent), "name": ref.name}}
+        elif patch.revision:
+            metadata = {**objects.metadata(sent), "resourceVersion": patch.revision}
+            sent = {**sent, "metadata": metadata}
+        path = f"{_path(ref)}/{subresource}" if subresource else _path(ref)
+        asked = _Request("PATCH", path, str(ref), query, sent, _TYPES[type(patch)])
+        return decoding.one(await self._ask(asked), str(ref))
+
+    async def delete(
+        self,
+        ref: objects.Ref,
+        *,
+        uid: str = "",
+        revision: str = "",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Remove an object, or ask a pod's node to stop it."""
+        options = _delete_options(uid, revision, grace_seconds, dry_run=dry_run)
+        sent = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+        await self._ask(_Request("DELETE", _path(ref), str(ref), {}, sent))
+
+    async def bind(
+        self,
+        pod: objects.Ref,
+        node: str,
+        *,
+        uid: str = "",
+        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+    ) -> None:
+        """Give a pod its node."""
+        metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace}
+        if uid:
+            metadata["uid"] = uid
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        sent = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        await self._ask(_Request("POST", f"{_path(pod)}/binding", str(pod), {}, sent))
+
+    async def evict(
+        self,
+        pod: objects.Ref,
+        *,
+        uid: str = "",
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete a pod as its disruption budget allows."""
+        sent = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": _delete_options(uid, "", grace_seconds, dry_run=dry_run),
+        }
+        dry = {"dryRun": "All"} if dry_run else {}
+        await self._ask(_Request("POST", f"{_path(pod)}/eviction", str(pod), dry, sent))
+
+    # Requests.
+
+    async def _ask(self, request: _Request) -> bytes:
+        """The body of a good answer."""
+        try:
+            raw = b"" if request.body is None else msgspec.json.encode(request.body)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise refusals.Malformed(f"no JSON: {error}", culprit=request.culprit) from error
+        patience, reloaded = self._manners.limits.answer_seconds, False
+        while True:
+            access, answer = await self._send(request, raw)
+            if 200 <= answer.status < 300:
+                return answer.body
+            refused = answers.refusal(answer, request.culprit)
+            if isinstance(refused, refusals.Unauthorized) and not reloaded:
+                reloaded = True
+                await self._who.reload(access)
+                continue
+            wait = _wait(refused)
+            if wait is None or wait > patience:
+                raise refused
+            patience -= wait
+            await asyncio.sleep(wait)
+
+    async def _send(
+        self, request: _Request, body: bytes
+    ) -> tuple[credentials.Access, client.Response]:
+        access, requests = await self._streams()
+        headers = self._headers(access)
+        if body:
+            headers = (*headers, ("content-type", request.content))
+        target = _target(access, request.path, request.query)
+        try:
+            answer = await requests.request(request.method, target, headers, body)
+        except client.TransportError as error:
+            if isinstance(error, client.CertificateError):
+                # Perhaps the authority was changed: look again before the next request.
+                await self._who.reload(access)
+            raise _unavailable(error, request.culprit) from error
+        return access, answer
+
+    async def _streams(self) -> tuple[credentials.Access, client.Client]:
+        """The connections to where the server is now."""
+        if self._closed:
+            raise refusals.Unavailable("closed", culprit="API server")
+        access = await self._who.access()
+        if self._client is None or self._client.endpoint != access.endpoint:
+            if self._client is not None:
+                self._client.close()
+            self._client = client.Client(access.endpoint, self._manners.limits)
+        return access, self._client
+
+    async def _refused(
+        self, stream: client.Stream, access: credentials.Access, culprit: str
+    ) -> refusals.ObjectsError:
+        """What a watch was answered instead of a stream."""
+        head, raw = stream.response, bytearray()
+        while data := await stream.read(self._manners.limits.answer_seconds):
+            raw += data
+            if len(raw) > self._manners.limits.head_bytes:
+                break
+        if head.status == 401:
+            await self._who.reload(access)
+        if head.status < 400:
+            return refusals.Unavailable(f"HTTP {head.status} for a watch", culprit=culprit)
+        return answers.refusal(client.Response(head.status, head.headers, bytes(raw)), culprit)
+
+    def _headers(self, access: credentials.Access) -> client.Headers:
+        return (
+            ("accept", "application/json"),
+            ("user-agent", self._manners.manager),
+            *access.headers,
+        )
+
+    def _writing(self, *, dry_run: bool) -> dict[str, str]:
+        dry = {"dryRun": "All"} if dry_run else {}
+        return {"fieldManager": self._manners.manager, **dry}
+
+
+def _wait(refused: refusals.ObjectsError) -> float | None:
+    """When to come back, a little later than was asked; ``None``: not from here."""
+    if refused.retry_after is None:
+        return None
+    budget = isinstance(refused, refusals.TooMany) and any(
+        cause.reason == "DisruptionBudget" for cause in refused.causes
+    )
+    if budget or not isinstance(refused, refusals.TooMany | refusals.Unavailable):
+        return None
+    return refused.retry_after * (1 + 0.2 * random.random())  # noqa: S311 - spread, no secret
+
+
+def _collection(kind: kinds.Kind, namespace: str) -> str:
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    where = f"/namespaces/{_quoted(namespace)}" if kind.namespaced and namespace else ""
+    return f"{root}{where}/{kind.plural}"
+
+
+def _path(ref: objects.Ref) -> str:
+    return f"{_collection(ref.kind, ref.namespace)}/{_quoted(ref.name)}"
+
+
+def _quoted(name: str) -> str:
+    # A name with a slash or a dot alone would be another path.
+    if name in {"", ".", ".."}:
+        raise refusals.Malformed(f"not a name: {name!r}")
+    return urllib.parse.quote(name, safe="")
+
+
+def _target(access: credentials.Access, path: str, query: Mapping[str, str]) -> str:
+    words = f"?{urllib.parse.urlencode(query)}" if query else ""
+    return f"{access.prefix}{path}{words}"
+
+
+def _selected(selector: selectors.Selector) -> dict[str, str]:
+    both = {"labelSelector": selector.labels, "fieldSelector": selector.fields}
+    return {name: text for name, text in both.items() if text}
+
+
+def _delete_options(
+    uid: str, revision: str, grace_seconds: int | None, *, dry_run: bool
+) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    wanted = {"uid": uid, "resourceVersion": revision}
+    if any(wanted.values()):
+        options["preconditions"] = {name: text for name, text in wanted.items() if text}
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options
+
+
+def _unavailable(error: client.TransportError, culprit: str) -> refusals.Unavailable:
+    return refusals.Unavailable(
+        error.message, culprit=error.culprit or culprit, fix=error.fix, reason=culprit
+    )

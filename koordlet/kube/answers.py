@@ -1,0 +1,113 @@
+"""Answers of an API server as the port's errors.
+
+Covers: HTTP status and ``Status`` object to ``refusals``. Does not cover: sending requests.
+
+A ``Status`` is believed as far as it is one: an answer that is no JSON, or HTML from a proxy in
+between, is judged by its HTTP status alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from koordlet.http import client
+from koordlet.model import refusals
+
+_SHOWN = 300
+
+_BY_STATUS: Mapping[int, type[refusals.ObjectsError]] = {
+    400: refusals.Malformed,
+    401: refusals.Unauthorized,
+    403: refusals.Forbidden,
+    404: refusals.NotFound,
+    409: refusals.Conflict,
+    410: refusals.Gone,
+    422: refusals.Invalid,
+    429: refusals.TooMany,
+    500: refusals.Failed,
+}
+
+_FIXES = {
+    401: "check the token or certificate that we come with",
+    403: "grant it in RBAC",
+    410: "list again",
+}
+
+
+def refusal(answer: client.Response, culprit: str) -> refusals.ObjectsError:
+    """The error that an answer of 400 and above is."""
+    status = body(answer.body)
+    return from_status(
+        status, answer.status, culprit, retry_after=_seconds(answer.headers.get("retry-after"))
+    )
+
+
+def body(raw: bytes) -> Mapping[str, Any]:
+    """A ``Status`` object, or one made of what is there instead."""
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        found = None
+    if isinstance(found, Mapping) and found.get("kind") == "Status":
+        return found
+    words = raw[:_SHOWN].decode("utf-8", "replace").strip().partition("\n")[0]
+    return {"message": words}
+
+
+def from_status(
+    status: Mapping[str, Any], code: int, culprit: str, *, retry_after: float | None = None
+) -> refusals.ObjectsError:
+    """The error that a ``Status`` object is."""
+    found = status.get("details")
+    details: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    reason = _text(status.get("reason"))
+    kind = _class(code, reason, details)
+    wait = _seconds(details.get("retryAfterSeconds"))
+    arguments: dict[str, Any] = {
+        "culprit": culprit,
+        "fix": _FIXES.get(code, ""),
+        "reason": reason,
+        "retry_after": retry_after if wait is None else wait,
+    }
+    if issubclass(kind, refusals.Invalid | refusals.TooMany):
+        arguments["causes"] = _causes(details.get("causes"))
+        if kind is refusals.TooMany and arguments["causes"]:
+            arguments["fix"] = arguments["causes"][0].message
+    message = _text(status.get("message")) or f"the API server answers {code}"
+    return kind(message, **arguments)
+
+
+def _class(code: int, reason: str, details: Mapping[str, Any]) -> type[refusals.ObjectsError]:
+    if code == 404 and not details.get("name"):
+        # The path is unknown: no such kind. For a missing object the details name it.
+        return refusals.NotServed
+    if code == 409 and reason == "AlreadyExists":
+        return refusals.AlreadyExists
+    found = _BY_STATUS.get(code)
+    if found is not None:
+        return found
+    return refusals.Refused if 400 <= code < 500 else refusals.Unavailable
+
+
+def _causes(raw: Any) -> tuple[refusals.Cause, ...]:
+    return tuple(
+        refusals.Cause(_text(one.get("reason")), _text(one.get("message")), _text(one.get("field")))
+        for one in (raw if isinstance(raw, list) else ())
+        if isinstance(one, Mapping)
+    )
+
+
+def _text(raw: Any) -> str:
+    return raw if isinstance(raw, str) else ""
+
+
+def _seconds(raw: Any) -> float | None:
+    """Seconds to wait; ``None`` for none, for zero (as the API machinery means it) and nonsense."""
+    try:
+        seconds = float(raw)
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 < seconds < float("inf") else None

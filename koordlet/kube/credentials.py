@@ -1,0 +1,239 @@
+"""Who we are and where the API server is: the ``kubernetes`` package reads it, a thread waits.
+
+Covers: in-cluster and kubeconfig (contexts, client certificates, tokens and their files, exec
+plugins), rotation, TLS, proxies. Does not cover: requests.
+
+Rules:
+1. Reading files and running plugins blocks, so one thread does it, and the loop waits with a
+   deadline. A plugin that hangs costs the API server as a source, nothing else.
+2. What is on disk is looked at every ``CHECK_SECONDS``: a token or certificate that rotated is used
+   from then on, without waiting for a 401. After a 401 everything is read anew at once.
+3. Nothing of it is ever logged.
+
+The package re-reads the in-cluster token each minute and runs a plugin again before its token
+expires. It never re-reads a ``tokenFile`` of a kubeconfig, does not trim the in-cluster token, and
+goes on without credentials where a plugin fails; all three are made good here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import ssl
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from kubernetes.client import rest
+from kubernetes.client.configuration import Configuration
+from kubernetes.config import config_exception, incluster_config, kube_config
+
+from koordlet.http import client
+from koordlet.model import errors, refusals
+
+_Result = TypeVar("_Result")
+
+CHECK_SECONDS = 30.0
+#: A plugin may ask somebody else, but not for ever.
+DEADLINE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach the API server now."""
+
+    endpoint: client.Endpoint
+    #: Before every path, for servers behind a gateway; usually empty.
+    prefix: str
+    headers: client.Headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the credentials come from; nothing set: the service account of this pod."""
+
+    #: Path, or several with a colon between them.
+    kubeconfig: str = ""
+    #: A context of it; empty: the current one.
+    context: str = ""
+    token: Path = Path(incluster_config.SERVICE_TOKEN_FILENAME)
+    ca: Path = Path(incluster_config.SERVICE_CERT_FILENAME)
+
+
+class Credentials:
+    """Reads them, keeps them, and reads them again."""
+
+    def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "credentials")
+        self._reading = asyncio.Lock()
+        self._configuration: Configuration | None = None
+        self._access: Access | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._files: tuple[Path, ...] = ()
+        self._marks: tuple[object, ...] = ()
+        self._checked = float("-inf")
+
+    async def access(self) -> Access:
+        """How to reach the server; reads again what may have changed."""
+        async with self._reading:
+            if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
+                self._access = await self._in_thread(self._check)
+                self._checked = self._clock()
+            return self._access
+
+    async def reload(self, refused: Access) -> Access:
+        """Read everything anew, because these were refused; once for all who saw it."""
+        async with self._reading:
+            if self._access is refused:
+                self._configuration = None
+                self._access = await self._in_thread(self._check)
+                self._checked = self._clock()
+            assert self._access is not None  # noqa: S101 - only access() gives one to be refused
+            return self._access
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.wait_for(asyncio.shield(future), DEADLINE)
+        except TimeoutError:
+            raise refusals.Unavailable(
+                f"no credentials within {DEADLINE:.0f} s",
+                culprit=self._name,
+                fix="does the credential plugin hang?",
+            ) from None
+        except RuntimeError as error:
+            raise refusals.Unavailable("closed", culprit=self._name) from error
+
+    # In the thread.
+
+    @property
+    def _name(self) -> str:
+        return self._source.kubeconfig or str(self._source.token)
+
+    def _check(self) -> Access:
+        try:
+            if self._configuration is None or _marks(self._files) != self._marks:
+                self._configuration, self._files = self._load()
+                self._tls = None
+                self._marks = _marks(self._files)
+            return self._made(self._configuration)
+        except (OSError, ValueError, config_exception.ConfigException) as error:
+            raise refusals.Unauthorized(
+                f"no usable credentials: {str(error)[:300]}",
+                culprit=self._name,
+                fix="check the kubeconfig, or the service account of the pod",
+            ) from error
+
+    def _load(self) -> tuple[Configuration, tuple[Path, ...]]:
+        configuration = Configuration()
+        source = self._source
+        if not source.kubeconfig:
+            incluster_config.InClusterConfigLoader(
+                token_filename=str(source.token), cert_filename=str(source.ca)
+            ).load_and_set(configuration)
+            return configuration, (source.token, source.ca)
+        paths = [Path(one).expanduser() for one in source.kubeconfig.split(":") if one]
+        merged = kube_config.KubeConfigMerger(":".join(map(str, paths))).config
+        if merged is None:
+            raise errors.ConfigError(
+                "there is no such file, or nothing in it", culprit=source.kubeconfig
+            )
+        user = _user(merged, source.context)
+        loader = kube_config.KubeConfigLoader(
+            merged, active_context=source.context or None, config_base_path=None
+        )
+        loader.load_and_set(configuration)
+        if "exec" in user and not configuration.api_key and not configuration.cert_file:
+            msg = "the credential plugin failed, or gave neither a token nor a certificate"
+            raise ValueError(msg)
+        named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+        files = [*paths, *(Path(one) for one in named if one)]
+        if user.get("tokenFile"):
+            files.append(paths[0].parent / str(user["tokenFile"]))
+        return configuration, tuple(files)
+
+    def _made(self, configuration: Configuration) -> Access:
+        # Here the package looks whether its token is still good, and fetches another one if not.
+        found = configuration.auth_settings().get("BearerToken")
+        token = str(found["value"]).strip() if found else ""
+        if any(character in token for character in "\r\n\0"):
+            msg = "the token has several lines"
+            raise ValueError(msg)
+        endpoint, prefix = self._endpoint(configuration)
+        headers = (("authorization", token),) if token else ()
+        made = Access(endpoint, prefix, headers)
+        return self._access if made == self._access and self._access is not None else made
+
+    def _endpoint(self, configuration: Configuration) -> tuple[client.Endpoint, str]:
+        parts = urllib.parse.urlsplit(configuration.host)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = f"not the address of a server: {configuration.host!r}"
+            raise ValueError(msg)
+        if parts.scheme == "https" and self._tls is None:
+            self._tls = _tls(configuration)
+        endpoint = client.Endpoint(
+            host=parts.hostname,
+            port=parts.port or (443 if parts.scheme == "https" else 80),
+            tls=self._tls,
+            server_name=configuration.tls_server_name or "",
+            proxy=_proxy(configuration),
+        )
+        return endpoint, parts.path.rstrip("/")
+
+
+def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
+    """What a kubeconfig says of the user of a context."""
+    name = context or config["current-context"]
+    found = config["contexts"].get_with_name(name)["context"].safe_get("user")
+    users = config.safe_get("users") or []
+    for one in users:
+        if isinstance(one, dict) and one.get("name") == found and isinstance(one.get("user"), dict):
+            return dict(one["user"])
+    return {}
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return context
+
+
+def _proxy(configuration: Configuration) -> tuple[str, int] | None:
+    if not configuration.proxy:
+        return None
+    if configuration.no_proxy and rest.should_bypass_proxies(
+        configuration.host, configuration.no_proxy
+    ):
+        return None
+    parts = urllib.parse.urlsplit(configuration.proxy)
+    if parts.scheme != "http" or not parts.hostname or parts.username:
+        msg = f"only plain http proxies without a password are supported, not {parts.scheme}://"
+        raise ValueError(msg)
+    return parts.hostname, parts.port or 80
+
+
+def _marks(files: tuple[Path, ...]) -> tuple[object, ...]:
+    """What changes when a file is written or replaced, also through symbolic links."""
+    found: list[object] = []
+    for one in files:
+        try:
+            state = one.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((state.st_ino, state.st_mtime_ns, state.st_size))
+    return tuple(found)

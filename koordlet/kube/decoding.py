@@ -1,0 +1,129 @@
+"""Bytes of an API server as objects: lists item by item, watches line by line.
+
+Covers: msgspec decoding, bounds, what is dropped. Does not cover: reading the bytes (``adapter``).
+
+A list is split without being decoded (one pass in C), then decoded object by object, so that the
+loop can breathe in between. An item that is no object costs only itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from koordlet.kube import answers
+from koordlet.model import kinds, objects, refusals
+
+#: A line of a watch: etcd takes objects of 1.5 MiB, JSON may need twice as much.
+LINE_BYTES = 8 << 20
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class List(msgspec.Struct):
+    """A list that has been split."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    #: An empty list may be null, as Go writes it.
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: dict[str, Any]
+
+
+_LIST = msgspec.json.Decoder(List)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+def split(raw: bytes, culprit: str) -> List:
+    """A list; ``Unavailable`` where it is none."""
+    try:
+        found = _LIST.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise garbled(culprit, error) from error
+    if not found.metadata.resource_version:
+        raise refusals.Unavailable("a list without a revision", culprit=culprit)
+    return found
+
+
+def item(raw: msgspec.Raw, kind: kinds.Kind) -> objects.Object | None:
+    """One object of a list, which says its kind as if it had been asked for alone."""
+    try:
+        found = _OBJECT.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    if not objects.text(found, "name"):
+        return None
+    found.setdefault("kind", kind.name)
+    found.setdefault("apiVersion", kind.api_version)
+    return found
+
+
+def one(raw: bytes, culprit: str) -> objects.Object:
+    """One object; ``Unavailable`` where it is none."""
+    try:
+        return _OBJECT.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise garbled(culprit, error) from error
+
+
+def change(line: bytes, culprit: str) -> objects.Change:
+    """One line of a watch; an ``ERROR`` in it is raised as what it says."""
+    try:
+        event = _EVENT.decode(line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise garbled(culprit, error) from error
+    if event.type == "ERROR":
+        code = event.object.get("code")
+        status: Mapping[str, Any] = event.object
+        raise answers.from_status(status, code if isinstance(code, int) else 500, culprit)
+    try:
+        verb = objects.Verb(event.type)
+    except ValueError as error:
+        raise garbled(culprit, error) from error
+    revision = objects.revision(event.object)
+    if not revision:
+        raise refusals.Unavailable("a change without a revision", culprit=culprit)
+    return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
+
+
+def garbled(culprit: str, error: Exception) -> refusals.Unavailable:
+    """An answer that makes no sense."""
+    return refusals.Unavailable(
+        f"not what an API server says: {str(error)[:200]}",
+        culprit=culprit,
+        fix="is this the right server, and is there a proxy in between?",
+    )
+
+
+class Lines:
+    """Cuts a stream into lines, none of them too long."""
+
+    def __init__(self, culprit: str, most: int = LINE_BYTES) -> None:
+        self._buffer = bytearray()
+        self._culprit = culprit
+        self._most = most
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines that are complete now."""
+        seen = len(self._buffer)
+        self._buffer += data
+        start = 0
+        while (end := self._buffer.find(b"\n", max(start, seen))) >= 0:
+            line = bytes(self._buffer[start:end])
+            start = end + 1
+            if line.strip():
+                yield line
+        del self._buffer[:start]
+        if len(self._buffer) > self._most:
+            raise refusals.Unavailable(
+                f"a line of over {self._most >> 20} MiB in a watch", culprit=self._culprit
+            )

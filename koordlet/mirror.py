@@ -1,0 +1,288 @@
+"""A kind of objects kept up to date here: list once, watch, and what to do when either fails.
+
+Covers: the source of objects that every room reads from, over any adapter of ``model.objects``.
+Does not cover: what the objects mean (``convert`` makes of them what the caller keeps).
+
+It stands beside the rooms because the agent's rooms and the scheduler need it alike, and it knows
+nothing but the port.
+
+Rules:
+1. An empty list is an empty list: what is not listed any more is gone. A list that fails half-way
+   changes nothing.
+2. A watch goes on from the last revision; only ``Gone`` makes a new list. An outage of any length
+   costs at most one list.
+3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
+   and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
+4. Where the store does not select by a field (``Malformed``), everything is watched and selected
+   here; ``health.local`` says so, because it costs the store more.
+5. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
+   left out, and ``rejected`` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from koordlet.model import kinds, objects, refusals, selectors
+
+Value = TypeVar("Value")
+
+#: Namespace and name.
+Key = tuple[str, str]
+
+
+class State(enum.Enum):
+    """How a source is."""
+
+    #: Nothing was ever listed.
+    STARTING = "starting"
+    WATCHING = "watching"
+    #: What is here ages until the next success.
+    FAILING = "failing"
+    #: The store has no such kind: its CRD is not installed.
+    NOT_SERVED = "not_served"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What an operator sees of a source."""
+
+    state: State = State.STARTING
+    #: The last failure, while it lasts.
+    error: str = ""
+    #: Since the last success.
+    failures: int = 0
+    lists: int = 0
+    #: Selected here, because the store does not select by the field.
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How soon a failure is followed by another attempt."""
+
+    first_seconds: float = 0.5
+    most_seconds: float = 30.0
+    slow_seconds: float = 120.0
+
+    def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
+        """Seconds to the next attempt; ``chance`` is between 0 and 1."""
+        if error.retry_after is not None:
+            return error.retry_after * (1 + 0.5 * chance)
+        refused = refusals.NotServed | refusals.Unauthorized | refusals.Forbidden
+        if isinstance(error, refused):
+            return self.slow_seconds * (0.5 + 0.5 * chance)
+        most = min(self.most_seconds, self.first_seconds * (1 << min(failures, 16)))
+        return max(self.first_seconds / 10, most * chance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[Value]):
+    uid: str
+    revision: str
+    value: Value
+
+
+class Mirror(Generic[Value]):
+    """One kind, or what a selector leaves of it."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        kind: kinds.Kind,
+        convert: Callable[[objects.Object], Value],
+        *,
+        namespace: str = "",
+        selector: selectors.Selector = selectors.EVERYTHING,
+        changed: Callable[[Key, Value | None, Value | None], None] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self.kind = kind
+        self._store = store
+        self._convert = convert
+        self._namespace = namespace
+        self._wanted = selector
+        self._compiled = selector.compiled()
+        self._changed = changed
+        self._pace = Pace() if pace is None else pace
+        self._entries: dict[Key, _Entry[Value]] = {}
+        self._rejected: dict[Key, str] = {}
+        self._health = Health()
+        self._revision = ""
+        self._heard: float | None = None
+        self._synced = asyncio.Event()
+        #: The revision of the last list, to see a store that cannot go on from its own lists.
+        self._listed = ""
+
+    # What readers see.
+
+    @property
+    def snapshot(self) -> Mapping[Key, Value]:
+        """Everything that is known now; a copy, which does not change any more."""
+        return MappingProxyType({key: entry.value for key, entry in self._entries.items()})
+
+    def get(self, name: str, namespace: str = "") -> Value | None:
+        """One object."""
+        entry = self._entries.get((namespace, name))
+        return None if entry is None else entry.value
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def rejected(self) -> Mapping[Key, str]:
+        """Objects that could not be converted, and why."""
+        return MappingProxyType(self._rejected)
+
+    @property
+    def health(self) -> Health:
+        """How the source is."""
+        return self._health
+
+    def age(self) -> float | None:
+        """Seconds since the store was last heard; ``None``: never.
+
+        A quiet watch is heard once a minute (bookmarks), so up to 70 s are no reason to worry.
+        """
+        return None if self._heard is None else asyncio.get_running_loop().time() - self._heard
+
+    async def synced(self) -> None:
+        """Wait for the first list."""
+        await self._synced.wait()
+
+    # The source.
+
+    async def run(self) -> None:
+        """Keep it up to date until cancelled."""
+        while True:
+            try:
+                if not self._revision:
+                    await self._list()
+                await self._watch()
+            except refusals.ObjectsError as error:
+                if self._recovered(error):
+                    continue
+                await asyncio.sleep(self._failed(error))
+
+    async def _list(self) -> None:
+        found: dict[Key, _Entry[Value]] = {}
+        rejected: dict[Key, str] = {}
+        revision = ""
+        pages = self._store.list(self.kind, namespace=self._namespace, selector=self._selector)
+        async for page in pages:
+            for body in page.items:
+                if self._matches(body):
+                    self._take(body, found, rejected)
+            revision = page.revision
+        self._rejected = rejected
+        for key in self._entries.keys() - found.keys():
+            self._set(key, None)
+        for key, entry in found.items():
+            self._set(key, entry)
+        self._revision = self._listed = revision
+        self._health = replace(self._health, lists=self._health.lists + 1)
+        self._ok()
+        self._synced.set()
+
+    async def _watch(self) -> None:
+        started, seen = asyncio.get_running_loop().time(), self._revision
+        watch = self._store.watch(
+            self.kind, self._revision, namespace=self._namespace, selector=self._selector
+        )
+        try:
+            async for change in watch:
+                self._follow(change)
+                self._revision = change.revision
+                self._ok()
+        finally:
+            await watch.aclose()
+        # A server that ends every watch at once must not be asked a thousand times a second.
+        if self._revision == seen and asyncio.get_running_loop().time() - started < 1:
+            raise refusals.Unavailable("the watch ends at once", culprit=str(self.kind))
+
+    def _follow(self, change: objects.Change) -> None:
+        if change.verb is objects.Verb.BOOKMARK:
+            return
+        key = objects.key(change.object)
+        self._rejected.pop(key, None)
+        found: dict[Key, _Entry[Value]] = {}
+        if change.verb is not objects.Verb.DELETED and self._matches(change.object):
+            self._take(change.object, found, self._rejected)
+        self._set(key, found.get(key))
+
+    def _set(self, key: Key, entry: _Entry[Value] | None) -> None:
+        """Keep one object or none under a name, and tell whoever wants to know."""
+        old = self._entries.get(key)
+        if old is entry:
+            return
+        if old is not None and entry is not None and old.uid != entry.uid:
+            # Another object under the same name: the one went, the other came.
+            self._set(key, None)
+            old = None
+        if entry is None:
+            del self._entries[key]
+        else:
+            self._entries[key] = entry
+        if self._changed is not None:
+            self._changed(
+                key, None if old is None else old.value, None if entry is None else entry.value
+            )
+
+    def _take(
+        self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, str]
+    ) -> None:
+        """Convert one object; where that fails, its last good value stays."""
+        key, uid = objects.key(body), objects.text(body, "uid")
+        old = self._entries.get(key)
+        if old is not None and (old.uid, old.revision) == (uid, objects.revision(body)):
+            found[key] = old
+            return
+        try:
+            found[key] = _Entry(uid, objects.revision(body), self._convert(body))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            rejected[key] = f"{type(error).__name__}: {error}"[:300]
+            if old is not None and old.uid == uid:
+                found[key] = old
+
+    @property
+    def _selector(self) -> selectors.Selector:
+        return replace(self._wanted, fields="") if self._health.local else self._wanted
+
+    def _matches(self, body: objects.Object) -> bool:
+        return not self._health.local or self._compiled.matches(body)
+
+    # How it is.
+
+    def _ok(self) -> None:
+        self._heard = asyncio.get_running_loop().time()
+        if self._health.state is not State.WATCHING or self._health.failures:
+            self._health = replace(self._health, state=State.WATCHING, error="", failures=0)
+
+    def _recovered(self, error: refusals.ObjectsError) -> bool:
+        """Whether there is a better way, to be tried at once."""
+        if isinstance(error, refusals.Gone) and self._revision:
+            fresh, self._revision = self._revision == self._listed, ""
+            return not fresh
+        if isinstance(error, refusals.Malformed) and self._wanted.fields and not self._health.local:
+            self._health = replace(self._health, local=True)
+            self._revision = ""
+            return True
+        return False
+
+    def _failed(self, error: refusals.ObjectsError) -> float:
+        """Note a failure; seconds until the next attempt."""
+        wait = self._pace.wait(self._health.failures, error, random.random())  # noqa: S311 - spread
+        absent = isinstance(error, refusals.NotServed)
+        self._health = replace(
+            self._health,
+            state=State.NOT_SERVED if absent else State.FAILING,
+            error=str(error),
+            failures=self._health.failures + 1,
+        )
+        return wait

@@ -1,0 +1,186 @@
+"""A real API server: etcd and kube-apiserver, started for the session.
+
+Covers: ``KUBEBUILDER_ASSETS``, start, definition of the custom kind, stop.
+Does not cover: controllers; none run, so nothing but the tests writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from koordlet.kube import adapter, credentials
+from koordlet.model import kinds, objects, refusals
+from tests.kit import deadline
+
+WHY_NOT = (
+    "conformance: not run against a real API server"
+    " (KUBEBUILDER_ASSETS names no directory with etcd and kube-apiserver)"
+)
+
+_TOKEN = "conformance"  # noqa: S105 - of a server that lives for one session on loopback
+
+#: The custom kind of the suite: anything is allowed in it, and it is selected by its node.
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": str(kinds.RESERVATIONS)},
+    "spec": {
+        "group": kinds.RESERVATIONS.group,
+        "scope": "Cluster",
+        "names": {
+            "plural": kinds.RESERVATIONS.plural,
+            "singular": "reservation",
+            "kind": kinds.RESERVATIONS.name,
+            "listKind": "ReservationList",
+        },
+        "versions": [
+            {
+                "name": kinds.RESERVATIONS.version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": ".status.nodeName"}],
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            },
+                            "status": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                                "properties": {"nodeName": {"type": "string"}},
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def assets() -> Path | None:
+    """The directory of the programs, where there is one."""
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if not named:
+        return None
+    folder = Path(named)
+    return folder if all((folder / one).exists() for one in ("etcd", "kube-apiserver")) else None
+
+
+@contextmanager
+def running(folder: Path, state: Path) -> Iterator[Path]:
+    """An API server; the kubeconfig for it."""
+    ports = _free_ports(3)
+    etcd = _start(state / "etcd.log", _etcd(folder, state, ports))
+    try:
+        apiserver = _start(state / "apiserver.log", _apiserver(folder, state, ports))
+        try:
+            config = _kubeconfig(state, ports[2])
+            asyncio.run(_define(config))
+            yield config
+        finally:
+            _stop(apiserver)
+    finally:
+        _stop(etcd)
+
+
+def _etcd(folder: Path, state: Path, ports: list[int]) -> list[str]:
+    client, peer = (f"http://127.0.0.1:{port}" for port in ports[:2])
+    return [
+        str(folder / "etcd"),
+        *("--data-dir", str(state / "etcd"), "--unsafe-no-fsync"),
+        *("--listen-client-urls", client, "--advertise-client-urls", client),
+        *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+        *("--initial-cluster", f"default={peer}"),
+    ]
+
+
+def _apiserver(folder: Path, state: Path, ports: list[int]) -> list[str]:
+    key = state / "sa.key"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    tokens = state / "tokens.csv"
+    tokens.write_text(f'{_TOKEN},tester,1,"system:masters"\n')
+    return [
+        str(folder / "kube-apiserver"),
+        *("--etcd-servers", f"http://127.0.0.1:{ports[0]}", "--cert-dir", str(state / "certs")),
+        *("--bind-address", "127.0.0.1", "--secure-port", str(ports[2])),
+        *("--advertise-address", "127.0.0.1", "--service-cluster-ip-range", "10.0.0.0/24"),
+        *("--service-account-issuer", "https://127.0.0.1", "--token-auth-file", str(tokens)),
+        *("--service-account-key-file", str(key), "--service-account-signing-key-file", str(key)),
+        # Pods need no service account here: nothing would make one.
+        *("--disable-admission-plugins", "ServiceAccount", "--authorization-mode", "RBAC"),
+    ]
+
+
+def _kubeconfig(state: Path, port: int) -> Path:
+    cluster = {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": {"token": _TOKEN}}],
+    }
+    path = state / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+async def _define(config: Path) -> None:
+    """Wait for the server, and define the custom kind."""
+    client = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+    loop = asyncio.get_running_loop()
+    end = loop.time() + deadline.PATIENCE
+
+    async def until(kind: kinds.Kind) -> None:
+        while True:
+            try:
+                await objects.collect(client.list(kind))
+            except refusals.ObjectsError:
+                if loop.time() > end:
+                    raise
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    try:
+        await until(kinds.NAMESPACES)
+        await client.create(kinds.CUSTOM_RESOURCES, DEFINITION)
+        await until(kinds.RESERVATIONS)
+    finally:
+        await client.close()
+
+
+def _start(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    with log.open("wb") as out:
+        return subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _free_ports(number: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports: list[int] = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
