@@ -21,6 +21,8 @@ class Agent:
     def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
         self.line = run
         self.enforce = enforce
+        #: Something happened to groups while the newest pass was under way.
+        self.told = False
         self.lock = lock.Lock(where.lock, processes.describe)
         self.lock.acquire()
         try:
@@ -84,8 +86,8 @@ class Agent:
             self._save()
             if made.draft is not self._followed:
                 self._follow(made)
-            # What we wrote ourselves is nothing to wake up for.
-            self.line.observer.reader.hear()
+            # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
+            self.told = self.line.observer.reader.hear(one.target for one in results)
         self.teller.passed(
             made,
             results,

@@ -40,9 +40,13 @@ SLOW = Lane("slow", 10.0)
 #: What is read once, when the agent starts.
 _AT_START = ("report.", "state.dir", "cgroups.root")
 
-#: Something happened to groups: a pass follows at once, but no sooner than this after the last, or
-#: ten times what that one took.
+#: Something happened to groups: a pass follows, once what belongs together (a group and its first
+#: files) has happened, but not too soon after the last one, and ...
+_GATHER = 0.003
 _APART = 0.02
+#: ... while there is credit: a storm of events gets this share of the time, after a burst.
+_SHARE = 0.1
+_BURST = 0.2
 
 #: Passes until a fresh start is quiet: groups are made, then controllers, then sets.
 _SETTLE = 5
@@ -140,13 +144,14 @@ class Daemon:
         start = clock()
         due = {lane: start + lane.period for lane in (FAST, TICK, SLOW)}
         self._listen()
-        apart = 0.0
+        last, credit = start, _BURST
         while not self._stopping:
-            await self._sleep(min(due.values()) - clock())
+            if not self._told or credit <= 0:
+                await self._sleep(min(due.values()) - clock())
             if self._told:
-                # A storm of events must not become a storm of passes.
-                await asyncio.sleep(apart - clock())
+                await asyncio.sleep(max(_GATHER, last + _APART - clock()))
             now = clock()
+            credit, last = min(_BURST, credit + _SHARE * (now - last)), now
             ready = {lane for lane, at in due.items() if now >= at}
             lateness = now - due[TICK] if TICK in ready else 0.0
             for lane in ready:
@@ -155,11 +160,11 @@ class Daemon:
             if self._hup or TICK in ready:
                 self._reconfigure()
             broken = FAST in ready and self.agent.protection_broken()
-            told, self._told = self._told, False
-            if TICK in ready or SLOW in ready or broken or told:
-                began = clock()
+            if TICK in ready or SLOW in ready or broken:
                 self._pass(slow=SLOW in ready, lateness=lateness)
-                apart = clock() + max(_APART, 10 * (clock() - began))
+            elif self._told and credit > 0:
+                self._pass(slow=False, lateness=0.0)
+                credit -= clock() - now
 
     def _listen(self) -> None:
         """Wake up when the kernel tells something about groups."""
@@ -167,6 +172,8 @@ class Daemon:
         observer.watch()
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
+            # The next look sets the watches up, so it comes at once.
+            self._told = True
 
     def _hear(self) -> None:
         if self.agent.line.observer.reader.hear():
@@ -183,7 +190,9 @@ class Daemon:
     def _pass(self, *, slow: bool, lateness: float) -> None:
         try:
             late = lateness > TICK.period / 2
+            self._told = False
             self.agent.one_pass(slow=slow, lateness=lateness, late=late)
+            self._told = self.agent.told
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.teller.repeats.say(
                 self.teller.log.error, "daemon.pass_failed", repr(error), exc_info=error

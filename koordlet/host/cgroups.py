@@ -103,17 +103,34 @@ class Reader:
         """Have the kernel tell what happens, from the next look on."""
         self._events = events
         self._doubt()
+        self.generation += 1
 
     @property
     def watched(self) -> bool:
         """Whether the kernel tells what happens."""
         return self._events is not None
 
-    def hear(self) -> bool:
-        """Take what the kernel told; whether anything that was read may have changed."""
-        changed = self._events is not None and self._take(self._events.drain())
-        self.generation += changed
-        return changed
+    def hear(self, ours: Iterable[str] = ()) -> bool:
+        """Take what the kernel told; whether somebody changed what was read.
+
+        ``ours`` are files that we wrote ourselves: those are read again, and surprise nobody.
+        """
+        if self._events is None:
+            return False
+        events = self._events.drain()
+        if self._take(events):
+            self.generation += 1
+            mine = frozenset(ours)
+            return any(self._where(event) not in mine for event in events if self._matters(event))
+        return False
+
+    def _matters(self, event: inotify.Event) -> bool:
+        known = event.watch < 0 or event.watch in self._watched
+        return known and (event.directory or event.name in self._names)
+
+    def _where(self, event: inotify.Event) -> str:
+        path = self._watched.get(event.watch)
+        return "" if path is None else f"{self._known[path].directory}/{event.name}"
 
     def poll(self) -> bool:
         """As ``hear``, and rule 2; always true where there are no events."""
@@ -130,12 +147,12 @@ class Reader:
             if event.watch < 0:
                 self._doubt()
                 changed = True
-            elif path is None:
+            elif path is None or not self._matters(event):
                 continue
             elif event.directory:
                 self._came_or_went(path, event.name)
                 changed = True
-            elif event.name in self._names:
+            else:
                 self._known[path].stale = changed = True
                 if event.name.startswith(_SPREADING):
                     spread.add(path)

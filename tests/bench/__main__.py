@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import exposition, fanout, gate, memory, startup, topology
+from tests.bench import exposition, fanout, gate, memory, newcomer, startup, topology
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
@@ -13,6 +13,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "memory.enforce_only": memory.enforce_only,
     "memory.all_surfaces": memory.all_surfaces,
     "topology.discovery": topology.full,
+    "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,
 }

@@ -174,6 +174,21 @@ def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroups.Reader, tree
     assert not look.hear()
 
 
+def test_what_we_wrote_ourselves_surprises_nobody(look: cgroups.Reader, tree: Path) -> None:
+    """It is read again; what somebody else did meanwhile is told all the same."""
+    everything(look)
+    ours = [str(tree / "pod" / CPUS)]
+    (tree / "pod" / CPUS).write_text("1\n")
+
+    assert not look.hear(ours)
+    assert "1" == everything(look)["pod"].values[CPUS]
+
+    (tree / "pod" / CPUS).write_text("2\n")
+    (tree / "pod/inner" / CPUS).write_text("2\n")
+
+    assert look.hear(ours)
+
+
 def test_a_group_that_is_awaited_is_told_when_it_comes(look: cgroups.Reader, tree: Path) -> None:
     """Asking for an absent group watches where it would appear."""
     assert not look.exists("slice/web")
