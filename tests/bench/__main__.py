@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import exposition, fanout, gate, memory, newcomer, startup, topology
+from tests.bench import exposition, fanout, gate, memory, newcomer, reading, startup, topology
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
     "startup.all_surfaces": startup.all_surfaces,
     "memory.enforce_only": memory.enforce_only,
     "memory.all_surfaces": memory.all_surfaces,
+    "counters.reading": reading.pods,
     "topology.discovery": topology.full,
     "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
