@@ -91,7 +91,6 @@ class Agent:
         self.teller.passed(
             made,
             results,
-            self.line.cores(made.snapshot),
             seconds=time.process_time() - started,
             lateness=lateness,
             late=late,

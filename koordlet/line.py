@@ -7,14 +7,14 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from koordlet import assembly
 from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, root, usage
-from koordlet.model import decision, meter, plan, pod, snapshot
+from koordlet.model import counters, decision, plan, pod, prediction, snapshot
 from koordlet.policy import chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared
@@ -30,6 +30,12 @@ class Pass:
     snapshot: snapshot.Snapshot
     said: chain.Round
     draft: planner.Draft
+    #: What is in use, as far as it was read.
+    used: counters.Usage = field(default_factory=counters.Usage)
+    predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
+    #: Counter files by what happened to them, and descriptors that are kept for them.
+    files: Mapping[str, int] = field(default_factory=dict)
+    descriptors: int = 0
 
 
 class Line:
@@ -93,7 +99,10 @@ class Line:
             sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
         )
         self.usage.configure(seen.layout, seen.topology)
-        self.history.take(self.usage.read(now, seen.groups))
+        readings = self.usage.read(now, seen.groups)
+        self.history.take(readings)
+        if readings:
+            self.history.share(readings["groups"], seen.pods)
         return seen
 
     def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:
@@ -106,13 +115,6 @@ class Line:
             found = self._finder.find((*self.declared, *self.extra_pods), search=search)
             self._found = (known, self._found[1] if found == self._found[1] else found)
         return self._found[1]
-
-    def cores(self, seen: snapshot.Snapshot) -> dict[str, float | None]:
-        """Cores in use by each workload, by key."""
-        return {
-            one.key: None if one.group is None else self.history.groups.last(one.group, meter.CPU)
-            for one in seen.pods
-        }
 
     def decide(self, seen: snapshot.Snapshot) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""
@@ -160,7 +162,13 @@ class Line:
             self._trusted = 0
             made = Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
         self._before = made
-        return made
+        return replace(
+            made,
+            used=self.history.usage(),
+            predicted=self.history.predicted,
+            files=self.usage.counts,
+            descriptors=self.usage.groups.handles,
+        )
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""

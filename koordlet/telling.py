@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet import line, log
-from koordlet.model import action, plan, result
+from koordlet.model import action, meter, plan, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -54,7 +54,6 @@ class Teller:
         self,
         made: line.Pass,
         results: Sequence[result.Result],
-        usage: Mapping[str, float | None],
         *,
         seconds: float,
         lateness: float,
@@ -79,10 +78,12 @@ class Teller:
             failures=failures,
             tick_cpu_seconds=seconds,
             tick_lateness_seconds=lateness,
+            files=made.files,
+            descriptors=made.descriptors,
         )
         if results:
             self._results = tuple(results)
-        self._publish(made, shown, usage, results)
+        self._publish(made, shown, results)
 
     def _complain(self, shown: plan.Plan) -> None:
         for failure in shown.failures:
@@ -115,7 +116,6 @@ class Teller:
         self,
         made: line.Pass,
         shown: plan.Plan,
-        usage: Mapping[str, float | None],
         results: Sequence[result.Result],
     ) -> None:
         seen = made.snapshot
@@ -131,7 +131,12 @@ class Teller:
             snapshot=seen,
             plan=shown,
             results=self._results,
-            usage=usage,
+            usage={
+                one.key: None if one.group is None else made.used.groups.value(one.group, meter.CPU)
+                for one in seen.pods
+            },
+            used=made.used,
+            predicted=made.predicted,
             checks=self._checks(shown, results),
             counters=self.counters,
         )

@@ -15,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.history import rows, window
 from koordlet.model import counters, meter
@@ -181,6 +181,10 @@ class Space:
         """
         slot, kept = self._slots.get(subject), self._kept.get(what)
         return None if slot is None or kept is None else kept.window(slot, now, seconds)
+
+    def column(self, what: meter.Meter) -> Sequence[float]:
+        """The newest values by slot, to be looked at and not to be kept."""
+        return self._column(self._shown, what)
 
     @property
     def subjects(self) -> Mapping[str, int]:

@@ -28,6 +28,8 @@ Columns = Sequence[Sequence[float]]
 _NANO, _MICRO = 1e-9, 1e-6
 _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
+#: Ticks between two reads of a file that is opened anew each time.
+_SELDOM = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,6 +47,11 @@ class File:
     #: What one read asks for: a file that says more is cut, and that is damage.
     size: int = 4096
 
+    @property
+    def kept(self) -> bool:
+        """Whether a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
+        return self.every < _SELDOM
+
     def here(self, layout: cgroup.Layout) -> cgroup.Hierarchy | None:
         """The hierarchy in which groups have this file, on this machine."""
         where = layout.holder(self.controller)
@@ -59,9 +66,10 @@ def _single(scale: float = 1.0) -> Callable[[Sequence[bytes]], Columns]:
 
 
 class Keyed:
-    """A file of lines ``key number``. Where keys stand is learned once for each length of the file.
+    """A file of lines ``key number``. Where keys stand is learned once for each number of lines.
 
-    A key that this kernel does not have is NaN. Learning again costs what a dictionary costs.
+    Only the part between the first and the last key is taken apart: ``memory.stat`` has 40 lines,
+    of which five are wanted. A key that this kernel does not have is NaN.
     """
 
     _MAX_LAYOUTS = 16
@@ -69,17 +77,18 @@ class Keyed:
     def __init__(self, *sums: tuple[float, tuple[bytes, ...]]) -> None:
         #: For each meter its scale, and the keys whose numbers are added up.
         self._sums = sums
-        #: By number of words: getter of keys, the keys, getter of numbers, sums over those.
         self._layouts: dict[int, _Layout] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> Columns:
         return list(zip(*map(self._one, texts), strict=True))
 
     def _one(self, text: bytes) -> tuple[float, ...]:
-        words = text.split()
-        layout = self._layouts.get(len(words))
-        if layout is None or layout.keys(words) != layout.wanted:
-            layout = self._learn(words)
+        lines = text.count(b"\n")
+        layout = self._layouts.get(lines)
+        words = layout.words(text) if layout is not None else []
+        if layout is None or len(words) < layout.most or layout.keys(words) != layout.wanted:
+            layout = self._layouts[lines] = self._learn(text)
+            words = layout.words(text)
         numbers = [*map(int, layout.numbers(words)), counters.NAN]
         return tuple(
             [
@@ -88,37 +97,51 @@ class Keyed:
             ]
         )
 
-    def _learn(self, words: list[bytes]) -> _Layout:
+    def _learn(self, text: bytes) -> _Layout:
+        words = text.split()
         if not words or len(words) % 2:
             raise ValueError(f"not lines of a key and a number: {words[:4]!r}")
         positions = {key: 2 * n for n, key in enumerate(words[::2])}
         chosen = [key for _, keys in self._sums for key in keys if key in positions]
         if not chosen:
             raise ValueError(f"none of the keys that are read: {words[:4]!r}")
+        if len(self._layouts) >= self._MAX_LAYOUTS:
+            self._layouts.clear()
+        first = min(positions[key] for key in chosen)
         # Two, so that itemgetter returns a tuple.
         padded = chosen if len(chosen) > 1 else chosen * 2
         missing = len(padded)
-        layout = _Layout(
-            keys=operator.itemgetter(*(positions[key] for key in padded)),
+        return _Layout(
+            anchor=b"\n" + words[first] + b" " if first else b"",
+            most=max(positions[key] for key in chosen) - first + 2,
+            keys=operator.itemgetter(*(positions[key] - first for key in padded)),
             wanted=tuple(padded),
-            numbers=operator.itemgetter(*(positions[key] + 1 for key in padded)),
+            numbers=operator.itemgetter(*(positions[key] - first + 1 for key in padded)),
             sums=tuple(
                 (scale, tuple(padded.index(key) if key in positions else missing for key in keys))
                 for scale, keys in self._sums
             ),
         )
-        if len(self._layouts) >= self._MAX_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[len(words)] = layout
-        return layout
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
+    """Where the keys of a file stand, counted from the first one that is wanted."""
+
+    #: What the part begins with; empty for the whole text.
+    anchor: bytes
+    #: Words of the part.
+    most: int
     keys: Callable[[list[bytes]], tuple[bytes, ...]]
     wanted: tuple[bytes, ...]
     numbers: Callable[[list[bytes]], tuple[bytes, ...]]
+    #: By meter: its scale, and which of the numbers are added up; one beyond the last is missing.
     sums: tuple[tuple[float, tuple[int, ...]], ...]
+
+    def words(self, text: bytes) -> list[bytes]:
+        """The part, taken apart."""
+        start = text.find(self.anchor)
+        return text[start:].split(None, self.most) if start >= 0 else []
 
 
 def _pressures(texts: Sequence[bytes]) -> Columns:
@@ -170,7 +193,7 @@ def numa(nodes: int, *, unified: bool) -> File:
         unified=unified,
         name="memory.numa_stat",
         meters=meters,
-        every=30,
+        every=_SELDOM,
         columns=columns,
         size=1 << 16,
     )
@@ -236,7 +259,7 @@ def table() -> tuple[File, ...]:
             _io(_V1_IO, b"Read"),
         ),
         ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
-        ("memory", "memory.idle_page_stats", 30, (meter.MEMORY_COLD,), _cold),
+        ("memory", "memory.idle_page_stats", _SELDOM, (meter.MEMORY_COLD,), _cold),
         *(
             ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
             for one in meter.PRESSURES

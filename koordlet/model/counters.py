@@ -89,3 +89,5 @@ class Usage:
     links: Table = field(default_factory=Table)
     #: By mount point or directory.
     disks: Table = field(default_factory=Table)
+    #: By class of workloads, and the system.
+    shares: Table = field(default_factory=Table)

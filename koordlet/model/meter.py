@@ -53,6 +53,10 @@ MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
 MEMORY_COLD = Meter(name="memory.cold", unit="bytes")
 OOM_KILLS = Meter(name="memory.oom_kills", unit="1/s", counter=True)
 
+#: What a class of workloads, or the system, uses of the node.
+CPU_SHARE = Meter(name="share.cpu", unit="cores", samples=_FIVE_MINUTES[1], coarse=True)
+MEMORY_SHARE = Meter(name="share.memory", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
+
 PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
 IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)

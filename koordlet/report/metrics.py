@@ -16,12 +16,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from koordlet.report import families, view
+from koordlet.report import families, peer_families, usage_families, view
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256
-#: Prefixes that are kept; all are forgotten beyond it.
-_MAX_KEPT = 20_000
+#: Prefixes that are kept; all are forgotten beyond it. 250 pods with their pressures are 30 000.
+_MAX_KEPT = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,12 @@ class Writer:
 
 
 _WRITER = Writer()
+_FAMILIES = (*families.FAMILIES, *usage_families.FAMILIES, *peer_families.FAMILIES)
 
 
 def render(now: view.View, version: str, events: Events, form: Form) -> bytes:
     """Our own series, without the end mark of the format."""
-    lines, dropped = _WRITER.write((*families.FAMILIES, *extra(version, events)), now, form)
+    lines, dropped = _WRITER.write((*_FAMILIES, *extra(version, events)), now, form)
     more, _ = _WRITER.write((_dropped(dropped),), now, form)
     return ("\n".join([*lines, *more]) + "\n").encode("utf-8", "replace")
 
@@ -135,7 +136,7 @@ def _dropped(counted: Mapping[str, int]) -> families.Family:
 
 def table() -> tuple[families.Family, ...]:
     """Every family, for the documentation."""
-    return (*families.FAMILIES, *extra("", {}), _dropped({}))
+    return (*_FAMILIES, *extra("", {}), _dropped({}))
 
 
 def _prefix(name: str, names: tuple[str, ...], values: tuple[str, ...]) -> str:

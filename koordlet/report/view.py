@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import plan, result, snapshot
+from koordlet.model import counters, plan, prediction, result, snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,10 @@ class Counters:
     #: CPU seconds that the newest tick took.
     tick_cpu_seconds: float = 0.0
     tick_lateness_seconds: float = 0.0
+    #: Counter files by what happened to them: read, opened, gone, damaged.
+    files: Mapping[str, int] = field(default_factory=dict)
+    #: Descriptors that are kept for counters.
+    descriptors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,5 +59,9 @@ class View:
     results: tuple[result.Result, ...] = ()
     #: Pod key to cores in use now; ``None`` while unknown.
     usage: Mapping[str, float | None] = field(default_factory=dict)
+    #: What node, CPUs and groups use now.
+    used: counters.Usage = field(default_factory=counters.Usage)
+    #: Prediction by resource: what the prod class will not need of what it asked for, and its peak.
+    predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
     counters: Counters = field(default_factory=Counters)

@@ -34,7 +34,7 @@ _HOST = root.LiveHost()
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
     with node() as (layout, groups), tempfile.TemporaryDirectory() as folder:
-        look = counters.Reader(_HOST, layout, nodes=2, handles=counters.HANDLES)
+        look = counters.Reader(_HOST, layout, nodes=1, handles=counters.HANDLES)
         look.follow(groups)
         for tick in range(_TICKS):
             look.read(tick)
@@ -86,18 +86,21 @@ def _tell(look: counters.Reader, groups: int, files: int, reference: float) -> N
 
 def _files(look: counters.Reader) -> Iterator[str]:
     for lane in look._lanes:
-        for slot in sorted(lane._handles):
-            every = lane.file.every
-            yield f"{every} {slot % every} {lane._paths[slot]}\n"
+        every = lane.file.every
+        plain = set().union(*lane._pending)
+        for slot in sorted(lane._handles.keys() | plain):
+            yield f"{every} {slot % every} {int(slot not in plain)} {lane._paths[slot]}\n"
 
 
 @contextlib.contextmanager
 def node() -> Iterator[tuple[cgroup.Layout, dict[str, cgroup.Group]]]:
     """A node's worth of groups on this kernel, gone at the end."""
-    wanted = 3 * counters.HANDLES
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     layout = hierarchies.discover(_HOST)
     tops = [one for one in layout.hierarchies if one.controllers and one.writable]
+    # Beside v1 hierarchies, a runtime leaves the v2 tree alone.
+    tops = [one for one in tops if not one.unified] or tops
     if not tops:
         raise OSError("no writable cgroup hierarchy with controllers")
     made: list[str] = []

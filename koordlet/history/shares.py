@@ -1,0 +1,73 @@
+"""Whose use it is: of each class of workloads, and of the system, which is all the rest.
+
+Covers: sums over workloads as series of their own, system = node - workloads, never below zero.
+Does not cover: use of a single workload (``history.groups``). Pure.
+
+Rules:
+1. A workload inside another one's group is counted there, not twice.
+2. While the use of one workload is not known, neither is the system's: it would be too much.
+3. A workload of the class SYSTEM is part of the system.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+from koordlet.history import space
+from koordlet.model import cgroup, counters, meter, pod, qos
+
+#: The subject that stands for everything that is no workload.
+SYSTEM = "system"
+#: All subjects: the classes by their names, and the system.
+SUBJECTS: tuple[str, ...] = (*(one.value for one in qos.Qos if one is not qos.Qos.SYSTEM), SYSTEM)
+_SLOTS = {name: slot for slot, name in enumerate(SUBJECTS)}
+
+#: What is shared out: the meter of a group and of the node, the meter of the share.
+_SHARED = ((meter.CPU, meter.CPU_SHARE), (meter.WORKING_SET, meter.MEMORY_SHARE))
+
+
+class Shares:
+    """Adds up, tick by tick."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, object] = (None, None)
+        self._of: dict[str, list[int]] = {}
+
+    def reading(
+        self,
+        at: float,
+        suspended: float,
+        pods: Sequence[pod.Pod],
+        groups: space.Space,
+        node: space.Space,
+    ) -> counters.Reading:
+        """The shares at this moment, as a reading like any other."""
+        if self._known[0] is not pods or self._known[1] is not groups.subjects:
+            self._known = (pods, groups.subjects)
+            self._of = _slots(pods, groups.subjects)
+        batches = []
+        for what, share in _SHARED:
+            column = groups.column(what)
+            sums = [
+                sum([column[slot] for slot in self._of.get(name, ())]) for name in SUBJECTS[:-1]
+            ]
+            whole = node.last("", what)
+            # The order of the operands keeps NaN: max(nan, 0) is nan.
+            rest = counters.NAN if whole is None else max(whole - sum(sums), 0.0)
+            batches.append(counters.Batch(share, 0, 1, array("d", [*sums, rest])))
+        return counters.Reading(
+            at=at, suspended=suspended, slots=_SLOTS, width=len(SUBJECTS), batches=tuple(batches)
+        )
+
+
+def _slots(pods: Sequence[pod.Pod], slots: Mapping[str, int]) -> dict[str, list[int]]:
+    groups = {one.group for one in pods if one.group is not None}
+    found: dict[str, list[int]] = {}
+    for one in pods:
+        slot = None if one.group is None else slots.get(one.group)
+        if one.group is None or slot is None or one.qos is qos.Qos.SYSTEM:
+            continue
+        if groups.isdisjoint(cgroup.ancestors(one.group)):
+            found.setdefault(one.qos.value, []).append(slot)
+    return found

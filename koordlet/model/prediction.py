@@ -1,0 +1,18 @@
+"""What is expected of workloads: the value that ``history`` makes and reports show.
+
+Covers: reclaimable and peak by resource. Does not cover: how they are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Of the prod class: by ``cpu`` in cores and ``memory`` in bytes; empty while not known."""
+
+    #: Requested, but not needed at the peak.
+    reclaimable: Mapping[str, float] = field(default_factory=dict)
+    peak: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,238 @@
+"""Metric families of use: node, CPUs, workloads, containers, and the reading itself.
+
+Covers: our own names. Does not cover: the names of Koordinator's agent (``peer_families``).
+
+Cardinality: what grows with the machine and with its workloads is cut at ``most``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from koordlet.model import counters, meter, pod
+from koordlet.report import families, view
+
+#: Labels and group of one subject that a family has a series for.
+Subjects = Callable[[view.View], Iterator[tuple[tuple[str, ...], str]]]
+
+_WORKLOADS = "one for each workload, at most 4096"
+_CONTAINERS = "one for each container, at most 8192"
+
+
+def workloads(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every workload with a group."""
+    for one in now.snapshot.pods:
+        if one.group is not None:
+            yield (one.namespace, one.name, one.qos.value), one.group
+
+
+def containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every container with a group."""
+    for one in now.snapshot.pods:
+        for container in one.containers:
+            if container.group is not None:
+                yield (one.namespace, one.name, container.name), container.group
+
+
+def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.View], families.Rows]:
+    """The rows of one meter of groups."""
+    return lambda now: (
+        (labels, now.used.groups.value(group, what)) for labels, group in subjects(now)
+    )
+
+
+def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+    """The stalled share of time by resource and degree, of groups."""
+
+    def rows(now: view.View) -> families.Rows:
+        for labels, group in subjects(now):
+            for one in meter.PRESSURES:
+                for degree, meters in (("some", one.some), ("full", one.full)):
+                    value = now.used.groups.value(group, meters[3])
+                    yield (*labels, one.resource, degree), value
+
+    return rows
+
+
+def _node_pressures(now: view.View) -> families.Rows:
+    for one in meter.PRESSURES:
+        for degree, meters in (("some", one.some), ("full", one.full)):
+            yield (one.resource, degree), now.used.node.value("", meters[3])
+
+
+def _each(
+    table: Callable[[counters.Usage], counters.Table], *meters: tuple[str, meter.Meter]
+) -> Callable[[view.View], families.Rows]:
+    """A row for each subject of a table and each named meter; one without a name has no label."""
+
+    def rows(now: view.View) -> families.Rows:
+        for word, what in meters:
+            for subject, value in table(now.used).values(what):
+                yield ((subject, word) if word else (subject,)), value
+
+    return rows
+
+
+def _node(*meters: tuple[str, meter.Meter]) -> Callable[[view.View], families.Rows]:
+    return lambda now: (((word,), now.used.node.value("", what)) for word, what in meters)
+
+
+def is_host_application(one: pod.Pod) -> bool:
+    """Whether a workload runs beside Kubernetes, as the peer's host applications do."""
+    return one.kube_qos is None and not one.containers
+
+
+_GROUP = (
+    ("cpu_throttled_ratio", "Share of CPU periods that ran into the limit.", meter.THROTTLED),
+    ("memory_working_set_bytes", "Memory without the inactive page cache.", meter.WORKING_SET),
+    ("memory_usage_bytes", "Memory with the page cache.", meter.MEMORY),
+    ("memory_oom_kills_rate", "Processes killed for lack of memory, a second.", meter.OOM_KILLS),
+    ("io_read_bytes_rate", "Bytes read from block devices, a second.", meter.IO_READ),
+    ("io_write_bytes_rate", "Bytes written to block devices, a second.", meter.IO_WRITE),
+    ("pids", "Tasks.", meter.PIDS),
+)
+#: Those of them that are counts.
+_WHOLE = ("memory_working_set_bytes", "memory_usage_bytes", "pids")
+
+FAMILIES = (
+    *(
+        families.Family(
+            name=f"koordlet_workload_{name}",
+            help=f"{text} Of a workload.",
+            labels=("namespace", "name", "qos"),
+            bound=_WORKLOADS,
+            most=4096,
+            rows=_of(workloads, what),
+            form="%d" if name in _WHOLE else "%.6g",
+        )
+        for name, text, what in _GROUP
+    ),
+    families.Family(
+        name="koordlet_workload_pressure_ratio",
+        help="Share of time in which some or all tasks of a workload waited for a resource.",
+        labels=("namespace", "name", "qos", "resource", "degree"),
+        bound="6 for each workload, at most 16384",
+        most=16384,
+        rows=_pressures(workloads),
+    ),
+    families.Family(
+        name="koordlet_container_cpu_cores",
+        help="CPU that a container uses, in cores.",
+        labels=("namespace", "pod", "container"),
+        bound=_CONTAINERS,
+        most=8192,
+        rows=_of(containers, meter.CPU),
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_container_{name}",
+            help=f"{text} Of a container.",
+            labels=("namespace", "pod", "container"),
+            bound=_CONTAINERS,
+            most=8192,
+            rows=_of(containers, what),
+            form="%d" if name in _WHOLE else "%.6g",
+        )
+        for name, text, what in _GROUP[:3]
+    ),
+    families.Family(
+        name="koordlet_share_cpu_cores",
+        help="CPU that a class of workloads uses; system is what nobody declared.",
+        labels=("class",),
+        bound="5",
+        rows=_each(lambda used: used.shares, ("", meter.CPU_SHARE)),
+    ),
+    families.Family(
+        name="koordlet_share_memory_bytes",
+        help="Memory that a class of workloads uses; system is what nobody declared.",
+        labels=("class",),
+        bound="5",
+        rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_cpu_usage_ratio",
+        help="Use of a CPU.",
+        labels=("cpu",),
+        bound="one for each online CPU, at most 1024",
+        most=1024,
+        rows=_each(lambda used: used.cpus, ("", meter.CPU)),
+    ),
+    families.Family(
+        name="koordlet_node_memory_bytes",
+        help="Memory of the node.",
+        labels=("kind",),
+        bound="5",
+        rows=_node(
+            ("total", meter.MEMORY_TOTAL),
+            ("available", meter.MEMORY_AVAILABLE),
+            ("free", meter.MEMORY_FREE),
+            ("cache", meter.MEMORY_CACHE),
+            ("swap_free", meter.SWAP_FREE),
+        ),
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_node_pressure_ratio",
+        help="Share of time in which some or all tasks waited for a resource.",
+        labels=("resource", "degree"),
+        bound="6",
+        rows=_node_pressures,
+    ),
+    families.Family(
+        name="koordlet_node_load",
+        help="Load averages.",
+        labels=("minutes",),
+        bound="3",
+        rows=_node(("1", meter.LOAD_1), ("5", meter.LOAD_5), ("15", meter.LOAD_15)),
+    ),
+    families.Family(
+        name="koordlet_node_run_delay_ratio",
+        help="Time that runnable tasks waited for a CPU, summed over CPUs, a second.",
+        rows=lambda now: (((), now.used.node.value("", meter.RUN_DELAY)),),
+    ),
+    families.Family(
+        name="koordlet_link_bytes_rate",
+        help="Bytes through a network interface, a second.",
+        labels=("interface", "direction"),
+        bound="2 for each interface with a device",
+        rows=_each(lambda used: used.links, ("received", meter.RECEIVED), ("sent", meter.SENT)),
+    ),
+    families.Family(
+        name="koordlet_disk_bytes",
+        help="Space of the filesystem that holds a directory.",
+        labels=("directory", "kind"),
+        bound="2 for each watched directory",
+        rows=_each(
+            lambda used: used.disks,
+            ("total", meter.SPACE_TOTAL),
+            ("available", meter.SPACE_AVAILABLE),
+        ),
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_disk_inodes",
+        help="Inodes of the filesystem that holds a directory.",
+        labels=("directory", "kind"),
+        bound="2 for each watched directory",
+        rows=_each(
+            lambda used: used.disks, ("total", meter.INODES_TOTAL), ("free", meter.INODES_FREE)
+        ),
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_counter_files",
+        help="Counter files by what happened to them: read, opened, gone, damaged.",
+        type=families.COUNTER,
+        labels=("event",),
+        bound="4",
+        rows=lambda now: (((what,), number) for what, number in now.counters.files.items()),
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_counter_descriptors",
+        help="Descriptors that are kept for counters; each pins a page of kernel memory.",
+        rows=lambda now: (((), now.counters.descriptors),),
+        form="%d",
+    ),
+)

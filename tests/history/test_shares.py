@@ -1,0 +1,74 @@
+"""Shares of the node: classes, and the system, which is never below zero nor counted twice."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.history import series
+from koordlet.model import meter, pod, qos
+from tests.kit import counting, views
+
+
+def shared(node: float, *used: tuple[pod.Pod, float]) -> series.History:
+    """A history in which the node and these workloads use so many cores."""
+    past, names = series.History(), [str(one.group) for one, _ in used]
+    for at in (0, 1):
+        groups = counting.reading(at, {meter.CPU: [at * cores for _, cores in used]}, names=names)
+        past.take(
+            {"groups": groups, "node": counting.reading(at, {meter.CPU: [at * node]}, names=("",))}
+        )
+        past.share(groups, tuple(one for one, _ in used))
+    return past
+
+
+def test_the_system_is_the_rest() -> None:
+    """The node without its workloads; each class is the sum of its own."""
+    past = shared(
+        10.0,
+        (views.workload("a"), 2.0),
+        (views.workload("b"), 1.0),
+        (views.workload("c", qos.Qos.BE), 4.0),
+    )
+    shown = {name: past.shares.last(name, meter.CPU_SHARE) for name in past.shares.subjects}
+
+    assert {"LSE": 0, "LSR": 0, "LS": 3, "BE": 4, "system": 3} == shown
+
+
+def test_a_workload_inside_another() -> None:
+    """What is below another workload's group is counted there."""
+    outer = views.workload("a")
+    inner = dataclasses.replace(views.workload("b", qos.Qos.BE), group="shop/a/inner")
+    past = shared(5.0, (outer, 3.0), (inner, 2.0))
+
+    assert (3, 0, 2) == tuple(
+        past.shares.last(name, meter.CPU_SHARE) for name in ("LS", "BE", "system")
+    )
+
+
+def test_workloads_of_the_system() -> None:
+    """The class SYSTEM is part of the system."""
+    past = shared(5.0, (views.workload("a", qos.Qos.SYSTEM), 3.0))
+
+    assert 5 == past.shares.last("system", meter.CPU_SHARE)
+
+
+def test_a_workload_that_is_not_known_yet() -> None:
+    """Without it the system would be too much, so it is not known either."""
+    past = shared(5.0, (views.workload("a"), float("nan")))
+
+    assert past.shares.last("system", meter.CPU_SHARE) is None
+    assert 0 == past.shares.last("BE", meter.CPU_SHARE)
+
+
+@hypothesis.given(node=st.floats(0, 512), used=st.lists(st.floats(0, 512), max_size=5))
+def test_never_below_zero(node: float, used: list[float]) -> None:
+    """Counters are read one after the other: workloads may seem to use more than the node."""
+    past = shared(node, *((views.workload(f"w{n}"), cores) for n, cores in enumerate(used)))
+
+    assert max(0.0, node - sum(used)) == pytest.approx(
+        past.shares.last("system", meter.CPU_SHARE), abs=1e-9
+    )

@@ -1,0 +1,120 @@
+"""What is used, as series under our names and those of the peer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from koordlet.history import space
+from koordlet.model import counters, meter, pod, prediction, qos
+from koordlet.report import metrics, view
+from tests.kit import counting, views
+from tests.report import test_metrics
+
+
+def table(values: Mapping[meter.Meter, float], names: Iterable[str]) -> counters.Table:
+    """The same values for each of these subjects, whatever they are counted as."""
+    columns = {dataclasses.replace(what, counter=False): n for what, n in values.items()}
+    made, listed = space.Space(), list(names)
+    made.take(counting.reading(0, {c: [n] * len(listed) for c, n in columns.items()}, names=listed))
+    found = made.table()
+    back = dict(zip(columns, values, strict=True))
+    return counters.Table(
+        slots=found.slots, columns={back.get(c, c): column for c, column in found.columns.items()}
+    )
+
+
+POD = dataclasses.replace(
+    views.workload("p"),
+    kube_qos=qos.KubeQos.BURSTABLE,
+    containers=(
+        pod.Container(
+            name="c",
+            id="0123",
+            group="shop/p/c",
+            requests={"cpu": "500m", "memory": "1Gi", "koordinator.sh/odd": "x y"},
+        ),
+    ),
+)
+APP = dataclasses.replace(views.workload("nginx"), priority=9500)
+
+
+def shown() -> view.View:
+    """One pod with one container, and one host application, that use something."""
+    psi = {what: float(n) for n, what in enumerate(meter.PRESSURE_CPU.meters, 1)}
+    values = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20, meter.THROTTLED: 0.25, **psi}
+    groups = ["shop/p", "shop/p/c", "shop/nginx"]
+    return views.view(
+        (POD, APP),
+        used=counters.Usage(
+            groups=table(values, groups),
+            node=table({meter.CPU: 3.0, meter.WORKING_SET: 2.0**30}, [""]),
+            cpus=table({meter.CPU: 0.5}, ["0", "7"]),
+            numa=table({meter.CPU: 3.0}, ["0"]),
+            shares=table({meter.CPU_SHARE: 1.0}, ["system"]),
+            links=table({meter.SENT: 7.0}, ["eth0"]),
+        ),
+        predicted=prediction.Prediction(reclaimable={"cpu": 2.5}, peak={"memory": 9.0}),
+        counters=view.Counters(files={"read": 12, "gone": 1}, descriptors=5),
+    )
+
+
+@pytest.mark.parametrize("form", test_metrics.FORMS)
+def test_our_names(form: metrics.Form) -> None:
+    """Workloads, containers, CPUs, interfaces, shares, and the reading itself."""
+    series = test_metrics.scraped(shown(), form)
+    ours = {"namespace": "default", "name": "p", "qos": "LS"}
+    inside = {"namespace": "default", "pod": "p", "container": "c"}
+    expected: list[tuple[str, dict[str, str], float]] = [
+        ("koordlet_workload_memory_working_set_bytes", ours, 2**20),
+        ("koordlet_workload_cpu_throttled_ratio", ours, 0.25),
+        ("koordlet_workload_pressure_ratio", ours | {"resource": "cpu", "degree": "full"}, 8),
+        ("koordlet_container_cpu_cores", inside, 1.5),
+        ("koordlet_cpu_usage_ratio", {"cpu": "7"}, 0.5),
+        ("koordlet_link_bytes_rate", {"interface": "eth0", "direction": "sent"}, 7),
+        ("koordlet_share_cpu_cores", {"class": "system"}, 1),
+        ("koordlet_counter_files_total", {"event": "read"}, 12),
+        ("koordlet_counter_descriptors", {}, 5),
+    ]
+    for name, labels, number in expected:
+        assert number == test_metrics.value(series, name, **labels), name
+
+
+@pytest.mark.parametrize("form", test_metrics.FORMS)
+def test_the_peers_names(form: metrics.Form) -> None:
+    """Names, labels and units are those of dashboards that exist."""
+    series = test_metrics.scraped(shown(), form)
+    node, core = {"node": "n1"}, {"resource": "cpu", "unit": "core"}
+    of_pod = {"pod_uid": "uid-p", "pod_name": "p", "pod_namespace": "default"}
+    of_container = {"container_id": "0123", "container_name": "c", **of_pod}
+    psi = {
+        "psi_resource_type": "cpu",
+        "psi_precision": "avg60",
+        "psi_degree": "some",
+        "cpu_full_supported": "true",
+    }
+    app = {"host_application_name": "nginx", "priority_class": "koord-prod", "qos": "LS"}
+    expected: list[tuple[str, dict[str, str], float]] = [
+        ("koordlet_node_used_cpu_cores", {}, 3),
+        ("koordlet_node_used_memory_bytes", {}, 2**30),
+        ("koordlet_node_metric_node_usage", core, 3),
+        ("koordlet_node_metric_system_usage", core, 1),
+        ("koordlet_node_metric_numa_node_usage", core | {"numa_node_id": "0"}, 3),
+        ("koordlet_host_application_resource_usage", app | {"resource": "cpu"}, 1.5),
+        ("koordlet_pod_psi", of_pod | psi, 2),
+        ("koordlet_container_psi", of_container | psi, 2),
+        ("koordlet_container_resource_requests", of_container | core, 0.5),
+        ("koordlet_node_predicted_resource_reclaimable", core | {"predictor": "prod"}, 2.5),
+    ]
+    for name, labels, number in expected:
+        assert number == test_metrics.value(series, name, **node, **labels), name
+
+
+def test_what_is_unknown_has_no_sample() -> None:
+    """Without a reading there is no series of use, and nothing breaks."""
+    series = test_metrics.scraped(views.view((POD, APP), usage={}))
+
+    assert not [name for name, _ in series if "_workload_" in name or "_psi" in name]
+    assert not [labels for name, labels in series if ("resource", "koordinator.sh/odd") in labels]
