@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from koordlet.model import meter, pod, qos, quantity
+from koordlet.model import meter, pod, qos, resources
 from koordlet.report import families, usage_families, view
 
 #: Cores and bytes in one family: no byte is lost.
@@ -51,7 +51,7 @@ def _host_applications(now: view.View) -> families.Rows:
     for one in now.snapshot.pods:
         if not usage_families.is_host_application(one) or one.group is None:
             continue
-        band = qos.Band.of(one.priority)
+        band = one.band or qos.Band.of(one.priority)
         kind = f"koord-{band.name.lower()}" if band is not None else ""
         for what, word in ((meter.CPU, "cpu"), (meter.WORKING_SET, "memory")):
             value = now.used.groups.value(one.group, what)
@@ -92,27 +92,23 @@ def _cpi(now: view.View) -> families.Rows:
 
 
 def _resources(
-    read: Callable[[pod.Container], dict[str, str]],
+    read: Callable[[pod.Container], resources.Amounts],
 ) -> Callable[[view.View], families.Rows]:
     def rows(now: view.View) -> families.Rows:
         for one in now.snapshot.pods:
             for part in one.containers:
-                for name, text in read(part).items():
-                    unit, value = _amount(name, text)
-                    labels = (_node(now), name, unit, one.uid, one.name, one.namespace)
+                for name, amount in read(part).items():
+                    labels = (_node(now), name, _unit(name), one.uid, one.name, one.namespace)
+                    value = amount / 1000 if name == resources.CPU else amount
                     yield (*labels, part.id, part.name), value
 
     return rows
 
 
-def _amount(name: str, text: str) -> tuple[str, float | None]:
-    try:
-        value = quantity.milli(text) / 1000
-    except ValueError:
-        return "integer", None
-    if name == "cpu":
-        return "core", value
-    return ("byte" if "memory" in name or "storage" in name else "integer"), value
+def _unit(name: str) -> str:
+    if name == resources.CPU:
+        return "core"
+    return "byte" if "memory" in name or "storage" in name else "integer"
 
 
 def _predicted(which: str) -> Callable[[view.View], families.Rows]:
@@ -202,7 +198,7 @@ FAMILIES = (
             labels=("node", "resource", "unit", *_POD, *_CONTAINER),
             bound="one for each resource of a container, at most 16384",
             most=16384,
-            rows=_resources(lambda part, which=which: dict(getattr(part, which))),  # type: ignore[misc]
+            rows=_resources(lambda part, which=which: getattr(part, which)),  # type: ignore[misc]
             form=_EXACT,
         )
         for which in ("requests", "limits")

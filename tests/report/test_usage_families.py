@@ -34,7 +34,7 @@ POD = dataclasses.replace(
             name="c",
             id="0123",
             group="shop/p/c",
-            requests={"cpu": "500m", "memory": "1Gi", "koordinator.sh/odd": "x y"},
+            requests={"cpu": 500, "memory": 2**30},
         ),
     ),
 )
@@ -106,6 +106,11 @@ def test_the_peers_names(form: metrics.Form) -> None:
         ("koordlet_pod_psi", of_pod | psi, 2),
         ("koordlet_container_psi", of_container | psi, 2),
         ("koordlet_container_resource_requests", of_container | core, 0.5),
+        (
+            "koordlet_container_resource_requests",
+            of_container | {"resource": "memory", "unit": "byte"},
+            2**30,
+        ),
         ("koordlet_node_predicted_resource_reclaimable", core | {"predictor": "prod"}, 2.5),
     ]
     for name, labels, number in expected:
