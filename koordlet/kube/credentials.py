@@ -32,7 +32,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config import config_exception, incluster_config, kube_config
 
 from koordlet.http import client
-from koordlet.model import errors, refusals
+from koordlet.model import refusals
 
 _Result = TypeVar("_Result")
 
@@ -126,9 +126,12 @@ class Credentials:
                 self._tls = None
                 self._marks = _marks(self._files)
             return self._made(self._configuration)
-        except (OSError, ValueError, config_exception.ConfigException) as error:
+        except Exception as error:  # the package lets through whatever a broken file makes
+            told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
+            # Other errors may quote the file, and a token with it.
+            why = str(error)[:300] if told else f"it cannot be read ({type(error).__name__})"
             raise refusals.Unauthorized(
-                f"no usable credentials: {str(error)[:300]}",
+                f"no usable credentials: {why}",
                 culprit=self._name,
                 fix="check the kubeconfig, or the service account of the pod",
             ) from error
@@ -144,9 +147,8 @@ class Credentials:
         paths = [Path(one).expanduser() for one in source.kubeconfig.split(":") if one]
         merged = kube_config.KubeConfigMerger(":".join(map(str, paths))).config
         if merged is None:
-            raise errors.ConfigError(
-                "there is no such file, or nothing in it", culprit=source.kubeconfig
-            )
+            msg = "there is no such file, or nothing in it"
+            raise ValueError(msg)
         user = _user(merged, source.context)
         loader = kube_config.KubeConfigLoader(
             merged, active_context=source.context or None, config_base_path=None
@@ -194,10 +196,11 @@ def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
     """What a kubeconfig says of the user of a context."""
     name = context or config["current-context"]
     found = config["contexts"].get_with_name(name)["context"].safe_get("user")
-    users = config.safe_get("users") or []
-    for one in users:
-        if isinstance(one, dict) and one.get("name") == found and isinstance(one.get("user"), dict):
-            return dict(one["user"])
+    for one in config.safe_get("users") or ():
+        # Merging several files wraps the entries, so that each knows its file.
+        entry = one.value if isinstance(one, kube_config.ConfigNode) else one
+        if entry.get("name") == found:
+            return dict(entry.get("user") or {})
     return {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects
+from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 from tests.conformance import real
 from tests.conformance.worlds import PAGE, World
@@ -78,6 +78,11 @@ async def _client(config: Path) -> AsyncGenerator[objects.Objects]:
     await client.close()
 
 
+async def _made(store: objects.Objects, kind: kinds.Kind, name: str) -> None:
+    with suppress(refusals.AlreadyExists):
+        await store.create(kind, {"metadata": {"name": name}})
+
+
 @contextmanager
 def _world(opening: AbstractAsyncContextManager[_Opened], *, finite: bool) -> Iterator[World]:
     tag = uuid.uuid4().hex[:8]
@@ -86,8 +91,9 @@ def _world(opening: AbstractAsyncContextManager[_Opened], *, finite: bool) -> It
         store, age = runner.run(opening.__aenter__())
         try:
             for name in (one, two):
-                body = {"metadata": {"name": name}}
-                runner.run(store.create(kinds.NAMESPACES, body))
+                runner.run(_made(store, kinds.NAMESPACES, name))
+            for name in ("node-1", "node-2", "node-7"):
+                runner.run(_made(store, kinds.NODES, name))
             yield World(store, runner, age, finite=finite, namespace=one, other=two)
         finally:
             runner.run(opening.__aexit__(None, None, None))

@@ -1,0 +1,278 @@
+"""What networks, proxies and servers do to the adapter, and what it costs: one clear error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from koordlet.http import client
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.store import adapter
+from tests.kit.apiserver import server
+from tests.kit.apiserver.faults import Fault, Manner
+
+PATIENCE = 30.0
+#: Small bounds, so that tests reach them.
+MANNERS = kube.Manners(
+    silence_seconds=0.2, limits=client.Limits(answer_seconds=5.0, body_bytes=1 << 20)
+)
+NODE = objects.Ref(kinds.NODES, "n1")
+
+World = tuple[server.Server, kube.Kube]
+
+
+@asynccontextmanager
+async def opened(path: Path, manners: kube.Manners) -> AsyncGenerator[World]:
+    """A server with one node, and a client."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    await store.create(kinds.NODES, {"metadata": {"name": "n1"}})
+    serving = server.Server(store)
+    await serving.start()
+    config = serving.kubeconfig(path / "kubeconfig")
+    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
+    client = kube.Kube(who, manners)
+    try:
+        yield serving, client
+    finally:
+        serving.go_on.set()
+        await client.close()
+        await serving.stop()
+        await store.close()
+
+
+def in_world(
+    path: Path,
+    body: Callable[[server.Server, kube.Kube], Awaitable[None]],
+    manners: kube.Manners = MANNERS,
+) -> None:
+    """Run a test's body."""
+
+    async def run() -> None:
+        async with opened(path, manners) as (serving, client):
+            await asyncio.wait_for(asyncio.ensure_future(body(serving, client)), PATIENCE)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "word"),
+    [
+        (Fault(Manner.ANSWER, status=200, body=b"<html>login"), refusals.Unavailable, "not what"),
+        (Fault(Manner.ANSWER, status=200, body=b'{"a":'), refusals.Unavailable, "not what"),
+        (Fault(Manner.ANSWER, status=200, body=b"[1,2]"), refusals.Unavailable, "not what"),
+        (Fault(Manner.ANSWER, status=200, body=b"\xff\xfe"), refusals.Unavailable, "not what"),
+        (Fault(Manner.ANSWER, status=200, body=b"[" * 99_999), refusals.Unavailable, "not what"),
+        (Fault(Manner.ANSWER, status=200, body=b" " * (2 << 20)), refusals.Unavailable, "MiB"),
+        (Fault(Manner.ANSWER, status=302, body=b"away"), refusals.Unavailable, "away"),
+        (Fault(Manner.ANSWER, status=502, body=b"<html>bad"), refusals.Unavailable, "bad"),
+        (Fault(Manner.ANSWER, status=500, body=b"{}"), refusals.Failed, "."),
+        (Fault(Manner.ANSWER, status=403, body=b"no"), refusals.Forbidden, "no"),
+        (Fault(Manner.ANSWER, status=429, body=b"{}"), refusals.TooMany, "."),
+        (Fault(Manner.HALF), refusals.Unavailable, "."),
+        (Fault(Manner.RESET), refusals.Unavailable, "."),
+    ],
+)
+def test_an_answer_that_is_none(
+    ram: Path, fault: Fault, error: type[refusals.ObjectsError], word: str
+) -> None:
+    """Whatever comes instead of an object is one error that names the object; then all is well."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(fault)
+        with pytest.raises(error, match=word) as caught:
+            await client.get(NODE)
+        assert caught.value.culprit
+        assert objects.text(await client.get(NODE), "name") == "n1"
+
+    in_world(ram, body)
+
+
+def test_a_server_that_does_not_answer(ram: Path) -> None:
+    """The deadline ends it, and the next request has a connection of its own."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(Fault(Manner.STALL))
+        with pytest.raises(refusals.Unavailable, match="within"):
+            await client.get(NODE)
+        assert objects.text(await client.get(NODE), "name") == "n1"
+
+    limits = client.Limits(answer_seconds=0.2)
+    in_world(ram, body, kube.Manners(limits=limits))
+
+
+def test_a_server_that_is_not_there(ram: Path) -> None:
+    """The error names its address."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        await serving.stop()
+        with pytest.raises(refusals.Unavailable) as caught:
+            await client.get(NODE)
+        assert str(serving.port) in caught.value.culprit
+
+    in_world(ram, body)
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"type":"ADDED","object":{}}\n', refusals.Unavailable),
+        (b'{"type":"NEWS","object":{"metadata":{"resourceVersion":"1"}}}\n', refusals.Unavailable),
+        (b'{"type":"ADDED"}\n', refusals.Unavailable),
+        (b"<html>\n", refusals.Unavailable),
+        (b'{"type":"ERROR","object":{"code":410,"reason":"Expired"}}\n', refusals.Gone),
+        (b'{"type":"ERROR","object":{"code":"?"}}\n', refusals.Failed),
+    ],
+)
+def test_a_watch_that_talks_nonsense(
+    ram: Path, line: bytes, error: type[refusals.ObjectsError]
+) -> None:
+    """A line that is no change ends the watch with an error, and nothing is made up."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
+        with pytest.raises(error):
+            await anext(client.watch(kinds.NODES, "1"))
+
+    in_world(ram, body)
+
+
+def test_a_watch_that_stalls(ram: Path) -> None:
+    """Silence for longer than bookmarks allow ends it."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        del serving
+        since = (await objects.collect(client.list(kinds.NODES))).revision
+        with pytest.raises(refusals.Unavailable, match="silent"):
+            await anext(client.watch(kinds.NODES, since))
+
+    in_world(ram, body)
+
+
+def test_a_line_without_end(ram: Path) -> None:
+    """A watch that sends one endless line is cut off before it costs memory."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=b"x" * (9 << 20)))
+        with pytest.raises(refusals.Unavailable, match="a line of over"):
+            await anext(client.watch(kinds.NODES, "1"))
+
+    in_world(ram, body)
+
+
+def test_items_that_are_no_objects(ram: Path) -> None:
+    """They are left out and counted; the others are there."""
+    items = [7, None, {"no": "name"}, {"metadata": {"name": "good"}}]
+    raw = json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
+        listing = await objects.collect(client.list(kinds.NODES))
+        assert [objects.text(one, "name") for one in listing.items] == ["good"]
+        assert listing.items[0]["kind"] == "Node"
+        assert client.dropped == 3
+
+    in_world(ram, body)
+
+
+def test_items_that_are_null(ram: Path) -> None:
+    """An empty list as Go writes it is an empty list."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        raw = b'{"metadata":{"resourceVersion":"5"},"items":null}'
+        serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
+        assert await objects.collect(client.list(kinds.NODES)) == objects.Listing((), "5")
+
+    in_world(ram, body)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_come_back_later(ram: Path, status: int) -> None:
+    """A server that says when is asked again then, by itself, and only while it makes sense."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        soon = {"retry-after": "0.01"}
+        serving.faults.add(Fault(Manner.ANSWER, status=status, headers=soon, times=2))
+        assert objects.text(await client.get(NODE), "name") == "n1"
+        assert len(serving.seen) == 3
+
+        serving.faults.add(Fault(Manner.ANSWER, status=status, headers={"retry-after": "3600"}))
+        with pytest.raises(refusals.ObjectsError) as caught:
+            await client.get(NODE)
+        assert caught.value.retry_after == 3600
+
+    in_world(ram, body)
+
+
+def test_connections_are_kept(ram: Path) -> None:
+    """Many requests one after the other share one connection; many at once have few."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        for _ in range(5):
+            await client.get(NODE)
+        assert {one.connection for one in serving.seen} == {1}
+        await asyncio.gather(*(client.get(NODE) for _ in range(50)))
+        assert len({one.connection for one in serving.seen}) <= 8
+
+    in_world(ram, body)
+
+
+def test_a_kept_connection_that_was_closed(ram: Path) -> None:
+    """The server may close it between two requests: nobody notices."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        await client.get(NODE)
+        await serving.cut()
+        assert objects.text(await client.get(NODE), "name") == "n1"
+
+    in_world(ram, body)
+
+
+def test_a_write_is_not_repeated(ram: Path) -> None:
+    """Nobody knows whether a write that got no answer was done: it is the caller's to decide."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        await client.get(NODE)
+        serving.faults.add(Fault(Manner.RESET, method="PATCH"))
+        with pytest.raises(refusals.Unavailable):
+            await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
+        assert len(serving.asked("PATCH")) == 1
+
+    in_world(ram, body)
+
+
+@pytest.mark.parametrize("name", ["..", ".", ""])
+def test_names_that_are_paths(ram: Path, name: str) -> None:
+    """A name can never lead to another path."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        with pytest.raises(refusals.Malformed):
+            await client.get(objects.Ref(kinds.NODES, name))
+        with pytest.raises(refusals.NotFound):
+            await client.get(objects.Ref(kinds.NODES, "a/../n1?x=y"))
+        assert all(one.query == "" for one in serving.seen)
+
+    in_world(ram, body)
+
+
+def test_who_we_are(ram: Path) -> None:
+    """Writes name their manager, and watches ask for bookmarks and an end."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
+        with pytest.raises(refusals.Unavailable):
+            await anext(client.watch(kinds.NODES, "3"))
+        assert "fieldManager=koordlet" in serving.asked("PATCH")[0].query
+        watch = serving.asked("GET", watch=True)[0].query
+        assert "allowWatchBookmarks=true" in watch
+        assert "timeoutSeconds=" in watch
+        assert serving.seen[0].headers["user-agent"] == "koordlet"
+
+    in_world(ram, body)

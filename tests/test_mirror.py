@@ -1,0 +1,346 @@
+"""The mirror: what it holds after changes, failures and outages, over real adapters.
+
+The store is the SQLite adapter; where failures matter, ``kube`` over the API server of the tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet import mirror
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.scheduler.store import adapter
+from tests.kit.apiserver import faults, server
+
+PATIENCE = 30.0
+PACE = mirror.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
+
+
+def color(body: objects.Object) -> str:
+    """What the tests keep of an object; some have none."""
+    return str(body["spec"]["color"])
+
+
+class World:
+    """A store, a server before it, a client, and a mirror of the reservations."""
+
+    def __init__(self, store: adapter.Store, serving: server.Server, client: kube.Kube) -> None:
+        self.store = store
+        self.server = serving
+        self.client = client
+        self.told: list[tuple[str, str | None, str | None]] = []
+        self.moved = asyncio.Event()
+        self.mirror = self.mirrored()
+
+    def mirrored(self, selector: selectors.Selector = selectors.EVERYTHING) -> mirror.Mirror[str]:
+        """A mirror that tells this world."""
+        self.mirror = mirror.Mirror(
+            *(self.client, kinds.RESERVATIONS, color),
+            selector=selector,
+            changed=self.changed,
+            pace=PACE,
+        )
+        return self.mirror
+
+    def changed(self, key: mirror.Key, before: str | None, after: str | None) -> None:
+        """Take note."""
+        self.told.append((key[1], before, after))
+        self.moved.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():  # noqa: ASYNC110 - the condition is another task's
+                await asyncio.sleep(0.005)
+
+    async def make(self, name: str, color: str | None = "red", **status: Any) -> None:
+        """A reservation."""
+        spec = {} if color is None else {"color": color}
+        await self.store.create(kinds.RESERVATIONS, {"metadata": {"name": name}, "spec": spec})
+        if status:
+            await self.paint(name, "status", **status)
+
+    async def paint(self, name: str, part: str = "spec", **values: Any) -> None:
+        """Change one."""
+        await self.store.patch(
+            objects.Ref(kinds.RESERVATIONS, name),
+            objects.Merge({part: values}),
+            subresource="status" if part == "status" else "",
+        )
+
+    async def remove(self, name: str) -> None:
+        """Delete one."""
+        await self.store.delete(objects.Ref(kinds.RESERVATIONS, name))
+
+    def colors(self) -> dict[str, str]:
+        """What the mirror holds."""
+        return {name: value for (_, name), value in self.mirror.snapshot.items()}
+
+    def lists(self) -> int:
+        """How often the server was asked for a list."""
+        return len(self.server.asked("GET", watch=False))
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncGenerator[World]:
+    """A world."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    serving = server.Server(store, custom=[kinds.RESERVATIONS])
+    await serving.start()
+    config = serving.kubeconfig(path / "kubeconfig")
+    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
+    client = kube.Kube(who)
+    try:
+        yield World(store, serving, client)
+    finally:
+        await client.close()
+        await serving.stop()
+        await store.close()
+
+
+def in_world(path: Path, body: Callable[[World], Awaitable[None]]) -> None:
+    """Run a test's body while the mirror runs."""
+
+    async def run() -> None:
+        async with opened(path) as world:
+            task = asyncio.ensure_future(body(world))
+            await asyncio.wait_for(task, PATIENCE * 2)
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def running(world: World) -> AsyncGenerator[None]:
+    """The mirror runs inside of this."""
+    task = asyncio.create_task(world.mirror.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await world.mirror.synced()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_what_happens_is_told(ram: Path) -> None:
+    """Objects of the list and every change after it: one call each, with before and after."""
+
+    async def body(world: World) -> None:
+        await world.make("old")
+        async with running(world):
+            assert world.colors() == {"old": "red"}
+            await world.make("new", "blue")
+            await world.paint("new", color="green")
+            await world.remove("old")
+            await world.until(lambda: len(world.told) == 4)
+        assert world.told == [
+            ("old", None, "red"),
+            ("new", None, "blue"),
+            ("new", "blue", "green"),
+            ("old", "red", None),
+        ]
+        assert world.colors() == {"new": "green"}
+        assert world.mirror.get("new") == "green"
+        age = world.mirror.age()
+        assert age is not None
+        assert age < PATIENCE
+
+    in_world(ram, body)
+
+
+def test_an_empty_list_is_an_empty_list(ram: Path) -> None:
+    """No objects is a state like any other, and the source is well."""
+
+    async def body(world: World) -> None:
+        async with running(world):
+            assert world.colors() == {}
+            await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
+
+    in_world(ram, body)
+
+
+def test_an_outage_costs_no_list(ram: Path) -> None:
+    """After cut connections and a server that was away, the watch goes on where it was."""
+
+    async def body(world: World) -> None:
+        await world.make("one")
+        async with running(world):
+            port = world.server.port
+            await world.server.stop()
+            await world.until(lambda: world.mirror.health.failures > 3)
+            assert world.mirror.health.state is mirror.State.FAILING
+            assert world.colors() == {"one": "red"}
+            await world.make("two")
+            await world.server.start(port)
+            await world.until(lambda: world.colors() == {"one": "red", "two": "red"})
+            assert world.lists() == 1
+            assert world.mirror.health.error == ""
+
+    in_world(ram, body)
+
+
+@pytest.mark.parametrize("by", ["event", "status"])
+def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
+    """410, as an event or as an HTTP status: one new list, and the difference is told."""
+
+    async def body(world: World) -> None:
+        await world.make("stays")
+        await world.make("goes")
+        async with running(world):
+            port = world.server.port
+            await world.server.stop()
+            await world.remove("goes")
+            await world.make("comes", "blue")
+            revision = (await objects.collect(world.store.list(kinds.RESERVATIONS))).revision
+            if by == "event":
+                await world.store.compact(revision)
+            else:
+                world.server.faults.add(
+                    faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}")
+                )
+            await world.server.start(port)
+            await world.until(lambda: world.colors() == {"stays": "red", "comes": "blue"})
+        assert sorted(world.told[2:]) == [("comes", None, "blue"), ("goes", "red", None)]
+        assert world.lists() == 2
+
+    in_world(ram, body)
+
+
+def test_a_list_that_fails_half_way_changes_nothing(ram: Path) -> None:
+    """What was known stays known until a whole list has come."""
+
+    async def body(world: World) -> None:
+        await world.make("one")
+        async with running(world):
+            fault = world.server.faults.add(
+                faults.Fault(faults.Manner.HALF, method="GET", watch=False, times=5)
+            )
+            port = world.server.port
+            await world.server.stop()
+            await world.make("two")
+            revision = (await objects.collect(world.store.list(kinds.RESERVATIONS))).revision
+            await world.store.compact(revision)
+            await world.server.start(port)
+            await world.until(lambda: fault.times < 3)
+            assert world.colors() == {"one": "red"}
+            await world.until(lambda: world.colors() == {"one": "red", "two": "red"})
+
+    in_world(ram, body)
+
+
+def test_a_name_that_is_used_again(ram: Path) -> None:
+    """Another object under the same name is a departure and an arrival, also through a list."""
+
+    async def body(world: World) -> None:
+        await world.make("one")
+        async with running(world):
+            port = world.server.port
+            await world.server.stop()
+            await world.remove("one")
+            await world.make("one")
+            revision = (await objects.collect(world.store.list(kinds.RESERVATIONS))).revision
+            await world.store.compact(revision)
+            await world.server.start(port)
+            await world.until(lambda: len(world.told) == 3)
+        assert world.told[1:] == [("one", "red", None), ("one", None, "red")]
+
+    in_world(ram, body)
+
+
+def test_an_object_that_makes_no_sense(ram: Path) -> None:
+    """It costs only itself: a new one is left out, a known one keeps its last good value."""
+
+    async def body(world: World) -> None:
+        await world.make("good")
+        await world.make("bad", None)
+        async with running(world):
+            assert world.colors() == {"good": "red"}
+            assert list(world.mirror.rejected) == [("", "bad")]
+            await world.paint("good", color=None)
+            await world.until(lambda: ("", "good") in world.mirror.rejected)
+            assert world.colors() == {"good": "red"}
+            await world.paint("bad", color="blue")
+            await world.until(lambda: world.colors() == {"good": "red", "bad": "blue"})
+            await world.paint("good", color="white")
+            await world.until(lambda: not world.mirror.rejected)
+
+    in_world(ram, body)
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_a_selector_by_field(ram: Path, supported: bool) -> None:  # noqa: FBT001 - parametrised
+    """Objects of one node appear and disappear, whether the server selects or we do."""
+    selector = selectors.Selector(fields="status.nodeName=here")
+
+    async def body(world: World) -> None:
+        if not supported:
+            world.server.api.unselectable.add(kinds.RESERVATIONS)
+        world.mirrored(selector)
+        await world.make("mine", nodeName="here")
+        await world.make("other", nodeName="there")
+        async with running(world):
+            assert world.colors() == {"mine": "red"}
+            await world.paint("other", "status", nodeName="here")
+            await world.until(lambda: len(world.colors()) == 2)
+            await world.paint("mine", "status", nodeName="there")
+            await world.until(lambda: world.colors() == {"other": "red"})
+            assert world.mirror.health.local is not supported
+
+    in_world(ram, body)
+
+
+def test_a_kind_that_is_not_installed(ram: Path) -> None:
+    """It is said, retried slowly, and found when it is installed."""
+
+    async def body(world: World) -> None:
+        definition = {
+            "spec": {
+                "group": kinds.RESERVATIONS.group,
+                "scope": "Cluster",
+                "names": {"plural": "reservations", "kind": "Reservation"},
+                "versions": [{"name": "v1alpha1"}],
+            }
+        }
+        world.server.api.served.drop(definition)
+        task = asyncio.create_task(world.mirror.run())
+        await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
+        world.server.api.served.define(definition)
+        await asyncio.wait_for(world.mirror.synced(), PATIENCE)
+        task.cancel()
+
+    in_world(ram, body)
+
+
+def test_waiting_grows_and_is_spread() -> None:
+    """Failures wait longer and longer, by chance; refused credentials slowly; a date is kept."""
+    pace, down = mirror.Pace(), refusals.Unavailable("down")
+
+    assert [pace.wait(n, down, 1.0) for n in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert pace.wait(3, down, 0.5) == 2
+    assert pace.wait(0, down, 0.0) > 0
+    assert pace.wait(0, refusals.Forbidden("no"), 1.0) == pace.slow_seconds
+    assert pace.wait(0, refusals.Unavailable("busy", retry_after=7), 0.0) == 7
+
+
+def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
+    """Gone again and again right after a list is a failure that waits, not a storm of lists."""
+
+    async def body(world: World) -> None:
+        fault = world.server.faults.add(
+            faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}", times=4)
+        )
+        async with running(world):
+            await world.until(lambda: fault.times == 0)
+            await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
+            assert world.lists() <= 5
+
+    in_world(ram, body)
