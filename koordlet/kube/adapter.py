@@ -56,8 +56,9 @@ class Manners:
 
     #: Who we are, in ``managedFields`` and in its log.
     manager: str = "koordlet"
-    #: Objects in one answer to a list.
-    page: int = 250
+    #: Objects in one answer to a list. All of them are decoded at the same time: 100 pods are 4 MB,
+    #: which a node agent feels; a scheduler takes larger ones.
+    page: int = 100
     #: The server ends a watch after so long, and up to half of it more by chance.
     watch_seconds: int = 240
     #: A watch tells at least a bookmark each minute; after this long it is taken for dead.

@@ -11,11 +11,18 @@ from koordlet.host import processes
 
 def test_a_living_process_is_named_with_command_and_start() -> None:
     """The pid, what was started, and since when."""
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert child.stdout is not None
+    # On a busy machine a process that was just made may still be without its command line.
+    child.stdout.readline()
     try:
         said = processes.describe(str(child.pid))
     finally:
-        child.communicate()
+        child.communicate(b"\n")
 
     assert said.startswith(f"pid {child.pid}, ")
     assert "input()" in said
