@@ -62,7 +62,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 def test_bodies_of_every_framing() -> None:
     """By length, in chunks, and until the end of the connection."""
-    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nT: t\r\n\r\n"
+    chunks = b"1\r\no\r\n1;x=y\r\nk\r\n0\r\nT: t\r\n\r\n"
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
     until_end = b"HTTP/1.1 200 OK\r\n\r\nok"
 
     async def body(asking: client.Client) -> None:
