@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from koordlet import line, restoring, telling
+from koordlet import line, remembering, restoring, telling
 from koordlet.apply import executor, planner, protective
 from koordlet.host import claim, machine, processes
 from koordlet.model import errors, plan, result
@@ -52,6 +52,9 @@ class Agent:
         self.book = journal.Journal(where.journal, **ids)
         self.hands = executor.Executor(self.line.host, self.book)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
+        self.memory = remembering.Memory(
+            self.line.history.expectation, self.checkpoints, self.line.clock
+        )
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
@@ -70,6 +73,8 @@ class Agent:
                 problem = f"{row.stem}: {error}"
             if problem:
                 self.teller.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
+        for problem in self.memory.revive():
+            self.teller.log.warning("checkpoint.discarded", policy="prediction", detail=problem)
 
     def overdue(self) -> bool:
         """Whether limits outlived their hand-over: then they go before anything else is done."""
@@ -88,6 +93,7 @@ class Agent:
                 self._follow(made)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
+        self._remember()
         self.teller.passed(
             made,
             results,
@@ -130,6 +136,14 @@ class Agent:
                 self.teller.repeats.say(
                     self.teller.log.error, "checkpoint.failed", row.stem, detail=str(error)
                 )
+
+    def _remember(self) -> None:
+        try:
+            self.memory.tick()
+        except OSError as error:
+            self.teller.repeats.say(
+                self.teller.log.error, "checkpoint.failed", "prediction", detail=str(error)
+            )
 
     def protection_broken(self) -> bool:
         """Whether somebody removed a limit that protects others, and it is not waiting."""

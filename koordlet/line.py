@@ -103,6 +103,7 @@ class Line:
         self.history.take(readings)
         if readings:
             self.history.share(readings["groups"], seen.pods)
+            self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
         return seen
 
     def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:

@@ -26,6 +26,7 @@ COMMANDS = {
     "restore": "put everything back that koordlet changed",
     "check": "show what this machine supports, and what is missing",
     "config": "show the effective configuration and where each value comes from",
+    "top": "show what runs here and what it uses, live",
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "record": "record what the agent reads into one archive",
     "completion": "print shell completion for bash or zsh",

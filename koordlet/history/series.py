@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from koordlet.history import shares, space
-from koordlet.model import counters, pod, prediction
+from koordlet.history import expectation, shares, space
+from koordlet.model import counters, meter, pod, prediction
 
 #: The node's own samples are few, so half an hour of them is kept one by one.
 _NODE_DEPTH = 6
+
+#: Ticks in which every workload is sampled once, for what is expected of it.
+_TURNS = 60
+
+_Pair = tuple[meter.Meter, meter.Meter]
+_USED: _Pair = (meter.CPU, meter.WORKING_SET)
+_SHARED: _Pair = (meter.CPU_SHARE, meter.MEMORY_SHARE)
 
 
 class History:
@@ -30,8 +37,10 @@ class History:
         #: By class of workloads, and the system: ``shares.SUBJECTS``.
         self.shares = space.Space(depth=_NODE_DEPTH)
         self._shares = shares.Shares()
-        #: What is expected of prod workloads; empty until there is enough to go by.
+        #: What was learned, and what is expected of prod workloads; empty while not known.
+        self.expectation = expectation.Expectation()
         self.predicted = prediction.Prediction()
+        self._tick = 0
 
     def spaces(self) -> Mapping[str, space.Space]:
         """All of them, by the name that readings have."""
@@ -55,6 +64,41 @@ class History:
         """Share out what was read just now."""
         self.shares.take(self._shares.reading(now.at, now.suspended, pods, self.groups, self.node))
 
+    def learn(self, now: counters.Reading, pods: Sequence[pod.Pod], cpus: int) -> None:
+        """Train the models of those whose turn it is; once in all turns, predict."""
+        self._tick += 1
+        clock = now.at + now.suspended
+        for one in pods[self._tick % _TURNS :: _TURNS]:
+            self._learn(one.uid, self._minute(self.groups, one.group or "", now.at), clock)
+        if self._tick % _TURNS:
+            return
+        system = self._minute(self.shares, shares.SYSTEM, now.at, _SHARED)
+        self._learn(expectation.SYSTEM, system, clock)
+        prod = [self._minute(self.groups, one.group or "", now.at) for one in _prod(pods)]
+        known = [one for one in prod if one is not None]
+        together = sum(one[0] for one in known), sum(one[1] for one in known)
+        self._learn(expectation.PROD, together, clock)
+        self.expectation.forget(clock)
+        memory = self.node.last("", meter.MEMORY_TOTAL)
+        capacity = {"cpu": float(cpus)} | ({} if memory is None else {"memory": memory})
+        self.predicted = self.expectation.predict(pods, capacity, clock)
+
+    def _learn(self, who: str, used: tuple[float, float] | None, clock: float) -> None:
+        if used is not None:
+            self.expectation.train(who, *used, clock)
+
+    @staticmethod
+    def _minute(
+        where: space.Space, subject: str, at: float, meters: _Pair = _USED
+    ) -> tuple[float, float] | None:
+        """CPU and memory over a minute; ``None`` while less than half of it is known."""
+        cpu, memory = (where.window(subject, one, at, 60.0) for one in meters)
+        return None if cpu is None or memory is None else (cpu.average, memory.average)
+
     def usage(self) -> counters.Usage:
         """The newest values of everything."""
         return counters.Usage(**{name: one.table() for name, one in self.spaces().items()})
+
+
+def _prod(pods: Sequence[pod.Pod]) -> list[pod.Pod]:
+    return [one for one in pods if one.group is not None and expectation.is_prod(one)]

@@ -7,7 +7,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 from __future__ import annotations
 
 from koordlet.model import pod, resources, snapshot
-from koordlet.report import plan_json, view
+from koordlet.report import plan_json, usage_json, view
 
 
 def document(now: view.View, version: str) -> dict[str, object]:
@@ -29,6 +29,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "annotations": dict(seen.node.annotations),
         "cpus": {"present": str(seen.topology.present), "online": str(seen.topology.online)},
         "pools": plan_json.pools(now.plan),
+        "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
         "conditions": [
             {
@@ -60,6 +61,7 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "cgroup": one.group,
         "cpus": None if cpus is None else str(cpus),
         "cpuCores": now.usage.get(one.key),
+        "usage": usage_json.workload(now, one),
         "requests": resources.texts(one.requests),
         "limits": resources.texts(one.limits),
     }

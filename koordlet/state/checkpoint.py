@@ -41,8 +41,13 @@ class Checkpoints:
         self._saved[stem] = (state, data)
         return data != written
 
-    def load(self, stem: str, schema: int) -> tuple[Mapping[str, object] | None, str]:
-        """The saved body, or ``None`` and why it was discarded (empty when there is none)."""
+    def load(
+        self, stem: str, schema: int, *, any_boot: bool = False
+    ) -> tuple[Mapping[str, object] | None, str]:
+        """The saved body, or ``None`` and why it was discarded (empty when there is none).
+
+        With ``any_boot`` it may be of an earlier boot: what was learned about workloads stays true.
+        """
         try:
             document = json.loads(self._path(stem).read_bytes())
         except FileNotFoundError:
@@ -52,9 +57,15 @@ class Checkpoints:
         if not isinstance(document, dict) or not isinstance(document.get("state"), dict):
             return None, f"{self._path(stem)}: not a checkpoint"
         for key, wanted in {**self._stamp, "schema": schema}.items():
+            if key == "boot_id" and any_boot:
+                continue
             if document.get(key) != wanted:
                 return None, f"{self._path(stem)}: of another {key.replace('_id', '')}"
         return document["state"], ""
+
+    def known(self, stem: str) -> bool:
+        """Whether there is a file."""
+        return self._path(stem).exists()
 
     def _path(self, stem: str) -> Path:
         return self.directory / f"{stem}.json"

@@ -1,0 +1,223 @@
+"""``koordlet top``: what runs here and what it uses, live.
+
+Covers: options, keys, drawing once a second, the terminal as it was before.
+Does not cover: the screen (``cli.top_screen``), where it comes from (``cli.top_source``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator
+
+from rich import console, live
+
+from koordlet.cli import options, output, top_screen, top_source
+from koordlet.model import errors
+
+NAME = "top"
+HELP = "show what runs here and what it uses, live"
+EXAMPLES = """\
+koordlet top                      live; h shows the keys
+koordlet top --once               one look, for a person
+koordlet top --once -o json       one look, for a program
+koordlet top --sort m             most memory first
+"""
+_SORTS = {"cpu": "c", "memory": "m", "throttling": "t", "pressure": "p", "io": "i", "name": "n"}
+_ESCAPE, _ENTER, _BACKSPACE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
+_UP, _DOWN = "\x1b[A", "\x1b[B"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    parser.add_argument("--once", action="store_true", help="look once, print, and end")
+    parser.add_argument(
+        "--every", metavar="SECONDS", type=_seconds, default=1.0, help="how often to look (1)"
+    )
+    parser.add_argument(
+        "--sort", choices=sorted(_SORTS), default="cpu", help="what comes first (default: cpu)"
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        default=None,
+        help="ask this agent (default: that of the configuration, if it answers)",
+    )
+    options.cgroup_root(parser)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.5 <= value <= 3600:
+        raise argparse.ArgumentTypeError("from 0.5 to 3600 seconds")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Once, or until the person has seen enough."""
+    if args.output == "json" and not args.once:
+        raise errors.ConfigError(
+            "is one document, and top goes on", culprit="-o json", fix="add --once"
+        )
+    terminal = console.Console()
+    if not args.once and not (sys.stdin.isatty() and terminal.is_terminal):
+        raise errors.ConfigError(
+            "needs a terminal", culprit="koordlet top", fix="add --once to look once"
+        )
+    source = top_source.choose(args)
+    if args.once:
+        return _once(args, source, terminal)
+    _Session(source, terminal, _show(args, source, terminal), args.every).run()
+    return 0
+
+
+def _show(
+    args: argparse.Namespace,
+    source: top_source.Agent | top_source.Self,
+    terminal: console.Console,
+) -> top_screen.Show:
+    return top_screen.Show(
+        sort=_SORTS[args.sort],
+        source=source.name,
+        bars=terminal.encoding.lower().startswith("utf"),
+        height=terminal.height,
+        width=terminal.width,
+    )
+
+
+def _once(
+    args: argparse.Namespace,
+    source: top_source.Agent | top_source.Self,
+    terminal: console.Console,
+) -> int:
+    if isinstance(source, top_source.Self):
+        source.settle(args.every)
+    found = source.read()
+    if args.output == "json":
+        output.print_json(found)
+    else:
+        whole = dataclasses.replace(_show(args, source, terminal), height=10_000)
+        terminal.print(top_screen.screen(found, whole))
+    return 0
+
+
+class _Session:
+    """A person in front of a screen."""
+
+    def __init__(
+        self,
+        source: top_source.Agent | top_source.Self,
+        terminal: console.Console,
+        show: top_screen.Show,
+        every: float,
+    ) -> None:
+        self._source = source
+        self._terminal = terminal
+        self._show = show
+        self._every = every
+        self._found: top_screen.Document = {}
+
+    def run(self) -> None:
+        """Look and draw until the person quits."""
+        with (
+            _keys() as descriptor,
+            live.Live(console=self._terminal, screen=True, auto_refresh=False) as drawn,
+        ):
+            due = time.monotonic()
+            while True:
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self._every
+                    self._look()
+                self._fit()
+                drawn.update(top_screen.screen(self._found, self._show), refresh=True)
+                ready, _, _ = select.select([descriptor], [], [], max(0, due - time.monotonic()))
+                if ready and not all(map(self._press, _split(os.read(descriptor, 64)))):
+                    return
+
+    def _look(self) -> None:
+        if self._show.paused:
+            return
+        try:
+            self._found, problem = self._source.read(), ""
+        except errors.HostError as error:
+            # The agent may be restarting: the last screen stays, and says that it is old.
+            problem = str(error)
+        self._show = dataclasses.replace(self._show, problem=problem)
+
+    def _fit(self) -> None:
+        self._show = dataclasses.replace(
+            self._show, height=self._terminal.height, width=self._terminal.width
+        )
+
+    def _press(self, key: str) -> bool:
+        """Take one key; ``False`` ends the session."""
+        after = pressed(self._show, key)
+        if after is None:
+            return False
+        self._show = after
+        return True
+
+
+def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
+    """What is shown after a key; ``None`` to quit."""
+    if show.typing:
+        return _typed(show, key)
+    if key in ("q", "\x03"):
+        return None
+    if key in top_screen.SORTS:
+        return dataclasses.replace(show, sort=key, first=0)
+    if key in (_UP, "k", _DOWN, "j"):
+        step = -1 if key in (_UP, "k") else 1
+        return dataclasses.replace(show, first=max(0, show.first + step))
+    return {
+        "/": dataclasses.replace(show, typing=True, first=0),
+        _ESCAPE: dataclasses.replace(show, filter="", help=False),
+        " ": dataclasses.replace(show, paused=not show.paused),
+        "h": dataclasses.replace(show, help=not show.help),
+        "?": dataclasses.replace(show, help=not show.help),
+    }.get(key, show)
+
+
+def _typed(show: top_screen.Show, key: str) -> top_screen.Show:
+    if key in _ENTER:
+        return dataclasses.replace(show, typing=False)
+    if key in (_ESCAPE, "\x03"):
+        return dataclasses.replace(show, typing=False, filter="")
+    if key in _BACKSPACE:
+        return dataclasses.replace(show, filter=show.filter[:-1])
+    return dataclasses.replace(show, filter=show.filter + key) if key.isprintable() else show
+
+
+def _split(data: bytes) -> list[str]:
+    """Keys in what was typed; an arrow is three characters."""
+    text = data.decode("utf-8", "replace")
+    if not text:
+        return ["q"]  # the terminal is gone
+    keys = []
+    while text:
+        size = 3 if text.startswith((_UP, _DOWN)) else 1
+        keys.append(text[:size])
+        text = text[size:]
+    return keys
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[int]:
+    """The keyboard without lines and echo; as it was before, afterwards."""
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,0 +1,263 @@
+"""The screen of ``koordlet top``: a node's document as lines of a terminal. Pure.
+
+Covers: the head, CPUs by pool, workloads sorted and filtered, the line of keys, 80 columns.
+Does not cover: where the document comes from (``cli.top_source``), keys (``cli.top``).
+
+Whatever the document lacks is shown as ``-``: an agent of another version may say less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from rich import console, table, text
+
+from koordlet.cli import output
+from koordlet.model import cpuset
+
+Document = Mapping[str, object]
+
+_BARS = " ▁▂▃▄▅▆▇█"
+#: Where the terminal cannot show bars: tenths.
+_DIGITS = ".123456789"
+_COLOURS = {"LS": "green", "BE": "yellow", "reserved": "red", "exclusive": "magenta"}
+_CPUS_IN_A_LINE = 48
+
+HELP = """\
+c m t p i n   sort by CPU, memory, throttling, pressure, I/O, name
+/             filter by name, namespace or class; Enter ends, Escape clears
+up down       move through the workloads, also with k and j
+space         stop and go on
+h ?           this page
+q             quit"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """What the person wants to see."""
+
+    sort: str = "c"
+    filter: str = ""
+    #: The filter is being typed.
+    typing: bool = False
+    first: int = 0
+    help: bool = False
+    paused: bool = False
+    #: Where the document comes from, and what went wrong with the newest.
+    source: str = ""
+    problem: str = ""
+    bars: bool = True
+    height: int = 24
+    width: int = field(default=80)
+
+
+def screen(found: Document, how: Show) -> console.Group:
+    """The whole screen."""
+    head = [*_head(found, how), *_pools(found, how), text.Text("")]
+    if how.help:
+        return console.Group(*head, text.Text(HELP), _keys(how))
+    room = max(1, how.height - len(head) - 2)
+    return console.Group(*head, _workloads(found, how, room), _keys(how))
+
+
+def _head(found: Document, how: Show) -> Iterator[text.Text]:
+    usage = _part(found, "usage")
+    online = cpuset.CPUSet.parse(str(_part(found, "cpus").get("online", "")))
+    name = output.visible(str(found.get("name", "?")))
+    yield _line(how, f"[b]{_safe(name)}[/b]  {found.get('mode', '-')}  {_safe(how.source)}")
+    if how.problem:
+        yield _line(how, f"[red]{_safe(how.problem)}[/red]")
+    load = usage.get("load")
+    loads = " ".join(_number(one, 2) for one in load) if isinstance(load, list) else "-"
+    yield _line(
+        how,
+        f"CPU {_number(usage.get('cpuCores'), 2)} of {len(online)}   "
+        f"memory {_bytes(usage.get('memoryBytes'))} of {_bytes(usage.get('memoryTotalBytes'))}"
+        f"   load {loads}",
+    )
+    psi = _part(usage, "pressure")
+    stalled = "   ".join(
+        f"{one} {_percent(_part(psi, one).get('some'))}/{_percent(_part(psi, one).get('full'))}"
+        for one in ("cpu", "memory", "io")
+    )
+    yield _line(how, f"waiting (some/full) {stalled}")
+    yield _line(how, _headroom(found, usage))
+
+
+def _headroom(found: Document, usage: Document) -> str:
+    """What best-effort work may still have, and how far the signals are from their thresholds."""
+    pool = cpuset.union(
+        cpuset.CPUSet.parse(str(one.get("cpus", "")))
+        for one in _rows(_part(found, "pools"), "shared")
+        if one.get("kind") == "BE"
+    )
+    share = _part(_part(usage, "shares"), "BE").get("cpuCores")
+    room = len(pool) - share if pool and isinstance(share, int | float) else None
+    parts = [f"BE may use {_number(room, 2)} more CPUs" if room is not None else "no BE pool"]
+    parts += [
+        f"{one.get('name')} {one.get('observed')} (at {one.get('threshold')})"
+        for one in _rows(found, "signals")[:2]
+    ]
+    parts.append(f"available {_bytes(usage.get('memoryAvailableBytes'))}")
+    return _safe("   ".join(parts))
+
+
+def _pools(found: Document, how: Show) -> Iterator[text.Text]:
+    """Each pool's CPUs, one sign for each."""
+    cpus = _part(_part(found, "usage"), "cpus")
+    left = cpuset.CPUSet.parse(str(_part(found, "cpus").get("online", "")))
+    kinds: list[tuple[str, str, cpuset.CPUSet]] = []
+    pools = _part(found, "pools")
+    for one in _rows(pools, "claims"):
+        owner = str(one.get("owner", ""))
+        colour = _COLOURS.get(owner, _COLOURS["exclusive"])
+        members = cpuset.CPUSet.parse(str(one.get("cpus", "")))
+        label = owner if owner == "reserved" else str(one.get("holder", owner))
+        kinds.append((label, colour, members))
+        left -= members
+    for kind in ("LS", "BE"):
+        members = cpuset.union(
+            cpuset.CPUSet.parse(str(one.get("cpus", "")))
+            for one in _rows(pools, "shared")
+            if one.get("kind") == kind
+        )
+        if members:
+            kinds.append((f"{kind} pool", _COLOURS[kind], members))
+            left -= members
+    if left:
+        kinds.append(("CPUs" if not kinds else "others", "cyan", left))
+    for label, colour, members in kinds:
+        values = [cpus.get(str(cpu)) for cpu in members]
+        known = [one for one in values if isinstance(one, int | float)]
+        signs = "".join(_sign(one, bars=how.bars) for one in values)
+        for start in range(0, len(signs), _CPUS_IN_A_LINE):
+            part = signs[start : start + _CPUS_IN_A_LINE]
+            line = text.Text(f"{label[:16] if start == 0 else '':<17}", no_wrap=True)
+            line.append(part, style=colour)
+            if start == 0:
+                line.append(f"  {sum(known):.2f} of {len(members)}")
+            yield line
+
+
+def _sign(value: object, *, bars: bool) -> str:
+    if not isinstance(value, int | float):
+        return "?"
+    steps = _BARS if bars else _DIGITS
+    return steps[min(len(steps) - 1, max(0, round(value * (len(steps) - 1))))]
+
+
+_SORTS: Mapping[str, Callable[[Document], object]] = {
+    "c": lambda one: -_key(one.get("cpuCores")),
+    "m": lambda one: -_key(_part(one, "usage").get("memoryBytes")),
+    "t": lambda one: -_key(_part(one, "usage").get("throttledRatio")),
+    "p": lambda one: -max(map(_key, _stalls(one))),
+    "i": lambda one: (
+        -(
+            _key(_part(one, "usage").get("readBytesPerSecond"))
+            + _key(_part(one, "usage").get("writtenBytesPerSecond"))
+        )
+    ),
+    "n": lambda one: (str(one.get("namespace")), str(one.get("name"))),
+}
+SORTS = frozenset(_SORTS)
+
+
+def chosen(found: Document, how: Show) -> Sequence[Document]:
+    """The workloads that pass the filter, in order; equal ones by name."""
+    wanted = how.filter.lower()
+    rows = [
+        one
+        for one in _rows(found, "workloads")
+        if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
+    ]
+    rows.sort(key=_SORTS["n"])  # type: ignore[arg-type] # each column sorts by one type
+    rows.sort(key=_SORTS[how.sort])  # type: ignore[arg-type] # as above
+    return rows
+
+
+def _workloads(found: Document, how: Show, room: int) -> table.Table:
+    rows = chosen(found, how)
+    made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
+    marks = {"n": "workload", "c": "CPU", "m": "memory", "t": "thr", "p": "cpu/mem/io", "i": "I/O"}
+    heads = {key: word + ("v" if key == how.sort else "") for key, word in marks.items()}
+    made.add_column(heads["n"], no_wrap=True, overflow="ellipsis", ratio=1, min_width=16)
+    made.add_column("class", no_wrap=True)
+    for key in ("c", "m", "t", "p", "i"):
+        made.add_column(heads[key], no_wrap=True, justify="right")
+    made.add_column("CPUs", no_wrap=True, overflow="ellipsis", max_width=10)
+    first = min(how.first, max(0, len(rows) - 1))
+    for one in rows[first : first + room - 1]:
+        usage = _part(one, "usage")
+        done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
+        total = None if None in done else sum(map(_key, done))
+        made.add_row(
+            _safe(output.visible(f"{one.get('namespace')}/{one.get('name')}")),
+            str(one.get("qos", "-")),
+            _number(one.get("cpuCores"), 2),
+            _bytes(usage.get("memoryBytes")),
+            _percent(usage.get("throttledRatio")),
+            "/".join(_percent(stall).rstrip("%") for stall in _stalls(one)),
+            _bytes(total),
+            str(one.get("cpus") or "-"),
+        )
+    if not rows:
+        made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
+    return made
+
+
+def _keys(how: Show) -> text.Text:
+    if how.typing or how.filter:
+        return _line(how, f"filter: {_safe(how.filter)}{'_' if how.typing else ''}   Escape clears")
+    state = "[b]stopped[/b]  " if how.paused else ""
+    return _line(how, f"{state}[dim]sort c m t p i n   filter /   help h   quit q[/dim]")
+
+
+def _stalls(one: Document) -> list[object]:
+    psi = _part(_part(one, "usage"), "pressure")
+    return [_part(psi, resource).get("some") for resource in ("cpu", "memory", "io")]
+
+
+def _line(how: Show, markup: str) -> text.Text:
+    made = text.Text.from_markup(markup)
+    made.no_wrap, made.overflow = True, "ellipsis"
+    made.truncate(how.width, overflow="ellipsis")
+    return made
+
+
+def _safe(words: str) -> str:
+    return words.replace("[", r"\[")
+
+
+def _part(found: Document, name: str) -> Document:
+    one = found.get(name)
+    return cast("Document", one) if isinstance(one, Mapping) else {}
+
+
+def _rows(found: Document, name: str) -> list[Document]:
+    rows = found.get(name)
+    return [one for one in rows if isinstance(one, Mapping)] if isinstance(rows, list) else []
+
+
+def _key(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else -1.0
+
+
+def _number(value: object, digits: int) -> str:
+    return f"{value:.{digits}f}" if isinstance(value, int | float) else "-"
+
+
+def _percent(value: object) -> str:
+    return f"{value:.0%}" if isinstance(value, int | float) else "-"
+
+
+def _bytes(value: object) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    size, unit = float(value), "B"
+    for unit in ("B", "K", "M", "G", "T"):
+        if size < 1000 or unit == "T":
+            break
+        size /= 1024
+    return f"{size:.0f}{unit}" if size >= 100 or unit == "B" else f"{size:.1f}{unit}"

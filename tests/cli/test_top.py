@@ -1,0 +1,140 @@
+"""``koordlet top``: once for programs and people, from an agent or without one; its keys."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.cli import top, top_screen
+from koordlet.report import node_json
+from tests.kit import large_machines, machines, views
+from tests.report import test_usage_families
+
+
+@contextlib.contextmanager
+def answering(body: bytes, status: int = 200) -> Iterator[str]:
+    """Somebody who gives this answer to everything; the address."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def said(document: dict[str, object]) -> bytes:
+    """A document as an agent sends it."""
+    return json.dumps(document, default=str).encode()
+
+
+def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """With an agent, ``--once -o json`` is what the agent says, and nothing else."""
+    sent = node_json.document(test_usage_families.shown(), "1.2.3")
+    with answering(said(sent)) as address:
+        assert 0 == cli.main(["top", "--once", "-o", "json", "--address", address])
+    found = json.loads(capsys.readouterr().out)
+
+    assert json.loads(said(sent)) == found
+    assert "version" == next(iter(found))
+    assert 1.5 == found["workloads"][0]["usage"]["cpuCores"]
+
+
+def test_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without ``-o json`` it is the screen, once."""
+    sent = said(node_json.document(views.view(views.pods(40)), "1"))
+    with answering(sent) as address:
+        assert 0 == cli.main(["top", "--once", "--address", address])
+
+    assert 40 == capsys.readouterr().out.count("/pod-000")
+
+
+def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A root is looked at without asking anybody, and what it lacks is null."""
+    machines.to_directory(large_machines.full(8), tmp_path)
+    assert 0 == cli.main(["top", "--once", "-o", "json", "--root", str(tmp_path)])
+    found = json.loads(capsys.readouterr().out)
+
+    assert "observe" == found["mode"]
+    assert found["usage"]["cpuCores"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"", 200), (b"<html>", 200), (b"[]", 200), (b"{}", 200), (b'{"version":"v1"}', 503)],
+)
+def test_somebody_else_answers(
+    body: bytes, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who is no agent is named, with exit status 1."""
+    with answering(body, status) as address:
+        assert 1 == cli.main(["top", "--once", "-o", "json", "--address", address])
+    error = json.loads(capsys.readouterr().err)["error"]
+
+    assert address == error["culprit"]
+    assert "no agent answers" in error["message"]
+
+
+@pytest.mark.parametrize("words", [["-o", "json"], []])
+def test_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Live needs a terminal, and a document needs ``--once``."""
+    assert 2 == cli.main(["top", *words])
+    assert "--once" in capsys.readouterr().err
+
+
+def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show | None:
+    """What is shown after these keys."""
+    now: top_screen.Show | None = show or top_screen.Show()
+    for key in top._split(keys.encode()):
+        assert now is not None
+        now = top.pressed(now, key)
+    return now
+
+
+def test_keys() -> None:
+    """Sorting, moving, help, pause, quitting; other keys do nothing."""
+    assert after("q") is None
+    assert "m" == after("m").sort  # type: ignore[union-attr]
+    assert 1 == after("jj\x1b[A").first  # type: ignore[union-attr]
+    assert 0 == after("kk").first  # type: ignore[union-attr]
+    assert after("h").help  # type: ignore[union-attr]
+    assert not after("h?").help  # type: ignore[union-attr]
+    assert after(" ").paused  # type: ignore[union-attr]
+    assert top_screen.Show() == after("xyz\x01")
+
+
+def test_typing_a_filter() -> None:
+    """While it is typed, keys are text; Enter keeps it, Escape clears it."""
+    typing = after("/qmc\x7f")
+    assert typing is not None
+    assert ("qm", True) == (typing.filter, typing.typing)
+    done = after("\n", typing)
+    assert done is not None
+    assert ("qm", False) == (done.filter, done.typing)
+    assert "" == after("\x1b", typing).filter  # type: ignore[union-attr]
+    assert "" == after("\x1b", done).filter  # type: ignore[union-attr]
+
+
+def test_a_terminal_that_is_gone() -> None:
+    """Nothing to read any more is the end."""
+    assert after("") is None

@@ -1,0 +1,102 @@
+"""The screen of ``top``: what is in it, in 80 columns, whatever the document lacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from rich import console
+
+from koordlet.cli import top_screen
+from koordlet.report import node_json
+from tests.kit import views
+from tests.report import test_usage_families
+
+
+def drawn(found: top_screen.Document, **how: object) -> list[str]:
+    """The lines of a screen of 80 columns."""
+    show = dataclasses.replace(top_screen.Show(source="test"), **how)  # type: ignore[arg-type]
+    out = io.StringIO()
+    console.Console(file=out, width=80, force_terminal=False).print(top_screen.screen(found, show))
+    return out.getvalue().splitlines()
+
+
+def document() -> top_screen.Document:
+    """A node with a pod and a host application."""
+    return node_json.document(test_usage_families.shown(), "1.2.3")
+
+
+def test_what_is_shown() -> None:
+    """Node, pools with their CPUs, workloads with what they use."""
+    text = "\n".join(drawn(document()))
+
+    for words in ("n1", "CPU 3.00 of 7", "reserved", "LS pool", "BE pool", "default/nginx"):
+        assert words in text, text
+    assert "1.50" in text
+    assert "25%" in text
+    assert "1.0M" in text
+
+
+@pytest.mark.parametrize("height", [5, 24, 10_000])
+def test_eighty_columns(height: int) -> None:
+    """No line is longer, and a terminal is not overfull."""
+    many = node_json.document(views.view(views.pods(300)), "1")
+    lines = drawn(many, height=height, source="x" * 200)
+
+    assert max(map(len, lines)) <= 80
+    assert height < 20 or len(lines) <= height
+
+
+def test_order_and_filter() -> None:
+    """Most first, equal ones by name; the filter is looked for in name, namespace and class."""
+    rows = [
+        {"namespace": "a", "name": "x", "qos": "LS", "cpuCores": 1.0, "usage": {"memoryBytes": 5}},
+        {"namespace": "b", "name": "y", "qos": "BE", "cpuCores": 2.0, "usage": {"memoryBytes": 4}},
+        {"namespace": "c", "name": "z", "qos": "BE", "cpuCores": None, "usage": {}},
+    ]
+    names = [
+        [one["name"] for one in top_screen.chosen({"workloads": rows}, top_screen.Show(**how))]  # type: ignore[arg-type]
+        for how in ({"sort": "c"}, {"sort": "m"}, {"sort": "n"}, {"filter": "be"}, {"filter": "a/"})
+    ]
+
+    assert ["yxz", "xyz", "xyz", "yz", "x"] == ["".join(map(str, one)) for one in names]
+
+
+def test_hostile_names_do_not_steer() -> None:
+    """Markup and control characters of a name are shown, not obeyed."""
+    rows = [{"namespace": "[red]", "name": "\x1b[2Jx", "qos": "LS"}]
+    text = "\n".join(drawn({"name": "[b]n", "workloads": rows}))
+
+    assert "[red]/\\x1b[2Jx" in text
+    assert "[b]n" in text
+    assert "\x1b" not in text
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+
+
+@hypothesis.given(
+    part=st.sampled_from(["usage", "pools", "workloads", "name", "signals", "mode"]), value=_JSON
+)
+def test_an_agent_of_another_version(part: str, value: object) -> None:
+    """Whatever a part of the document is, the rest is shown."""
+    assert drawn({**document(), part: value})
+    assert drawn({part: value})
+
+
+@pytest.mark.parametrize("sort", sorted(top_screen.SORTS))
+def test_every_order(sort: str) -> None:
+    """Each column can be sorted by, also where values are missing."""
+    assert 2 == len(top_screen.chosen(document(), top_screen.Show(sort=sort)))
+
+
+def test_terminals_without_bars() -> None:
+    """They get digits: tenths of a CPU."""
+    assert not set("▁▂▃▄▅▆▇█") & set("".join(drawn(document(), bars=False)))
