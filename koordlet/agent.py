@@ -88,6 +88,7 @@ class Agent:
         results: tuple[result.Result, ...] = ()
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
+            self.line.moved(results)
             self._save()
             if made.draft is not self._followed:
                 self._follow(made)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koordlet.config import resctrl_section as ways
 from koordlet.config import schema
 from koordlet.model import cpuset, plan, pod, qos, quantity, resources, snapshot
-from koordlet.policy import reserved_cpus, shared_pools
+from koordlet.policy import reserved_cpus, resctrl, resctrl_annotation, shared_pools
 from koordlet.workloads import declared
 
 
@@ -25,7 +26,28 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             max_cpus=reserved.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
+        resctrl.STEM: _resctrl(config.policies.resctrl),
     }
+
+
+def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
+    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
+    return resctrl.Settings(
+        classes={
+            name: resctrl_annotation.Wish(
+                ways=(one.cat_range_start_percent, one.cat_range_end_percent),
+                percent=one.mba_percent,
+            )
+            for name, one in classes.items()
+            if one.enable
+        },
+        mount=section.mount,
+        mount_options=tuple(section.mount_options),
+        bandwidth=section.bandwidth,
+        peer=section.peer_numbers,
+        pod_monitoring=section.pod_monitoring,
+        most_monitors=section.limits.pod_monitors,
+    )
 
 
 def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
@@ -33,6 +55,7 @@ def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
     return {
         reserved_cpus.STEM: plan.Mode(config.policies.reserved_cpus.mode),
         shared_pools.STEM: plan.Mode(config.policies.shared_pools.mode),
+        resctrl.STEM: plan.Mode(config.policies.resctrl.mode),
     }
 
 

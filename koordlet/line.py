@@ -14,7 +14,7 @@ from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, root, usage
-from koordlet.model import counters, decision, plan, pod, prediction, snapshot
+from koordlet.model import action, counters, decision, plan, pod, prediction, result, snapshot
 from koordlet.policy import chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared
@@ -171,6 +171,12 @@ class Line:
             descriptors=self.usage.groups.handles,
         )
 
+    def moved(self, results: Iterable[result.Result]) -> None:
+        """Threads were moved between resctrl groups: where they are now has to be seen."""
+        moves = (one.step.action for one in results if one.step is not None)
+        if any(isinstance(one, action.MoveTasks) and one.taken_from for one in moves):
+            self.observer.resctrl.tasks.due()
+
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""
         seen = self.look(entries.values(), slow=True)
@@ -190,6 +196,7 @@ def _quiet(before: Pass, seen: snapshot.Snapshot, said: chain.Round) -> bool:
         and not before.draft.left
         and before.snapshot.groups is seen.groups
         and before.snapshot.unsupported == seen.unsupported
+        and before.snapshot.resctrl is seen.resctrl
         and before.said == said
     )
 

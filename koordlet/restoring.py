@@ -43,6 +43,7 @@ def restore(
         made = run.restoring(entries)
         hands.pauses.keep_only(set())
         results = hands.run(made.draft, made.snapshot, report)
+        run.moved(results)
         good = [one for one in results if one.verdict is result.Verdict.DONE]
         restored += sum(1 for one in good if one.step is not None and not one.step.interim)
         left.extend(one for one in results if one.verdict is result.Verdict.LEFT)

@@ -19,9 +19,9 @@ import errno
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from koordlet.apply import backoff, kinds, perform, planner
+from koordlet.apply import backoff, kinds, perform, planner, resctrl
 from koordlet.host import root
-from koordlet.model import action, cgroup, cpuset, errors, plan, result, snapshot
+from koordlet.model import action, cgroup, cpuset, errors, knob, plan, result, snapshot
 from koordlet.state import journal
 
 
@@ -94,6 +94,8 @@ class Executor:
             return False
         if entry.inode not in (0, perform.inode_of(self.host, one)):
             return False  # another group under the same path: that one was never ours
+        if _is_schemata(one):
+            return not resctrl.undisturbed(entry, step.was)
         return not kinds.is_ours(one, entry.values, step.was, lost)
 
     # Journal -------------------------------------------------------------------------------------
@@ -133,12 +135,18 @@ class Executor:
         contested = self._contested(step, now.went_offline)
         if before is not None and before.inode in (0, inode) and not contested:
             return replace(before, values=(*before.values, value))
+        original = step.was
+        values: tuple[str, ...] = (value,)
+        if before is not None and contested and _is_schemata(one):
+            # Another writer changed some domains; in the others ours is still not the original.
+            original = resctrl.original(before, step.was or "")
+            values = (*before.values, value)
         return journal.Entry(
             kind=action.kind(one),
             target=one.target,
             policy=one.policy,
-            original=step.was,
-            values=(value,),
+            original=original,
+            values=values,
             knob=one.knob if isinstance(one, action.WriteFile) else "",
             group=one.group,
             inode=inode,
@@ -196,7 +204,8 @@ class Executor:
         never = entry is not None and entry.original is None and step.was is None
         if never and not (isinstance(step.action, action.MakeDir) and self._there(step.action)):
             self.book.forget(target)
-        detail = f"{errors.errno_name(error.errno)}: {explain(error.errno, step.action)}"
+        why = resctrl.words(error) or explain(error.errno, step.action)
+        detail = f"{errors.errno_name(error.errno)}: {why}"
         return result.Result(
             target=target,
             verdict=result.Verdict.REFUSED,
@@ -221,6 +230,10 @@ class Executor:
             self.pauses.failed(outcome.target, at)
         elif outcome.verdict is result.Verdict.DONE:
             self.pauses.succeeded(outcome.target, at)
+
+
+def _is_schemata(one: action.Action) -> bool:
+    return isinstance(one, action.WriteFile) and one.knob == knob.SCHEMATA.name
 
 
 def _value(one: action.Action) -> str:

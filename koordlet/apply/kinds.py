@@ -8,6 +8,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | MakeDir | the directory is there and usable | absence | its tasks to where they came from, rmdir |
 | WriteFile | the texts mean the same | the text found | writing the original, if ours is there |
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
+| Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 """
 
@@ -28,6 +29,7 @@ INCOMPLETE = "incomplete"
 class Phase(enum.IntEnum):
     """The coarse order of a plan. Inside a phase ``apply.ordering`` decides."""
 
+    MOUNT = -1
     MAKE = 0
     #: v2 controllers switched on, before the files that they bring are written.
     SWITCH_ON = 1
@@ -37,6 +39,7 @@ class Phase(enum.IntEnum):
     MOVE = 4
     SWITCH_OFF = 5
     REMOVE = 6
+    UNMOUNT = 7
 
 
 def row_of(one: action.WriteFile) -> knob.Knob | None:
@@ -53,6 +56,8 @@ def phase(one: action.Action) -> Phase:
             return Phase.MOVE
         case action.RemoveDir():
             return Phase.REMOVE
+        case action.Mount():
+            return Phase.UNMOUNT if one.gone else Phase.MOUNT
         case action.WriteFile():
             return _phase_of_write(one)
         case _:
@@ -75,6 +80,8 @@ def satisfied(one: action.Action, current: str | None) -> bool:
             return current == PRESENT
         case action.RemoveDir():
             return current is None
+        case action.Mount():
+            return (current is None) is one.gone
         case action.MoveTasks():
             # ``current`` is the origin of the first live pid that is elsewhere.
             return current == ""

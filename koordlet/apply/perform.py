@@ -10,7 +10,7 @@ import errno
 from dataclasses import dataclass
 from typing import assert_never
 
-from koordlet.apply import kinds, present
+from koordlet.apply import kinds, present, resctrl
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, knob
 
@@ -30,8 +30,7 @@ def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> E
     """Do it. ``OSError`` is the kernel's refusal."""
     match one:
         case action.WriteFile():
-            host.write(host.at(one.target), _bytes(one.value))
-            return _read_back(host, layout, one)
+            return _write(host, layout, one)
         case action.MakeDir():
             return _make(host, one)
         case action.RemoveDir():
@@ -39,6 +38,8 @@ def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> E
             return Effect(value="", inode=0)
         case action.MoveTasks():
             return _move(host, one)
+        case action.Mount():
+            return Effect(value=resctrl.mount(host, one), inode=inode_of(host, one))
         case _:
             assert_never(one)
 
@@ -56,6 +57,14 @@ def inode_of(host: root.HostRoot, one: action.Action) -> int:
         return host.stat(host.at(directory)).inode
     except OSError:
         return 0
+
+
+def _write(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> Effect:
+    if one.knob == knob.SCHEMATA.name:
+        value, difference = resctrl.write(host, one)
+        return Effect(value=value, inode=inode_of(host, one), difference=difference)
+    host.write(host.at(one.target), _bytes(one.value))
+    return _read_back(host, layout, one)
 
 
 def _read_back(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> Effect:
@@ -93,6 +102,9 @@ def _make(host: root.HostRoot, one: action.MakeDir) -> Effect:
 
 def _move(host: root.HostRoot, one: action.MoveTasks) -> Effect:
     """One pid per write(2). A process that ended meanwhile (ESRCH) is where it should be."""
+    if one.taken_from:
+        value, difference = resctrl.move(host, one)
+        return Effect(value=value, inode=inode_of(host, one), difference=difference)
     for pid in one.pids:
         try:
             host.write(host.at(one.target), b"%d\n" % pid)

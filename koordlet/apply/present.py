@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from koordlet.apply import kinds
+from koordlet.apply import kinds, resctrl
 from koordlet.host import root
 from koordlet.model import action, cgroup, knob, snapshot
 
@@ -58,6 +58,8 @@ class _Look:
             self._directory(one.target, one.initial)
         elif isinstance(one, action.MoveTasks):
             self._tasks(one)
+        elif isinstance(one, action.Mount):
+            self._mount(one.target)
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
         else:
@@ -71,6 +73,13 @@ class _Look:
                 self.procs[target] = members
         elif kind == action.WriteFile.__name__:
             self._file(target)
+        elif kind == action.Mount.__name__:
+            self._mount(target)
+
+    def _mount(self, target: str) -> None:
+        if resctrl.mounted_at(self.host, target):
+            self.texts[target] = kinds.PRESENT
+            self._inode(target, target.rpartition("/")[0])
 
     def _file(self, target: str) -> None:
         if target in self.texts:
@@ -106,6 +115,12 @@ class _Look:
         return True
 
     def _tasks(self, one: action.MoveTasks) -> None:
+        if one.taken_from:
+            # Where they come from is where they go back to: the root group.
+            root_group = one.taken_from[0].rpartition("/")[0]
+            self.texts[one.target] = root_group if resctrl.astray(self.host, one) else ""
+            self._inode(one.target, one.target.rpartition("/")[0])
+            return
         members = set(pids(self.host, one.target) or ())
         away = [pid for pid in one.pids if pid not in members]
         origins = (origin(self.host, self.layout, one.target, pid) for pid in away)

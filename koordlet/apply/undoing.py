@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import kinds, present
+from koordlet.apply import kinds, present, resctrl
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
 from koordlet.state import journal
 
@@ -65,9 +65,11 @@ def undo(
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     for entry in todo:
         if entry.kind == action.MoveTasks.__name__:
-            _forget_move(undoing, entry, there, removed)
+            _undo_move(undoing, entry, now, there, removed)
         elif entry.kind == action.MakeDir.__name__:
             _undo_directory(undoing, entry, now, there, todo)
+        elif entry.kind == action.Mount.__name__:
+            _undo_mount(undoing, entry, now, there, removed)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
         else:
@@ -79,11 +81,23 @@ def _same_group(entry: journal.Entry, there: present.Present) -> bool:
     return entry.inode in (0, there.inodes.get(entry.target, 0))
 
 
-def _forget_move(
-    undoing: Undoing, entry: journal.Entry, there: present.Present, removed: set[str]
+def _undo_move(
+    undoing: Undoing,
+    entry: journal.Entry,
+    now: snapshot.Snapshot,
+    there: present.Present,
+    removed: set[str],
 ) -> None:
-    """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it."""
+    """Tasks go back when the group that we made for them goes; ``_undo_directory`` sees to it.
+
+    Threads of workloads in a resctrl group that was there before us go back by themselves.
+    """
     directory = entry.target.rpartition("/")[0]
+    if now.resctrl is not None and entry.target.startswith(f"{now.resctrl.mount}/"):
+        back = resctrl.give_back(entry, now.resctrl) if directory not in removed else None
+        if back is not None:
+            undoing.actions.append(back)
+            return
     if directory not in removed or directory not in there.inodes:
         undoing.leave(entry, "its group is gone or not ours")
 
@@ -126,6 +140,23 @@ def _undo_directory(
     )
 
 
+def _undo_mount(
+    undoing: Undoing,
+    entry: journal.Entry,
+    now: snapshot.Snapshot,
+    there: present.Present,
+    removed: set[str],
+) -> None:
+    if entry.target not in there.texts:
+        undoing.leave(entry, "already gone")
+        return
+    others = resctrl.foreign(now.resctrl, removed)
+    if others:
+        undoing.leave(entry, f"stays mounted: it holds the groups {', '.join(others)}", tell=True)
+        return
+    undoing.actions.append(resctrl.unmount(entry))
+
+
 def _top(layout: cgroup.Layout, directory: str) -> str:
     """The root of the hierarchy that a directory is in."""
     mounts = (h.directory("") for h in layout.hierarchies if directory.startswith(h.mount + "/"))
@@ -150,6 +181,9 @@ def _undo_file(
     if kinds.row_of(write) is knob.SUBTREE:
         _undo_switches(undoing, entry, write, current)
         return
+    if kinds.row_of(write) is knob.SCHEMATA:
+        _undo_schemata(undoing, entry, write, current)
+        return
     if kinds.same(write, write.value, current):
         undoing.leave(entry, "already as it was")
         return
@@ -164,6 +198,19 @@ def _undo_file(
         undoing.leave(entry, "already as wide as it may be")
     else:
         undoing.actions.append(_with(write, back))
+
+
+def _undo_schemata(
+    undoing: Undoing, entry: journal.Entry, write: action.WriteFile, current: str
+) -> None:
+    back, foreign = resctrl.undo(entry, current)
+    if foreign:
+        why = f"somebody else has written {foreign} since"
+        undoing.leave(entry, why, forget=not back, tell=True)
+    if back:
+        undoing.actions.append(_with(write, back))
+    elif not foreign:
+        undoing.leave(entry, "already as it was")
 
 
 def _with(write: action.WriteFile, value: str) -> action.WriteFile:

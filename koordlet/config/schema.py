@@ -16,43 +16,15 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes
+from koordlet.config import fieldtypes, resctrl_section, sections
 from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
 
-PolicyMode = Literal["off", "shadow", "enforce"]
-
-
-class Section(BaseModel):
-    """What all sections share: frozen, strict, no unknown keys, camelCase outside."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        # Our messages quote the value themselves, shortened and escaped.
-        hide_input_in_errors=True,
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nothing_is_empty(cls, value: object) -> object:
-        # ``state:`` with all its keys commented out reads as null.
-        return {} if value is None else value
-
-
-def _policy_mode(value: object) -> object:
-    # YAML 1.1 tools rewrite a plain ``off`` as ``false``.
-    return "off" if value is False else value
-
-
-_PolicyModeField = Annotated[PolicyMode, BeforeValidator(_policy_mode)]
+Section = sections.Section
 
 
 class Node(Section):
@@ -143,7 +115,7 @@ class ReservedCpusLimits(Section):
 class ReservedCpus(Section):
     """CPUs that are kept away from every pod."""
 
-    mode: _PolicyModeField = Field(
+    mode: sections.PolicyModeField = Field(
         default="enforce", description="What may be done with its decisions."
     )
     limits: ReservedCpusLimits = Field(
@@ -163,7 +135,7 @@ class SharedPoolsLimits(Section):
 class SharedPools(Section):
     """The CPU pools of workloads without exclusive CPUs."""
 
-    mode: _PolicyModeField = Field(
+    mode: sections.PolicyModeField = Field(
         default="enforce", description="What may be done with its decisions."
     )
     limits: SharedPoolsLimits = Field(
@@ -183,6 +155,9 @@ class Policies(Section):
     )
     shared_pools: SharedPools = Field(
         default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    )
+    resctrl: resctrl_section.Resctrl = Field(
+        default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
     )
 
 

@@ -9,7 +9,7 @@ import resource
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from koordlet.host import cgroups, hierarchies, machine, root, topology
+from koordlet.host import cgroups, hierarchies, machine, resctrl_look, root, topology
 from koordlet.model import absence, cgroup, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
@@ -53,6 +53,8 @@ class Observer:
         #: Becomes readable when something happened to groups; ``None`` where they are polled.
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
+        self.resctrl = resctrl_look.Look(host)
+        self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
         self._groups: Mapping[str, cgroup.Group] = {}
@@ -60,6 +62,7 @@ class Observer:
         #: CPUs that were offline at some time since the start.
         self._went_offline = self.topology.offline
         self._mount()
+        self.resctrl.refresh(self.topology)
 
     def refresh(self) -> None:
         """The slow lane: CPUs may have come or gone, hierarchies may have been mounted."""
@@ -67,6 +70,7 @@ class Observer:
         self._rescan()
         self._mount()
         self.reader.rescan()
+        self.resctrl.refresh(self.topology)
 
     def watch(self) -> None:
         """From now on, have the kernel tell what happens to groups."""
@@ -146,6 +150,8 @@ class Observer:
         Without ``full``, files that only we and hotplug change are as they were at the last one.
         """
         full |= self._hotplugged()
+        groups = self._look(tuple(pods), tuple(also), full=full)
+        ways = self.resctrl.look(now.at, self.layout, groups, pods, full=full)
         return snapshot.Snapshot(
             at=now.at,
             wall=now.wall,
@@ -154,12 +160,20 @@ class Observer:
             node=node,
             topology=self.topology,
             layout=self.layout,
-            groups=self._look(tuple(pods), tuple(also), full=full),
+            groups=groups,
             pods=tuple(pods),
             sources=sources,
-            unsupported=self.unsupported,
+            unsupported=self._missing(),
+            resctrl=ways,
             went_offline=self._went_offline,
         )
+
+    def _missing(self) -> tuple[absence.Unsupported, ...]:
+        """What this machine has not; the same tuple while that is the same."""
+        found = (*self.unsupported, *self.resctrl.unsupported)
+        if found != self._said:
+            self._said = found
+        return self._said
 
     def _look(
         self, pods: tuple[pod.Pod, ...], also: tuple[str, ...], *, full: bool

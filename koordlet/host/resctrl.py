@@ -230,7 +230,7 @@ def _mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         words, kind = left.split(), right.split()
-        if kind[:1] == ["resctrl"] and len(words) > 4:  # noqa: PLR2004 -- proc(5): the fifth field
+        if kind[:1] == ["resctrl"] and len(words) > 4:
             plain = {"rw", "ro", "relatime", "noatime", "nosuid", "nodev", "noexec"}
             given = [word for word in ",".join(kind[2:]).split(",") if word not in plain]
             return words[4], tuple(word for word in given if word)

@@ -33,7 +33,7 @@ class Monitor:
         if now.hardware.monitoring is None:
             return ()
         seen: dict[tuple[str, int, str, str], tuple[float, int]] = {}
-        found = []
+        found: list[resctrl.Usage] = []
         for group in now.groups.values():
             for name in ("", *(f"mon_groups/{one}" for one in group.monitors)):
                 full = "/".join(part for part in (group.name, name) if part)

@@ -106,6 +106,23 @@ class HostRoot(abc.ABC):
     def write(self, path: HostPath, data: bytes) -> None:
         """One ``write(2)`` of ``data``; a short write is ``EIO``."""
 
+    def write_each(self, path: HostPath, lines: Sequence[bytes]) -> list[int]:
+        """One ``write(2)`` of each line; the errno of each, 0 where it was taken.
+
+        What cannot even be opened raises.
+        """
+        answers = []
+        for line in lines:
+            try:
+                self.write(path, line)
+            except OSError as error:
+                if error.errno == errno.ENOENT:
+                    raise
+                answers.append(error.errno or errno.EIO)
+            else:
+                answers.append(0)
+        return answers
+
     @abc.abstractmethod
     def open(self, path: HostPath) -> int:
         """A handle for ``pread``, to be closed with ``close``."""
@@ -298,6 +315,23 @@ class LiveHost(Disk):
             raise OSError(error.errno, error.strerror, path) from None
         finally:
             os.close(handle)
+
+    def write_each(self, path: HostPath, lines: Sequence[bytes]) -> list[int]:
+        # One descriptor for all: a third of the system calls where thousands of threads move.
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        answers: list[int] = []
+        write, note = os.write, answers.append
+        try:
+            for line in lines:
+                try:
+                    write(handle, line)
+                except OSError as error:
+                    note(error.errno or errno.EIO)
+                else:
+                    note(0)
+        finally:
+            os.close(handle)
+        return answers
 
     def mkdir(self, path: HostPath) -> None:
         os.mkdir(path, 0o755)

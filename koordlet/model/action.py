@@ -44,13 +44,20 @@ class WriteFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveTasks:
-    """The processes shall be in the group whose ``cgroup.procs`` is ``target``."""
+    """The processes shall be in the group whose ``cgroup.procs`` (or ``tasks``) is ``target``.
+
+    With ``threads_of`` they are threads on their way into a resctrl group, and all that these files
+    of cgroups list by then come along: nothing that was forked meanwhile is lost.
+    """
 
     target: str
     pids: tuple[int, ...]
     policy: str
     reason: str
     group: str = ""
+    threads_of: tuple[str, ...] = ()
+    #: Only what these files list is taken along: a thread elsewhere was put there by somebody else.
+    taken_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,20 @@ class RemoveDir:
     group: str = ""
 
 
-Action = MakeDir | WriteFile | MoveTasks | RemoveDir
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A kernel file system shall be mounted at ``target``, or with ``gone`` not any more."""
+
+    target: str
+    fstype: str
+    options: str
+    policy: str
+    reason: str
+    group: str = ""
+    gone: bool = False
+
+
+Action = MakeDir | WriteFile | MoveTasks | RemoveDir | Mount
 
 
 def kind(action: Action) -> str:

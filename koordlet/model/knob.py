@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, schemata
 
 
 class Shape(enum.Enum):
@@ -40,6 +40,8 @@ class Knob:
     shape: Shape = Shape.FREE
     #: Brings a text to the form in which equal values are equal texts.
     canonical: Callable[[str], str] = str.strip
+    #: Whether a text that is there holds one that was asked for, where equal is too much to ask.
+    holds: Callable[[str, str], bool] | None = None
     #: True where the write may sleep in the kernel, so it must not run in the loop.
     may_block: bool = False
 
@@ -48,7 +50,9 @@ class Knob:
         return self.v2 if unified else self.v1
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two texts mean the same value."""
+        """Whether two texts mean the same value (``one`` is asked for, ``other`` is there)."""
+        if self.holds is not None:
+            return self.holds(one, other)
         return self.canonical(one) == self.canonical(other)
 
 
@@ -113,6 +117,9 @@ PROCS = Knob(name="cgroup.procs", controller="", v1="cgroup.procs", v2="cgroup.p
 #: CPU time so far: nanoseconds on v1, the ``usage_usec`` line on v2.
 CPU_USAGE = Knob(name="cpu.usage", controller="cpuacct", v1="cpuacct.usage", v2="cpu.stat")
 
+#: Ways and bandwidth of a resctrl group: no cgroup has it. The file says more than we ask for.
+SCHEMATA = Knob(name="schemata", controller="", v1=None, v2=None, holds=schemata.same)
+
 #: Every row, by name.
 TABLE = {
     row.name: row
@@ -125,5 +132,6 @@ TABLE = {
         EVENTS,
         PROCS,
         CPU_USAGE,
+        SCHEMATA,
     )
 }

@@ -132,24 +132,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resctrl:
-    """The mounted file system at one moment."""
-
-    mount: str
-    #: ``cdp``, ``mba_MBps`` …: those of the mount that is there, whoever made it.
-    options: tuple[str, ...] = ()
-    hardware: Hardware = field(default_factory=Hardware)
-    #: By name; the root group is the empty one.
-    groups: Mapping[str, Group] = field(default_factory=dict)
-    vendor: str = ""
-    writable: bool = True
-
-    def file(self, group: str, name: str) -> str:
-        """The path of a group's file."""
-        return "/".join(part for part in (self.mount, group, name) if part)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What one group used in one domain. What cannot be said is ``None``."""
 
@@ -162,3 +144,29 @@ class Usage:
     #: Bytes per second since the look before.
     total_rate: float | None = None
     local_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resctrl:
+    """The mounted file system at one moment."""
+
+    mount: str
+    #: ``cdp``, ``mba_MBps`` …: those of the mount that is there, whoever made it.
+    options: tuple[str, ...] = ()
+    hardware: Hardware = field(default_factory=Hardware)
+    #: By name; the root group is the empty one.
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    vendor: str = ""
+    writable: bool = True
+    #: The machine's memory bandwidth in GB/s, from its firmware's tables; ``None`` while unknown.
+    memory_gigabytes: float | None = None
+    #: Workload (its cgroup) to resctrl group to the threads that it has there, at the last scan.
+    homes: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    #: Workload to the files that list its threads.
+    threads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: What was used, at the last look of the slow lane.
+    usage: tuple[Usage, ...] = ()
+
+    def file(self, group: str, name: str) -> str:
+        """The path of a group's file."""
+        return "/".join(part for part in (self.mount, group, name) if part)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import absence, cgroup, cpuset, ledger, pod, resources, topology
+from koordlet.model import absence, cgroup, cpuset, ledger, pod, resctrl, resources, topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,8 @@ class Snapshot:
     sources: tuple[Source, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
+    #: Cache ways and memory bandwidth; ``None`` where they cannot be controlled (see unsupported).
+    resctrl: resctrl.Resctrl | None = None
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

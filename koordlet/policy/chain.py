@@ -72,7 +72,16 @@ class Memory:
 
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
     """All that a timeless policy may look at, but for the ledger."""
-    return (now.node, now.topology, now.layout, now.groups, now.pods, now.went_offline)
+    return (
+        now.node,
+        now.topology,
+        now.layout,
+        now.groups,
+        now.pods,
+        now.went_offline,
+        now.resctrl,
+        now.unsupported,
+    )
 
 
 def decide(

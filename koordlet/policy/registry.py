@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 from koordlet.history import series
 from koordlet.model import decision, plan, snapshot
-from koordlet.policy import reserved_cpus, shared_pools
+from koordlet.policy import resctrl, reserved_cpus, shared_pools
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -55,6 +55,7 @@ def row(
     revive: Callable[[Mapping[str, object]], StateT],
     schema: int,
     timeless: bool = False,
+    default_mode: plan.Mode = plan.Mode.ENFORCE,
 ) -> Row:
     """Erase a policy's own types once, here: it only ever gets back what it gave."""
     return Row(
@@ -66,6 +67,7 @@ def row(
         revive=revive,
         schema=schema,
         timeless=timeless,
+        default_mode=default_mode,
     )
 
 
@@ -89,5 +91,16 @@ POLICIES: tuple[Row, ...] = (
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
         timeless=True,
+    ),
+    row(
+        stem=resctrl.STEM,
+        summary="cache ways and memory bandwidth of each class of workload",
+        decide=resctrl.decide,
+        settings=resctrl.Settings(),
+        state=resctrl.State(),
+        revive=resctrl.revive,
+        schema=resctrl.SCHEMA,
+        timeless=True,
+        default_mode=plan.Mode.SHADOW,
     ),
 )

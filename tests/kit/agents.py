@@ -154,7 +154,8 @@ class Site:
 
     def image(self) -> images.Image:
         """Everything writable on the machine."""
-        return images.image(self.host, *self.host.mounts)
+        more = [row[0] for row in self.host.mount_table if row[1] == "resctrl"]
+        return images.image(self.host, *self.host.mounts, *more)
 
     def dies(self, act: Callable[[root.HostRoot], object], after: int, *, done: bool) -> bool:
         """Whether the process that does this was killed at its n-th change."""

@@ -30,6 +30,10 @@ class Hardware:
     node_bytes: int
     #: Major and minor version of the kernel whose manners are shown.
     kernel: tuple[int, int]
+    vendor: str = "GenuineIntel"
+    flags: str = "fpu"
+    #: Beyond those of every machine.
+    file_systems: tuple[str, ...] = ()
 
     @property
     def cpu_ids(self) -> int:

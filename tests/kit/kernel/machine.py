@@ -75,10 +75,14 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
         mounts = _legacy(shape, JOINED if joined else SEPARATE)
     if cgroup == "hybrid":
         mounts[f"{ROOT}/unified"] = Hierarchy2(())
+    wish = None if rdt is None else Wish.parse(rdt)
+    if wish is not None:
+        shape.vendor, shape.flags = wish.vendor, wish.flags
+        shape.file_systems = ("resctrl",)
     host = _assemble(shape, mounts)
-    if rdt is not None:
+    if wish is not None:
         domains = {one: CPUSet.parse(text) for one, text in l3.items()} if l3 else None
-        host.resctrl = Resctrl(Wish.parse(rdt), shape, host.processes, domains)
+        host.resctrl = Resctrl(wish, shape, host.processes, domains)
         host.tree.directory("/sys/fs/resctrl")
     return host
 

@@ -12,6 +12,7 @@ from tests.kit.kernel.group import Hierarchy, Process, Processes
 from tests.kit.kernel.hardware import Hardware
 from tests.kit.kernel.tree import Directory, File, Link, Node, Text, Tree
 
+_FILE_SYSTEMS = ("sysfs", "proc", "cgroup", "cgroup2")
 BOOT_ID = "5f0c7a3e-9d43-4a1c-8f55-2b8f6d0e7a11"
 
 
@@ -61,7 +62,7 @@ def build(
         "uptime": "86400.00 0.00",
         "loadavg": "0.00 0.00 0.00 1/100 1",
         "cmdline": "root=/dev/vda ro",
-        "filesystems": "nodev\tsysfs\nnodev\tproc\nnodev\tcgroup\nnodev\tcgroup2\n\text4",
+        "filesystems": "\n".join(f"nodev\t{name}" for name in _FILE_SYSTEMS + machine.file_systems),
     }
     for name, text in fixed.items():
         tree.text(f"/proc/{name}", f"{text}\n" if text else "")
@@ -134,14 +135,14 @@ def _meminfo(machine: Hardware) -> str:
 def _cpuinfo(machine: Hardware, cpu: int) -> str:
     rows = {
         "processor": cpu,
-        "vendor_id": "GenuineIntel",
+        "vendor_id": machine.vendor,
         "cpu family": 6,
         "model": 106,
         "model name": "Stand-in CPU @ 2.00GHz",
         "stepping": 6,
         "physical id": machine.node_of(cpu),
         "core id": machine.core(cpu),
-        "flags": "fpu",
+        "flags": machine.flags,
     }
     return "".join(f"{name}\t: {value}\n" for name, value in rows.items()) + "\n"
 

@@ -50,6 +50,17 @@ class Wish:
         )
 
     @property
+    def vendor(self) -> str:
+        """``vendor_id`` of ``/proc/cpuinfo``."""
+        return "AuthenticAMD" if self.amd else "GenuineIntel"
+
+    @property
+    def flags(self) -> str:
+        """``flags`` of ``/proc/cpuinfo``."""
+        names = {"cat_l3": self.l3, "cat_l2": self.l2, "cdp_l3": self.cdp, "mba": self.mba}
+        return " ".join(["fpu", *(name for name, has in names.items() if has)])
+
+    @property
     def alloc(self) -> bool:
         """Anything to allocate."""
         return self.l3 or self.l2 or self.mba

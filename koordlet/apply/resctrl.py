@@ -1,0 +1,230 @@
+"""What applying means for resctrl: values domain by domain, threads in batches, the mount.
+
+Covers: writing ``schemata``, moving threads without losing forks, mounting; putting values back.
+Does not cover: what shall be (``policy.resctrl``), when and in which order (``apply.executor``).
+
+Rules:
+1. One domain of one resource is one write(2): a line with a bad domain is refused as a whole, so
+   one bad value would cost the good ones. Each is applied or reported with the kernel's own words.
+2. A thread that ended is where it should be (ESRCH). A thread forked by one that was not yet moved
+   is found by listing again until nothing is new.
+3. Putting back is three-way for each domain: what somebody else wrote meanwhile stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterable, Mapping
+
+from koordlet.host import resctrl_tasks, root
+from koordlet.model import action, errors, resctrl, schemata
+from koordlet.state import journal
+
+#: Listing again and again ends, even for a fork bomb: the next scan goes on.
+_ROUNDS = 8
+_GONE = frozenset({errno.ENOENT, errno.ENODEV})
+
+
+class RefusedError(OSError):
+    """A refusal with the kernel's own explanation as its text."""
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
+    """Write what differs; what is read back of it, and what was refused.
+
+    Raises where the group is gone or nothing at all was taken.
+    """
+    path = host.at(one.target)
+    wanted = schemata.parse(one.value).values
+    refused: list[str] = []
+    taken, last = 0, 0
+    for resource, domain, value in schemata.difference(wanted, schemata.parse(host.text(path))):
+        line = schemata.line(resource, {domain: value})
+        try:
+            host.write(path, f"{line}\n".encode())
+            taken += 1
+        except OSError as error:
+            if error.errno in _GONE:
+                raise
+            last = error.errno or errno.EIO
+            refused.append(f"{line}: {errors.errno_name(last)} {_status(host, one.target)}".strip())
+    if refused and not taken:
+        raise RefusedError(last, "; ".join(refused), one.target)
+    after = schemata.parse(host.text(path))
+    found = schemata.text(schemata.restrict(after, wanted))
+    left = [schemata.line(name, {d: v}) for name, d, v in schemata.difference(wanted, after)]
+    if left and not refused:
+        refused = [f"wrote {line}, reads otherwise" for line in left]
+    return found, "; ".join(refused)
+
+
+def _status(host: root.HostRoot, target: str) -> str:
+    """The kernel's words; ``ok`` is what it says about an unknown domain."""
+    mount = target.rpartition("/")[0]
+    for place in (mount, mount.rpartition("/")[0]):
+        with contextlib.suppress(OSError):
+            text = host.text(host.at(f"{place}/info/last_cmd_status")).strip()
+            return "" if text == "ok" else text.replace("\n", ", ")
+    return ""
+
+
+def words(error: OSError) -> str:
+    """The kernel's own explanation, where there is one."""
+    return (error.strerror or "") if isinstance(error, RefusedError) else ""
+
+
+def undisturbed(entry: journal.Entry, current: str) -> bool:
+    """Whether nobody else wrote: every domain that we changed has our value or the original's.
+
+    Ours may be in force in some domains only (we were killed on the way, or a cache went offline
+    and came back with all its ways).
+    """
+    there = schemata.parse(current)
+    known = [schemata.parse(text) for text in (entry.original or "", *entry.values)]
+    return all(
+        there.get(name, domain) in {None, *(one.get(name, domain) for one in known)}
+        for one in known[1:]
+        for name, domain, _ in one.items()
+    )
+
+
+def original(entry: journal.Entry, current: str) -> str:
+    """What to put back from now on, where somebody else wrote: his values are it there."""
+    there, before = schemata.parse(current), schemata.parse(entry.original or "")
+    ours = [schemata.parse(text) for text in entry.values]
+    merged: dict[str, dict[int, int]] = {}
+    for name, domain, value in there.items():
+        mine = any(one.get(name, domain) == value for one in ours)
+        kept = before.get(name, domain) if mine else None
+        merged.setdefault(name, {})[domain] = value if kept is None else kept
+    return schemata.text(merged)
+
+
+def undo(entry: journal.Entry, current: str) -> tuple[str, str]:
+    """The text that puts our domains back, and which of them somebody else has written since."""
+    there, before = schemata.parse(current), schemata.parse(entry.original or "")
+    ours = [schemata.parse(text) for text in entry.values]
+    back: dict[str, dict[int, int]] = {}
+    foreign = []
+    for name, domain, value in before.items():
+        mine = {one.get(name, domain) for one in ours} - {None}
+        found = there.get(name, domain)
+        if not mine or found in {None, value}:
+            continue
+        if found in mine:
+            back.setdefault(name, {})[domain] = value
+        else:
+            foreign.append(schemata.line(name, {domain: found or 0}))
+    return schemata.text(back), "; ".join(foreign)
+
+
+# Threads -----------------------------------------------------------------------------------------
+
+
+def astray(host: root.HostRoot, one: action.MoveTasks) -> tuple[int, ...]:
+    """Which of the threads are not in the group yet."""
+    if not one.pids:
+        return ()
+    members = set(resctrl_tasks.numbers(host, one.target))
+    return tuple(pid for pid in one.pids if pid not in members)
+
+
+def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
+    """Move the threads, and those that are forked meanwhile; how many, and what was refused."""
+    path = host.at(one.target)
+    todo: Iterable[int] = one.pids
+    refused: dict[int, int] = {}
+    moved = 0
+    for _ in range(_ROUNDS):
+        batch = list(todo)
+        answers = host.write_each(path, [b"%d\n" % pid for pid in batch])
+        for pid, answer in zip(batch, answers, strict=True):
+            moved += answer == 0
+            if answer not in (0, errno.ESRCH):
+                refused[pid] = answer
+        todo = _newcomers(host, one, refused)
+        if not todo:
+            break
+    if not refused:
+        return f"{moved} threads", ""
+    number = next(iter(refused.values()))
+    why = f"{errors.errno_name(number)} {_status(host, one.target)}".strip()
+    return f"{moved} threads", f"{len(refused)} threads stay where they were: {why}"
+
+
+def _newcomers(host: root.HostRoot, one: action.MoveTasks, refused: Mapping[int, int]) -> list[int]:
+    """Threads of the workloads that are not in the group now, and that may be taken."""
+    members = set(resctrl_tasks.numbers(host, one.target))
+    listed = (pid for file in one.threads_of for pid in resctrl_tasks.numbers(host, file))
+    outside = {pid for pid in listed if pid not in members and pid not in refused}
+    if not outside:
+        return []
+    free = {pid for file in one.taken_from for pid in resctrl_tasks.numbers(host, file)}
+    return sorted(outside & free)
+
+
+def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | None:
+    """Back to the root group: the workloads' threads in a group that was there before us."""
+    group = entry.target.removeprefix(f"{now.mount}/").removesuffix("/tasks")
+    inside = [
+        pid
+        for homes in now.homes.values()
+        for name, threads in homes.items()
+        if name == group or name.startswith(f"{group}/")
+        for pid in threads
+    ]
+    if not inside or group == "tasks":
+        return None
+    return action.MoveTasks(
+        target=now.file("", "tasks"),
+        pids=tuple(sorted(inside)),
+        taken_from=(entry.target,),
+        threads_of=(),
+        policy=entry.policy,
+        reason=f"back to the root group from {group}, which is not ours",
+    )
+
+
+# The mount ---------------------------------------------------------------------------------------
+
+
+def mount(host: root.HostRoot, one: action.Mount) -> str:
+    """Mount or unmount."""
+    if one.gone:
+        host.unmount(host.at(one.target))
+        return ""
+    host.mount(one.fstype, host.at(one.target), one.fstype, one.options)
+    return one.options or "mounted"
+
+
+def mounted_at(host: root.HostRoot, target: str) -> bool:
+    """Whether resctrl is mounted there."""
+    try:
+        lines = host.text(host.proc("self", "mountinfo")).splitlines()
+    except OSError:
+        return False
+    return any(f" {target} " in line and " - resctrl " in line for line in lines)
+
+
+def unmount(entry: journal.Entry) -> action.Mount:
+    """The mount that we made goes."""
+    return action.Mount(
+        target=entry.target,
+        fstype="resctrl",
+        options="",
+        policy=entry.policy,
+        reason="koordlet mounted it and it is not needed any more",
+        gone=True,
+    )
+
+
+def foreign(now: resctrl.Resctrl | None, removed: Iterable[str]) -> list[str]:
+    """Groups that unmounting would destroy, and that are not ours."""
+    if now is None:
+        return []
+    going = set(removed)
+    return [name for name in now.groups if name and now.file(name, "") not in going]

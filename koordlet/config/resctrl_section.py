@@ -1,0 +1,92 @@
+"""The section ``policies.resctrl``: cache ways and memory bandwidth.
+
+Covers: its fields under the peer's names, what is wrong with a range.
+Does not cover: the policy (``policy.resctrl``), settings that NodeSLO brings.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from koordlet.config import fieldtypes, sections
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class ResctrlQos(sections.Section):
+    """What the group of a class shall have."""
+
+    enable: bool = Field(default=True, description="Whether the class has a group.")
+    cat_range_start_percent: Percent = Field(
+        default=0, alias="catRangeStartPercent", description="First of its ways, in percent."
+    )
+    cat_range_end_percent: Percent = Field(
+        default=100, alias="catRangeEndPercent", description="Last of its ways, in percent."
+    )
+    mba_percent: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=100,
+        alias="mbaPercent",
+        description="Memory bandwidth in percent; 100 is no limit.",
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ResctrlQos:
+        if self.cat_range_start_percent >= self.cat_range_end_percent:
+            fieldtypes.refuse(
+                f"the range {self.cat_range_start_percent}-{self.cat_range_end_percent} is empty",
+                "give an end above the start",
+                at=("catRangeEndPercent",),
+            )
+        return self
+
+
+class BeResctrlQos(ResctrlQos):
+    """The same, with the peer's default for best-effort work."""
+
+    cat_range_end_percent: Percent = Field(
+        default=30, alias="catRangeEndPercent", description="Last of its ways, in percent."
+    )
+
+
+class ResctrlLimits(sections.Section):
+    """Upper bounds, applied last."""
+
+    pod_monitors: Annotated[int, Field(ge=0)] = Field(
+        default=32, description="At most this many monitoring groups of pods."
+    )
+
+
+class Resctrl(sections.Section):
+    """Cache ways and memory bandwidth of each class."""
+
+    mode: sections.PolicyModeField = Field(
+        default="shadow", description="What may be done with its decisions."
+    )
+    limits: ResctrlLimits = Field(
+        default_factory=ResctrlLimits, description="Upper bounds, applied last."
+    )
+    mount: bool = Field(
+        default=False, description="Mount resctrl where it is not mounted; unmounted at the end."
+    )
+    mount_options: Annotated[
+        tuple[Literal["cdp", "cdpl2", "mba_MBps"], ...],
+        Field(strict=False),
+        fieldtypes.ABSENT_LIST,
+    ] = Field(default=(), description="Mount options; a mount that is there keeps its own.")
+    bandwidth: Annotated[float | None, Field(gt=0)] = Field(
+        default=None,
+        strict=False,
+        description="Memory bandwidth of one L3 domain in GB/s, which percentages on AMD (and with"
+        " `mba_MBps`) refer to; null derives it from the memory, else takes 20.",
+    )
+    peer_numbers: bool = Field(
+        default=False, description="Round and scale bandwidth exactly as Koordinator's agent does."
+    )
+    pod_monitoring: bool = Field(
+        default=False, description="A monitoring group for each pod, while there are RMIDs."
+    )
+    lsr_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LSE and LSR pods.")
+    ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LS pods.")
+    be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="BE pods.")

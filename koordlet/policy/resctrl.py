@@ -1,0 +1,339 @@
+"""Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
+
+Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
+Does not cover: arithmetic (``resctrl_values``), partitions (``resctrl_partitions``), the writes
+(``apply.resctrl``), noisy neighbours (``resctrl_pressure``).
+
+Rules:
+1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
+   ``koordlet-<uid>`` for a pod with the annotation. Any other group is foreign: it is never
+   written, nor are threads taken out of it.
+2. There are few classes of service. Who keeps one: BE (its limit protects everybody), LSR, LS, then
+   pods by class and name. Who loses one stays in its class's group, and a class without a group in
+   the root group; both are said.
+3. A value that the kernel would refuse is not written: it is a condition, and every other domain
+   and class is written all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import action, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.policy import resctrl_annotation, resctrl_tasks, resctrl_values
+
+STEM = "resctrl"
+SCHEMA = 1
+
+CLASS_OF = resctrl_tasks.CLASS_OF
+#: Who keeps a class of service where there are too few.
+KEEP = ("BE", "LSR", "LS")
+_PREFIX = "koordlet-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured."""
+
+    #: Group of a class to what it shall have; a class that is not here has no group.
+    classes: Mapping[str, resctrl_annotation.Wish] = field(
+        default_factory=lambda: {
+            "LSR": resctrl_annotation.Wish(ways=(0, 100), percent=100),
+            "LS": resctrl_annotation.Wish(ways=(0, 100), percent=100),
+            "BE": resctrl_annotation.Wish(ways=(0, 30), percent=100),
+        }
+    )
+    #: Mount the file system where it is not, with these options.
+    mount: bool = False
+    mount_options: tuple[str, ...] = ()
+    #: GB/s of one domain, for percentages on AMD and with ``mba_MBps``.
+    bandwidth: float | None = None
+    #: The peer's exact numbers.
+    peer: bool = False
+    #: A monitoring group for each pod, as far as there are RMIDs.
+    pod_monitoring: bool = False
+    #: At most this many of them.
+    most_monitors: int = 32
+    #: Cache levels that the ranges are about.
+    levels: tuple[int, ...] = (3,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive a tick."""
+
+    #: Whether it was mounted when we last looked.
+    mounted: bool = False
+    #: ``MB:0`` to the largest value ever seen there: a group is born unlimited.
+    unlimited: Mapping[str, int] = field(default_factory=dict)
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """A state from its checkpoint."""
+    seen = body.get("unlimited", {})
+    if not isinstance(seen, Mapping) or not all(isinstance(v, int) for v in seen.values()):
+        raise ValueError("unlimited is not a map of numbers")
+    return State(mounted=bool(body.get("mounted")), unlimited={str(k): v for k, v in seen.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """One group that shall be."""
+
+    name: str
+    wish: resctrl_annotation.Wish
+    #: The pod that it is for; ``None`` for the group of a class.
+    pod: pod.Pod | None = None
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Groups, their values, and the threads in them."""
+    del past
+    deciding = _Deciding(now, settings, state)
+    if now.resctrl is None:
+        deciding.unmounted()
+    else:
+        deciding.mounted(now.resctrl)
+    return decision.Decision(
+        next_state=deciding.next_state,
+        actions=tuple(deciding.actions),
+        conditions=tuple(deciding.conditions),
+        explanation=deciding.why,
+    )
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(self, now: snapshot.Snapshot, settings: Settings, state: State) -> None:
+        self.now = now
+        self.settings = settings
+        self.next_state = state
+        self.actions: list[action.Action] = []
+        self.conditions: list[decision.Condition] = []
+        self.why: dict[str, str] = {}
+
+    def say(self, kind: str, subject: str, message: str) -> None:
+        """A condition that somebody should know of."""
+        self.conditions.append(
+            decision.Condition(
+                type=kind, status=True, reason=STEM, message=message, subject=subject
+            )
+        )
+
+    def _mount(self, where: str) -> None:
+        if self.settings.mount:
+            self.actions.append(
+                action.Mount(
+                    target=where,
+                    fstype="resctrl",
+                    options=",".join(self.settings.mount_options),
+                    policy=STEM,
+                    reason="policies.resctrl.mount asks for it",
+                )
+            )
+
+    def unmounted(self) -> None:
+        """Nothing to decide on; perhaps something to mount."""
+        if any(gap.feature == STEM and "not mounted" in gap.why for gap in self.now.unsupported):
+            self._mount(resctrl.MOUNT_POINT)
+        if self.next_state.mounted:
+            self.say("ResctrlUnmounted", "node", "unmounted while koordlet was using it")
+            if self.settings.mount:
+                self._mount(resctrl.MOUNT_POINT)
+
+    def mounted(self, there: resctrl.Resctrl) -> None:
+        """The groups of a mounted file system."""
+        self._mount(there.mount)
+        missing = set(self.settings.mount_options) - set(there.options)
+        if self.settings.mount and missing:
+            self.say(
+                "ResctrlMountOptions",
+                "node",
+                f"mounted without {','.join(sorted(missing))} by somebody else, and left so",
+            )
+        self.next_state = State(mounted=True, unlimited=self._unlimited(there))
+        if not self.now.pods:
+            return
+        kept = self._fitting(there, self._wanted())
+        for want in kept:
+            self._group(there, want)
+        placing = resctrl_tasks.Placing(there, [want.name for want in kept], self.settings)
+        own = {want.pod.uid: want.name for want in kept if want.pod is not None}
+        self.actions.extend(placing.place(self.now.pods, own))
+        for subject, message in placing.left:
+            self.say("ResctrlForeignGroup", subject, message)
+
+    def _unlimited(self, there: resctrl.Resctrl) -> Mapping[str, int]:
+        seen = dict(self.next_state.unlimited)
+        for one in there.hardware.bandwidths:
+            for domain, value in one.unlimited.items():
+                key = f"{one.name}:{domain}"
+                seen[key] = max(value, seen.get(key, 0))
+        return seen
+
+    # Which groups --------------------------------------------------------------------------------
+
+    def _wanted(self) -> list[Want]:
+        classes = self.settings.classes
+        found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
+        order = list(qos.Qos)
+        for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
+            text = one.annotations.get(resctrl_annotation.KEY)
+            if text is None:
+                continue
+            wish, problems = resctrl_annotation.parse(text)
+            for problem in problems:
+                self.say("MalformedPod", one.key, f"{resctrl_annotation.KEY}: {problem}")
+            if wish != resctrl_annotation.Wish() and _plain(one.uid):
+                found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
+        return found
+
+    def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
+        """As many as there are classes of service left by foreign groups and the root."""
+        names = {want.name for want in wanted}
+        foreign = [name for name in there.groups if name and name not in names]
+        room = max(0, there.hardware.most_groups - 1 - len(foreign))
+        for want in wanted[room:]:
+            subject = want.pod.key if want.pod else "node"
+            stays = f"the group of {CLASS_OF.get(want.pod.qos)}" if want.pod else "the root group"
+            self.say(
+                "ResctrlNoRoom",
+                subject,
+                f"{there.hardware.most_groups} classes of service, the root's among them,"
+                f" {len(foreign)} of foreign groups: no group {want.name}, tasks stay in {stays}",
+            )
+        return wanted[:room]
+
+    # One group -----------------------------------------------------------------------------------
+
+    def _group(self, there: resctrl.Resctrl, want: Want) -> None:
+        subject = want.pod.key if want.pod else f"class {want.name}"
+        target = there.file(want.name, "")
+        here = there.groups.get(want.name)
+        reason = f"group of {subject}"
+        self.actions.append(action.MakeDir(target=target, policy=STEM, reason=reason))
+        if here is not None and here.mode.startswith("pseudo-lock"):
+            self.say("ResctrlForeignGroup", want.name, f"is {here.mode}: left alone")
+            return
+        values, how = self._values(there, want, here)
+        bad = list(schemata.problems(there.hardware, values))
+        for resource, domain, why in bad:
+            self.say("ResctrlRefused", subject, f"{resource} of domain {domain}: {why}")
+            del values[resource][domain]
+        text = schemata.text(values)
+        self.why[want.name] = "; ".join(how)
+        if text:
+            self.actions.append(
+                action.WriteFile(
+                    target=there.file(want.name, "schemata"),
+                    value=text,
+                    policy=STEM,
+                    reason=f"{subject}: {'; '.join(how)}",
+                    knob=knob.SCHEMATA.name,
+                )
+            )
+
+    def _values(
+        self, there: resctrl.Resctrl, want: Want, here: resctrl.Group | None
+    ) -> tuple[dict[str, dict[int, int]], list[str]]:
+        values: dict[str, dict[int, int]] = {}
+        how: dict[str, None] = {}
+        for cache in there.hardware.caches:
+            if cache.level in self.settings.levels or not self._has_level(there):
+                values[cache.name] = self._ways(there, want, cache, how)
+        for one in there.hardware.bandwidths:
+            if one.name == "MB":
+                values[one.name] = self._bandwidth(there, want, one, how, born=here is None)
+        return values, list(how)
+
+    def _has_level(self, there: resctrl.Resctrl) -> bool:
+        """Where the wanted level cannot be controlled, the ranges are about what can be."""
+        return any(cache.level in self.settings.levels for cache in there.hardware.caches)
+
+    def _ways(
+        self,
+        there: resctrl.Resctrl,
+        want: Want,
+        cache: resctrl.Cache,
+        how: dict[str, None],
+    ) -> dict[int, int]:
+        subject = want.pod.key if want.pod else f"class {want.name}"
+        self._unknown_caches(subject, cache.name, want.wish.ways_of, cache.domains)
+        found: dict[int, int] = {}
+        for domain in cache.domains:
+            wish = want.wish.range_in(domain)
+            if wish is None:
+                continue
+            value = resctrl_values.mask(cache, *wish)
+            if value.number is None:
+                self.say("ResctrlRefused", subject, f"{cache.name} of domain {domain}: {value.how}")
+                continue
+            exclusive = _exclusive(there, want.name, cache.name, domain)
+            ways = resctrl_values.without(value.number, exclusive)
+            how[f"{cache.name} {value.how}"] = None
+            if ways != value.number:
+                how[f"without the ways {exclusive:x} of exclusive groups"] = None
+            found[domain] = ways
+        return found
+
+    def _unknown_caches(
+        self, subject: str, resource: str, asked: Iterable[int], there: Sequence[int]
+    ) -> None:
+        for cache in asked:
+            if cache not in there:
+                self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
+
+    def _bandwidth(
+        self,
+        there: resctrl.Resctrl,
+        want: Want,
+        one: resctrl.Bandwidth,
+        how: dict[str, None],
+        *,
+        born: bool,
+    ) -> dict[int, int]:
+        subject = want.pod.key if want.pod else f"class {want.name}"
+        self._unknown_caches(subject, one.name, want.wish.percent_of, one.domains)
+        against = resctrl_values.reference(
+            self.settings.bandwidth,
+            there.memory_gigabytes,
+            len(one.domains),
+            peer=self.settings.peer,
+        )
+        found: dict[int, int] = {}
+        for domain in one.domains:
+            percent = want.wish.percent_in(domain)
+            if percent is None:
+                continue
+            value = resctrl_values.bandwidth(one, domain, percent, against, peer=self.settings.peer)
+            if value.number is None:
+                self.say("ResctrlRefused", subject, f"{one.name} of domain {domain}: {value.how}")
+                continue
+            how[f"{one.name} {value.how}"] = None
+            seen = self.next_state.unlimited.get(f"{one.name}:{domain}", 0)
+            if percent < 100:
+                found[domain] = value.number
+            elif not born:
+                # A group is born without a limit, and only its file tells what that is here.
+                whole = one.unit is resctrl.Unit.EIGHTHS
+                found[domain] = max(value.number, seen) if whole else value.number
+        return found
+
+
+def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
+    """The ways that other groups have to themselves."""
+    taken = 0
+    for name, group in there.groups.items():
+        if name != own and group.mode == "exclusive":
+            taken |= schemata.parse(group.schemata).get(resource, domain) or 0
+    return taken
+
+
+def _plain(uid: str) -> bool:
+    """Whether a UID may be part of a directory's name."""
+    return bool(uid) and uid.isprintable() and "/" not in uid and "\n" not in uid

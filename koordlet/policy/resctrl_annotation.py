@@ -1,0 +1,109 @@
+"""The pod annotation ``node.koordinator.sh/resctrl``: a group for one pod. Pure.
+
+Covers: reading its JSON, what is wrong with it. Does not cover: the group (``policy.resctrl``).
+
+``{"llc": {"schemata": {"range": [0, 50]}, "schemataPerCache": [{"cacheID": 0, "range": [0, 30]}]},
+"mb": {"schemata": {"percent": 20}, "schemataPerCache": [{"cacheID": 0, "percent": 50}]}}``; keys
+match exactly first, then without regard to case, as Go reads JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+KEY = "node.koordinator.sh/resctrl"
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What ways and bandwidth a group shall have: everywhere, and in single caches."""
+
+    ways: Range | None = None
+    ways_of: Mapping[int, Range] = field(default_factory=dict)
+    percent: int | None = None
+    percent_of: Mapping[int, int] = field(default_factory=dict)
+
+    def range_in(self, cache: int) -> Range | None:
+        """The ways in one cache."""
+        return self.ways_of.get(cache, self.ways)
+
+    def percent_in(self, cache: int) -> int | None:
+        """The bandwidth of one cache's memory traffic."""
+        return self.percent_of.get(cache, self.percent)
+
+
+def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
+    """The wish, and what of the text makes no sense. One bad part does not cost the others."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Wish(), (f"no JSON: {error}",)
+    if not isinstance(whole, dict):
+        return Wish(), ("not an object",)
+    problems: list[str] = []
+    ways, ways_of = _part(whole, "llc", "range", _range, problems)
+    percent, percent_of = _part(whole, "mb", "percent", _percent, problems)
+    wish = Wish(
+        ways=ways if isinstance(ways, tuple) else None,
+        ways_of={k: v for k, v in ways_of.items() if isinstance(v, tuple)},
+        percent=percent if isinstance(percent, int) else None,
+        percent_of={k: v for k, v in percent_of.items() if isinstance(v, int)},
+    )
+    if not problems and wish == Wish():
+        problems.append("neither llc nor mb")
+    return wish, tuple(problems)
+
+
+def _part(
+    whole: Mapping[str, object],
+    name: str,
+    key: str,
+    read: Callable[[object], Range | int | None],
+    problems: list[str],
+) -> tuple[Range | int | None, dict[int, Range | int]]:
+    part = _get(whole, name)
+    if part is None:
+        return None, {}
+    if not isinstance(part, dict):
+        problems.append(f"{name} is not an object")
+        return None, {}
+    everywhere = None
+    common = _get(part, "schemata")
+    if common is not None:
+        everywhere = read(_get(common, key) if isinstance(common, dict) else common)
+        if everywhere is None:
+            problems.append(f"{name}.schemata: {common!r} has no valid {key}")
+    single: dict[int, Range | int] = {}
+    listed = _get(part, "schemataPerCache")
+    for one in listed if isinstance(listed, list) else [listed] if listed is not None else []:
+        cache = _get(one, "cacheID") if isinstance(one, dict) else None
+        value = read(_get(one, key)) if isinstance(one, dict) else None
+        if _whole(cache) and isinstance(cache, int) and value is not None and cache not in single:
+            single[cache] = value
+        else:
+            problems.append(f"{name}.schemataPerCache: {one!r}: no cacheID of its own, or no {key}")
+    return everywhere, single
+
+
+def _get(where: Mapping[str, object], key: str) -> object:
+    if key in where:
+        return where[key]
+    return next((value for name, value in where.items() if name.lower() == key.lower()), None)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _range(value: object) -> Range | int | None:
+    if isinstance(value, list) and len(value) == 2 and all(map(_whole, value)):
+        return (value[0], value[1])
+    return None
+
+
+def _percent(value: object) -> Range | int | None:
+    return value if _whole(value) and isinstance(value, int) else None

@@ -1,0 +1,115 @@
+"""Whose threads shall be in which resctrl group. Pure.
+
+Covers: moves into control groups and into the monitoring groups of pods, what is left where it is.
+Does not cover: which groups there are (``policy.resctrl``), moving (``apply.resctrl_tasks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from koordlet.model import action, pod, qos, resctrl
+
+_STEM = "resctrl"
+#: The group of each class. SYSTEM and whoever has no class stay in the root group.
+CLASS_OF = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
+
+
+class Limits(Protocol):
+    """The part of the settings that is asked for here."""
+
+    @property
+    def pod_monitoring(self) -> bool:
+        """Whether pods get monitoring groups."""
+
+    @property
+    def most_monitors(self) -> int:
+        """How many at most."""
+
+
+class Placing:
+    """One round of placing threads."""
+
+    def __init__(self, there: resctrl.Resctrl, kept: Sequence[str], limits: Limits) -> None:
+        self.there = there
+        self.kept = frozenset(kept)
+        self.limits = limits
+        #: (workload, message) for threads that stay where somebody else put them.
+        self.left: list[tuple[str, str]] = []
+
+    def place(self, pods: Sequence[pod.Pod], own: Mapping[str, str]) -> Iterator[action.Action]:
+        """Every group's move, complete: also where nobody is astray. ``own``: UID to its group."""
+        homes: dict[str, list[pod.Pod]] = {}
+        for one in sorted(pods, key=lambda p: (p.key, p.uid)):
+            if one.group is not None:
+                name = own.get(one.uid) or CLASS_OF.get(one.qos, "")
+                homes.setdefault(name if name in self.kept else "", []).append(one)
+        for name in sorted(homes):
+            yield from self._move(name, homes[name])
+        if self.limits.pod_monitoring and self.there.hardware.monitoring is not None:
+            yield from self._monitors(homes)
+
+    def _move(self, name: str, pods: Sequence[pod.Pod]) -> Iterator[action.Action]:
+        away: list[int] = []
+        files: list[str] = []
+        for one in pods:
+            found = self.there.homes.get(one.group or "", {})
+            files.extend(self.there.threads.get(one.group or "", ()))
+            for group, threads in found.items():
+                control = _control(group)
+                if control == name:
+                    continue
+                if control in self.kept or group == "":
+                    away.extend(threads)
+                else:
+                    message = f"{len(threads)} threads are in the foreign group {group}"
+                    self.left.append((one.key, message))
+        if not away and not name:
+            return
+        sources = ["", *sorted(self.kept - {name})]
+        yield action.MoveTasks(
+            target=self.there.file(name, "tasks"),
+            pids=tuple(sorted(away)),
+            threads_of=tuple(files),
+            taken_from=tuple(self.there.file(one, "tasks") for one in sources if one != name),
+            policy=_STEM,
+            reason=f"{len(pods)} workloads belong to {name or 'no class'}",
+        )
+
+    def _monitors(self, homes: Mapping[str, Sequence[pod.Pod]]) -> Iterator[action.Action]:
+        """A group that counts for each pod, BE first, as long as there are RMIDs."""
+        monitoring = self.there.hardware.monitoring
+        assert monitoring is not None  # noqa: S101 -- asked before
+        used = sum(1 + len(group.monitors) for group in self.there.groups.values())
+        ours = sum(
+            one.startswith("koordlet-")
+            for group in self.there.groups.values()
+            for one in group.monitors
+        )
+        # Every control group needs one too, and a freed RMID is back only when its lines are gone.
+        room = monitoring.num_rmids - self.there.hardware.most_groups - (used - ours)
+        room = min(room, self.limits.most_monitors)
+        wanted = [(name, one) for name in ("BE", "LS", "LSR") for one in homes.get(name, ())]
+        for name, one in wanted[: max(0, room)]:
+            path = f"{name}/mon_groups/koordlet-{one.uid.replace('/', '_')}"
+            yield action.MakeDir(
+                target=self.there.file(path, ""), policy=_STEM, reason=f"counts {one.key}"
+            )
+            here = self.there.groups.get(name)
+            if here is not None and path.rpartition("/")[2] in here.monitors:
+                # Only from its own control group: the kernel refuses any other (EINVAL).
+                yield action.MoveTasks(
+                    target=self.there.file(path, "tasks"),
+                    pids=self.there.homes.get(one.group or "", {}).get(name, ()),
+                    threads_of=self.there.threads.get(one.group or "", ()),
+                    taken_from=(self.there.file(name, "tasks"),),
+                    policy=_STEM,
+                    reason=f"counts {one.key}",
+                )
+
+
+def _control(group: str) -> str:
+    """The control group of a monitoring group; one of the root's is foreign, so it is itself."""
+    head, inside, _ = group.partition("/mon_groups/")
+    return head if inside else group

@@ -1,0 +1,110 @@
+"""From percentages to masks and bandwidths. Pure.
+
+Covers: percent ranges as contiguous ways, percent as Intel's steps, as MiB/s and as AMD's units,
+what a percentage of AMD's bandwidth refers to. Does not cover: who asks for what
+(``policy.resctrl``).
+
+Rules:
+1. Ways are cut as the peers cut them: both ends of the range are rounded up, so 10-50 % of 11 ways
+   is ``03c``. A range that comes out empty is refused; one that is narrower than the hardware
+   allows is widened, and said to be.
+2. 100 % is no limit: the value that a fresh group has. What a smaller percentage refers to is told
+   with every value: configured, else derived from the machine's memory, else the peer's 160 units.
+3. ``peer`` gives Koordinator's own numbers: tens on Intel whatever the machine's steps are, and 160
+   units on every AMD machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.model import resctrl
+
+#: Eighths of GB/s of one L3 domain of one AMD model (25 GB/s x 8 x 0.8): the peer's constant.
+PEER_UNITS = 160
+_PEER_STEP = 10
+_MIB_PER_GB = 1_000_000_000 / (1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value to write and how it came about, or why there is none."""
+
+    number: int | None
+    how: str
+
+    @property
+    def good(self) -> bool:
+        """Whether there is one."""
+        return self.number is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What 100 % of a domain's bandwidth amounts to, in GB/s, and where that comes from."""
+
+    gigabytes: float
+    origin: str
+
+
+def reference(
+    configured: float | None, memory: float | None, domains: int, *, peer: bool
+) -> Reference:
+    """The bandwidth of one domain."""
+    if not peer and configured is not None:
+        return Reference(configured, "configured")
+    if not peer and memory is not None and domains:
+        return Reference(memory / domains, f"{memory:g} GB/s of memory over {domains} domains")
+    return Reference(PEER_UNITS / 8, "the peer's 160 units")
+
+
+def mask(cache: resctrl.Cache, start: int, end: int) -> Value:
+    """A percent range of the ways."""
+    if not 0 <= start < end <= 100:
+        return Value(None, f"the range {start}-{end} % is not within 0-100, first below last")
+    first, last = _up(cache.ways * start, 100), _up(cache.ways * end, 100)
+    how = f"{start}-{end} % of {cache.ways} ways"
+    if first == last:
+        return Value(None, f"{how} is not one whole way")
+    least = max(1, cache.min_bits)
+    if last - first < least:
+        how += f", widened to {least} ways"
+        last = min(cache.ways, first + least)
+        first = max(0, last - least)
+    return Value((1 << last) - (1 << first), how)
+
+
+def without(value: int, taken: int) -> int:
+    """The longest run of a mask's ways that nobody has to himself; the lowest of equal ones."""
+    best, free = 0, value & ~taken
+    while free:
+        low = free & -free
+        run = free & ~(free + low)
+        best = run if run.bit_count() > best.bit_count() else best
+        free &= ~run
+    return best
+
+
+def bandwidth(
+    one: resctrl.Bandwidth, domain: int, percent: int, against: Reference, *, peer: bool = False
+) -> Value:
+    """A percentage of a domain's bandwidth."""
+    if not 0 < percent <= 100:
+        return Value(None, f"{percent} % is not within 1-100")
+    if percent == 100:
+        return Value(one.free(domain), "no limit")
+    if one.unit is resctrl.Unit.PERCENT:
+        step = _PEER_STEP if peer else one.gran
+        # The kernel rounds up too, and takes nothing above 100.
+        value = max(_up(percent, step) * step, one.minimum)
+        return Value(min(100, value), f"{percent} % in steps of {step}")
+    if one.unit is resctrl.Unit.MBPS:
+        rate = int(against.gigabytes * _MIB_PER_GB * percent / 100)
+        return Value(max(1, rate), f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
+    units = int(percent * against.gigabytes * 8 / 100)
+    units = min(max(one.minimum, 1, units), one.free(domain))
+    return Value(units, f"{percent} % of {against.gigabytes:g} GB/s ({against.origin})")
+
+
+def _up(value: int, by: int) -> int:
+    return -(-value // by)
