@@ -1,0 +1,306 @@
+"""Resource control on the machine in memory: written, refused, contested, killed, put back."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from koordlet.apply import resctrl
+from koordlet.host import root
+from koordlet.model import action, result
+from koordlet.state import journal
+from tests.kit import agents, images
+from tests.kit import resctrl as kit
+from tests.kit.kernel import KernelHost
+
+WISHES = (
+    "intel",
+    "intel,cdp,l2,cbm=20",
+    "amd",
+    "amd,cbm=12,cos=4",
+    "intel,nol3",
+    "intel,nomba",
+    "intel,nomon",
+    "intel,l2,nol3,nomba",
+    "intel,mba=77",
+)
+LIMITED = ", beClass: {mbaPercent: 45}"
+
+
+def made(rdt: str, state: Path, more: str = LIMITED) -> agents.Site:
+    """A site on a fresh machine."""
+    return kit.site(kit.machine(rdt, mount="cdp" if "cdp" in rdt else ""), state, more)
+
+
+@pytest.mark.parametrize("rdt", WISHES)
+def test_every_machine_is_limited_and_put_back(ram: Path, rdt: str) -> None:
+    """Groups, values and threads come, nothing is written twice, and all of it goes again."""
+    site = made(rdt, ram)
+    before = site.image()
+    site.settle()
+    refused = [call for call in site.host.calls if call.errno]
+    batch = kit.pids(site.host, "batch")
+    assert ([], batch) == (refused, kit.inside(site.host, "BE"))
+
+    count = len(site.host.calls)
+    site.settle()
+    assert count == len(site.host.calls)
+
+    done = site.restore()
+    assert ((), ()) == (done.left, done.failed)
+    assert {} == images.difference(before, site.image())
+    assert 0 == site.restore().restored
+
+
+@pytest.mark.parametrize("act", ["settle", "restore"])
+@pytest.mark.parametrize("reused", [False, True])
+def test_killed_at_any_change(ram: Path, act: str, reused: bool) -> None:  # noqa: FBT001
+    """Whatever change the kill came at, the next restore gives back the machine of before."""
+    for number, done in ((step // 2 + 1, bool(step % 2)) for step in itertools.count()):
+        site = made("intel", Path(tempfile.mkdtemp(dir=ram)))
+        if reused:
+            _adopted(site.host)
+        before = site.image()
+        if act == "restore":
+            site.settle()
+        if not site.dies(getattr(site, act), number, done=done):
+            assert number > 3, "hardly any change"
+            return
+        if act == "settle":
+            site.settle()
+        found = site.restore()
+        assert ((), ()) == (found.left, found.failed), number
+        assert {} == images.difference(before, site.image()), number
+
+
+def _adopted(host: KernelHost) -> None:
+    """A group of ours that was there before us, with values of its own."""
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    host.write(host.at(f"{kit.PLACE}/BE/schemata"), b"L3:0=ff;1=7\n")
+    host.calls.clear()
+
+
+def test_one_bad_domain_costs_itself(ram: Path) -> None:
+    """The kernel refuses one value: the others are written, and its words are reported."""
+    host = kit.machine()
+    site = kit.site(host, ram, LIMITED)
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    one = action.WriteFile(
+        target=f"{kit.PLACE}/BE/schemata",
+        value="L3:0=f;1=5\nMB:0=50",
+        policy="resctrl",
+        reason="test",
+        knob="schemata",
+    )
+    found, difference = resctrl.write(host, one)
+
+    assert "MB:0=50" in found
+    assert "L3:1=5: EINVAL The mask 5 has non-consecutive 1-bits" == difference
+    assert {0: 0xF, 1: 0xFFF} == kit.values(host, "BE")["L3"]
+    del site
+
+
+def test_nothing_taken_is_a_refusal_in_the_kernels_words() -> None:
+    """All refused: an error that says why, not a half success."""
+    host = kit.machine()
+    one = action.WriteFile(
+        target=f"{kit.PLACE}/schemata", value="L3:0=0", policy="p", reason="r", knob="schemata"
+    )
+    with pytest.raises(resctrl.RefusedError) as caught:
+        resctrl.write(host, one)
+
+    assert (errno.EINVAL, "L3:0=0: EINVAL Mask out of range") == (
+        caught.value.errno,
+        resctrl.words(caught.value),
+    )
+
+
+def test_what_was_forked_meanwhile_comes_along() -> None:
+    """A thread that forks between being listed and being moved loses no child."""
+    host = kit.machine()
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    (parent,) = kit.pids(host, "batch")
+    fs = host.resctrl
+    assert fs is not None
+    children = []
+
+    class Forking(agents.Watched):
+        def write(self, path: root.HostPath, data: bytes) -> None:
+            if not children:
+                children.append(fs.fork(parent))
+            super().write(path, data)
+
+    one = action.MoveTasks(
+        target=f"{kit.PLACE}/BE/tasks",
+        pids=(parent,),
+        policy="resctrl",
+        reason="test",
+        threads_of=("/sys/fs/cgroup/cpuset/batch/tasks",),
+        taken_from=(f"{kit.PLACE}/tasks",),
+    )
+    said = resctrl.move(Forking(host, lambda: None), one)
+
+    assert ("2 threads", "") == said
+    assert [parent, *children] == kit.inside(host, "BE")
+
+
+def test_a_thread_that_ended_is_where_it_should_be() -> None:
+    """ESRCH is no refusal."""
+    host = kit.machine()
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    one = action.MoveTasks(
+        target=f"{kit.PLACE}/BE/tasks",
+        pids=(99_999,),
+        policy="resctrl",
+        reason="test",
+        taken_from=(f"{kit.PLACE}/tasks",),
+    )
+
+    assert ("0 threads", "") == resctrl.move(host, one)
+
+
+def test_foreign_groups_are_never_touched(ram: Path) -> None:
+    """Neither their values nor their threads, also where they hold those of a workload."""
+    host = kit.machine()
+    host.mkdir(host.at(f"{kit.PLACE}/alien"))
+    (thread,) = kit.pids(host, "batch")
+    host.write(host.at(f"{kit.PLACE}/alien/tasks"), b"%d\n" % thread)
+    site = kit.site(host, ram)
+    host.calls.clear()
+    site.settle()
+
+    assert [thread] == kit.inside(host, "alien")
+    assert [] == [call for call in host.calls if "alien" in call.path]
+
+
+def test_a_group_deleted_under_us_comes_back(ram: Path) -> None:
+    """The next pass makes it again, with its values and threads."""
+    site = made("intel", ram)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        site.host.rmdir(site.host.at(f"{kit.PLACE}/BE"))
+        agents.settle(who, site.clock)
+
+    assert {0: 0xF, 1: 0xF} == kit.values(site.host, "BE")["L3"]
+    assert kit.pids(site.host, "batch") == kit.inside(site.host, "BE")
+
+
+def test_unmounted_under_us_costs_one_event(ram: Path) -> None:
+    """A condition, nothing refused, and nothing left to put back."""
+    site = made("intel", ram)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        site.host.unmount(site.host.at(kit.PLACE))
+        count = len(site.host.calls)
+        who.one_pass(slow=False)
+        assert who.teller.view is not None
+        said = [one.type for one in who.teller.view.plan.conditions]
+        agents.settle(who, site.clock)
+        done = who.restore()
+
+    assert ["ResctrlUnmounted"] == said
+    assert count == len(site.host.calls)
+    assert ((), ()) == (done.left, done.failed)
+
+
+def test_somebody_else_changes_one_domain(ram: Path) -> None:
+    """He is overruled after a pause, and at the end his value is the original of that domain."""
+    host = kit.machine()
+    _adopted(host)
+    site = kit.site(host, ram, LIMITED)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        host.write(host.at(f"{kit.PLACE}/BE/schemata"), b"L3:1=3f\n")
+        agents.settle(who, site.clock)
+        assert {0: 0xF, 1: 0xF} == kit.values(host, "BE")["L3"]
+        who.restore()
+
+    assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
+
+
+def test_his_value_stays_when_it_still_stands(ram: Path) -> None:
+    """Restoring is three-way for each domain, and says what it left."""
+    host = kit.machine()
+    _adopted(host)
+    site = kit.site(host, ram, LIMITED)
+    site.settle()
+    host.write(host.at(f"{kit.PLACE}/BE/schemata"), b"L3:1=3f\n")
+    done = site.restore()
+
+    assert {0: 0xFF, 1: 0x3F} == kit.values(host, "BE")["L3"]
+    assert ["somebody else has written L3:1=3f since"] == [one.detail for one in done.left]
+
+
+def test_a_cache_goes_offline_and_comes_back_full(ram: Path) -> None:
+    """Its domain disappears from the plan, and is limited again when it returns."""
+    site = made("intel", ram)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        for cpu in range(4, 8):
+            site.host.set_online(cpu, online=False)
+        agents.settle(who, site.clock)
+        assert {0: 0xF} == kit.values(site.host, "BE")["L3"]
+        for cpu in range(4, 8):
+            site.host.set_online(cpu, online=True)
+        agents.settle(who, site.clock)
+
+    assert {0: 0xF, 1: 0xF} == kit.values(site.host, "BE")["L3"]
+
+
+def test_what_we_mounted_we_unmount(ram: Path) -> None:
+    """On request only, with the options asked for, and not while foreign groups are in it."""
+    host = kit.machine("intel,cdp,cbm=20", mount=None)
+    site = kit.site(host, ram, ", mount: true, mountOptions: [cdp]")
+    site.settle()
+    assert 0x3F == kit.values(host, "BE")["L3CODE"][0]
+
+    host.mkdir(host.at(f"{kit.PLACE}/alien"))
+    kept = site.restore()
+    assert ["it holds the groups alien"] == [o.detail.split(": ")[1] for o in kept.left]
+    assert "alien" in host.list(host.at(kit.PLACE))
+
+
+def test_an_own_mount_goes_at_the_end(ram: Path) -> None:
+    """Mounted, used, unmounted: nothing is left."""
+    host = kit.machine("intel", mount=None)
+    site = kit.site(host, ram, ", mount: true")
+    before = site.image()
+    site.settle()
+    done = site.restore()
+
+    assert [] == host.list(host.at(kit.PLACE))
+    assert {} == images.difference(before, site.image())
+    assert () == done.failed
+
+
+def test_no_room_is_explained_once(ram: Path) -> None:
+    """Somebody takes the last class between look and mkdir: ENOSPC with the kernel's reason."""
+    host = kit.machine("intel,cos=4")
+    site = kit.site(host, ram)
+    host.refuse(f"{kit.PLACE}/BE", errno.ENOSPC, kinds=("mkdir",))
+    with site.agent() as who:
+        results: list[result.Result] = []
+        made_ = who.line.run_once(who.book.entries)
+        results = list(who.hands.run(made_.draft, made_.snapshot))
+
+    assert {"ENOSPC"} == {r.detail.split(":")[0] for r in results if r.target.endswith("/BE")}
+    assert kit.pids(host, "web") == kit.inside(host, "LSR")
+
+
+def test_half_written_by_ourselves_is_not_contested() -> None:
+    """After a kill between two domains, each has our value or the original's."""
+    entry = journal.Entry(
+        kind="WriteFile",
+        target="/r/BE/schemata",
+        policy="resctrl",
+        original="L3:0=fff;1=fff",
+        values=("L3:0=f;1=f",),
+    )
+
+    assert resctrl.undisturbed(entry, "L3:0=00f;1=fff")
+    assert not resctrl.undisturbed(entry, "L3:0=00f;1=0ff")
+    assert "L3:0=fff;1=ff" == resctrl.original(entry, "L3:0=00f;1=0ff")

@@ -1,0 +1,225 @@
+"""Groups, values and threads of resource control, decided from a moment."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import absence, action, decision, pod, qos, resctrl, schemata
+from koordlet.policy import resctrl as policy
+from koordlet.policy import resctrl_annotation
+from tests.kit import moments
+
+L3 = resctrl.Cache(name="L3", mask=0xFFF, num_closids=16, domains=(0, 8))
+MB = resctrl.Bandwidth(
+    name="MB",
+    unit=resctrl.Unit.PERCENT,
+    gran=10,
+    minimum=10,
+    num_closids=8,
+    domains=(0, 8),
+    unlimited={0: 100, 8: 100},
+)
+FULL = "MB:0=100;8=100\nL3:0=fff;8=fff\n"
+Wish = resctrl_annotation.Wish
+Decided = decision.Decision[policy.State]
+BE_ONLY = policy.Settings(classes={"BE": Wish(ways=(0, 30), percent=45)})
+
+
+def group(name: str, text: str = FULL, mode: str = "shareable") -> resctrl.Group:
+    """One group of the file system."""
+    return resctrl.Group(name=name, inode=len(name) + 2, schemata=text, mode=mode)
+
+
+def there(*groups: resctrl.Group, hardware: resctrl.Hardware | None = None) -> resctrl.Resctrl:
+    """A mounted file system with the root and some groups."""
+    return resctrl.Resctrl(
+        mount="/r",
+        hardware=hardware or resctrl.Hardware(caches=(L3,), bandwidths=(MB,)),
+        groups={one.name: one for one in (group(""), *groups)},
+    )
+
+
+def decide(
+    now: resctrl.Resctrl | None,
+    *pods: pod.Pod,
+    settings: policy.Settings = BE_ONLY,
+    state: policy.State | None = None,
+    why: str = "",
+) -> Decided:
+    """One decision."""
+    gaps = (absence.Unsupported("resctrl", why),) if why else ()
+    seen = replace(moments.moment(moments.machine(), pods), resctrl=now, unsupported=gaps)
+    return policy.decide(seen, series.History(), settings, state or policy.State())
+
+
+def texts(decided: Decided) -> dict[str, str]:
+    """What each file shall say."""
+    return {a.target: a.value for a in decided.actions if isinstance(a, action.WriteFile)}
+
+
+def annotated(name: str, wish: object, kind: qos.Qos = qos.Qos.LS) -> pod.Pod:
+    """A pod that asks for a group of its own."""
+    text = wish if isinstance(wish, str) else json.dumps(wish)
+    return moments.workload(name, kind, annotations={resctrl_annotation.KEY: text})
+
+
+BATCH = moments.workload("batch", qos.Qos.BE)
+
+
+def test_a_class_gets_its_ways_and_bandwidth() -> None:
+    """30 % of 12 ways are four; 45 % of the bandwidth is the next step, 50."""
+    found = decide(there(), BATCH)
+
+    assert {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=50;8=50"} == texts(found)
+    assert () == found.conditions
+
+
+def test_without_workloads_nothing_is_made() -> None:
+    """A bare host has an empty plan."""
+    assert () == decide(there()).actions
+
+
+def test_a_new_group_is_not_told_that_it_has_no_limit() -> None:
+    """It is born without one; once it is there, its own file says what that is."""
+    free = policy.Settings(classes={"LS": Wish(percent=100)})
+
+    assert {} == texts(decide(there(), BATCH, settings=free))
+    born = decide(there(group("LS", "MB:0=50;8=100\nL3:0=fff;8=fff")), BATCH, settings=free)
+    assert {"/r/LS/schemata": "MB:0=100;8=100"} == texts(born)
+
+
+@pytest.mark.parametrize(("start", "end"), [(50, 30), (0, 130), (-1, 50), (40, 40), (9, 12)])
+def test_a_bad_range_costs_itself(start: int, end: int) -> None:
+    """Reversed, beyond 100, empty, not one way: said once for each cache, bandwidth is written."""
+    decided = decide(
+        there(),
+        BATCH,
+        settings=policy.Settings(
+            classes={"BE": Wish(ways=(start, end), percent=50), "LS": Wish(ways=(0, 50))}
+        ),
+    )
+    bad = {one.subject for one in decided.conditions if one.type == "ResctrlRefused"}
+
+    assert "L3:0=3f;8=3f" == texts(decided)["/r/LS/schemata"]
+    assert ({"class BE"}, "MB:0=50;8=50") == (bad, texts(decided)["/r/BE/schemata"])
+
+
+def test_too_few_classes_are_given_in_order() -> None:
+    """BE first, then LSR, LS, pods; who loses stays where it was, and that is said."""
+    few = resctrl.Hardware(caches=(replace(L3, num_closids=4),))
+    settings = policy.Settings()
+    lonely = annotated("p", {"llc": {"schemata": {"range": [0, 50]}}})
+    decided = decide(there(group("alien"), hardware=few), BATCH, lonely, settings=settings)
+    made = [a.target for a in decided.actions if isinstance(a, action.MakeDir)]
+
+    assert ["/r/BE", "/r/LSR"] == made
+    lost = [one.message for one in decided.conditions if one.type == "ResctrlNoRoom"]
+    assert ["no group LS,", "no group koordlet-uid-p,"] == [
+        message[message.index("no group") :].split(" tasks")[0] for message in lost
+    ]
+
+
+def test_a_pod_has_a_group_of_its_own() -> None:
+    """From its annotation, with another value in one cache; a cache that is not there is said."""
+    wish = {
+        "LLC": {
+            "schemata": {"range": [0, 50]},
+            "schemataPerCache": [
+                {"cacheID": 8, "range": [50, 100]},
+                {"cacheID": 3, "range": [0, 1]},
+            ],
+        },
+        "mb": {"schemata": {"percent": 20}},
+    }
+    decided = decide(there(), annotated("p", wish), settings=policy.Settings(classes={}))
+
+    assert {"/r/koordlet-uid-p/schemata": "L3:0=3f;8=fc0\nMB:0=20;8=20"} == texts(decided)
+    assert ["L3: there is no cache 3"] == [one.message for one in decided.conditions]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"llc": 5}', '{"mb": {"schemata": {}}}'])
+def test_a_bad_annotation_costs_its_pod(text: str) -> None:
+    """One explained condition, no group, and the class is served."""
+    decided = decide(there(), annotated("p", text), BATCH)
+
+    assert {"t/p"} == {c.subject for c in decided.conditions if c.type == "MalformedPod"}
+    assert {"/r/BE/schemata"} == texts(decided).keys()
+
+
+def test_threads_go_to_their_class() -> None:
+    """Those in the root and in other groups of ours move; those in a foreign group stay."""
+    homes = {"batch": {"": (5, 6), "LS": (7,), "alien": (8,), "BE": (9,)}}
+    now = replace(
+        there(group("BE"), group("LS"), group("alien")),
+        homes=homes,
+        threads={"batch": ("/c/batch/tasks",)},
+    )
+    settings = policy.Settings(classes={"BE": Wish(ways=(0, 50)), "LS": Wish(ways=(0, 100))})
+    decided = decide(now, BATCH, settings=settings)
+    moves = [a for a in decided.actions if isinstance(a, action.MoveTasks)]
+
+    assert [("/r/BE/tasks", (5, 6, 7))] == [(one.target, one.pids) for one in moves]
+    assert ("/r/tasks", "/r/LS/tasks") == moves[0].taken_from
+    assert ["ResctrlForeignGroup"] == [one.type for one in decided.conditions]
+
+
+def test_an_exclusive_groups_ways_are_left_to_it() -> None:
+    """The kernel would refuse them, so the rest is asked for."""
+    alien = group("alien", "L3:0=003;8=00c\nMB:0=100;8=100", "exclusive")
+    decided = decide(there(alien, group("BE")), BATCH)
+
+    assert {"L3": {0: 0xC, 8: 0x3}, "MB": {0: 50, 8: 50}} == schemata.parse(
+        texts(decided)["/r/BE/schemata"]
+    ).values
+
+
+def test_unmounted_under_us_is_said() -> None:
+    """One condition, no action; with mounting allowed it is mounted again."""
+    was = policy.State(mounted=True)
+    decided = decide(None, BATCH, state=was)
+    again = decide(None, BATCH, state=was, settings=policy.Settings(mount=True))
+
+    assert (["ResctrlUnmounted"], ()) == ([c.type for c in decided.conditions], decided.actions)
+    assert ["/sys/fs/resctrl"] == [one.target for one in again.actions]
+
+
+def test_mounting_needs_to_be_asked_for() -> None:
+    """With the options that were asked for, and only where there is something to mount."""
+    asked = policy.Settings(mount=True, mount_options=("cdp",))
+    why = "not mounted; policies.resctrl.mount lets koordlet mount it"
+    found = decide(None, BATCH, settings=asked, why=why).actions
+
+    assert [("/sys/fs/resctrl", "cdp")] == [
+        (one.target, one.options) for one in found if isinstance(one, action.Mount)
+    ]
+    assert () == decide(None, BATCH, why=why).actions
+    assert () == decide(None, BATCH, settings=asked, why="no such processor").actions
+
+
+def test_somebody_elses_mount_options_stand() -> None:
+    """They are respected and said."""
+    asked = policy.Settings(classes={}, mount=True, mount_options=("cdp",))
+
+    assert ["ResctrlMountOptions"] == [
+        one.type for one in decide(there(), BATCH, settings=asked).conditions
+    ]
+
+
+def test_a_state_survives_its_checkpoint() -> None:
+    """What no limit is was learned from fresh groups; nonsense is refused."""
+    state = policy.State(mounted=True, unlimited={"MB:0": 4096})
+
+    assert state == policy.revive({"mounted": True, "unlimited": {"MB:0": 4096}})
+    with pytest.raises(ValueError, match="unlimited"):
+        policy.revive({"unlimited": {"MB:0": "x"}})
+
+
+def test_equal_moments_give_equal_decisions() -> None:
+    """Byte for byte."""
+    now = there(group("BE"), group("LS"))
+
+    assert repr(decide(now, BATCH)) == repr(decide(now, BATCH))
