@@ -124,14 +124,14 @@ def test_what_was_forked_meanwhile_comes_along() -> None:
     host = kit.machine()
     host.mkdir(host.at(f"{kit.PLACE}/BE"))
     (parent,) = kit.pids(host, "batch")
-    fs = host.resctrl
-    assert fs is not None
-    children = []
+    assert host.resctrl is not None
+    fork = host.resctrl.fork
+    children: list[int] = []
 
     class Forking(agents.Watched):
         def write(self, path: root.HostPath, data: bytes) -> None:
             if not children:
-                children.append(fs.fork(parent))
+                children.append(fork(parent))
             super().write(path, data)
 
     one = action.MoveTasks(

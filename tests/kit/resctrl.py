@@ -29,7 +29,7 @@ workloads:
 def machine(
     rdt: str = "intel", *, mount: str | None = "", l3: dict[int, str] | None = None
 ) -> KernelHost:
-    """Eight CPUs, two caches, three cgroups with a process each; ``mount``: options, ``None``: not."""
+    """Eight CPUs, two caches, three cgroups with a process each; ``mount=None`` does not mount."""
     host = Machine("0-7", NODES, rdt=rdt, l3=l3)
     if mount is not None:
         host.mount("resctrl", host.at(PLACE), "resctrl", mount)
