@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from koordlet.config import resctrl_section as ways
 from koordlet.config import schema
 from koordlet.model import cpuset, plan, pod, qos, quantity, resources, snapshot
-from koordlet.policy import reserved_cpus, resctrl, resctrl_annotation, shared_pools
+from koordlet.policy import resctrl, resctrl_annotation, reserved_cpus, shared_pools
 from koordlet.workloads import declared
 
 
