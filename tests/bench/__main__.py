@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.bench import exposition, fanout, gate, memory, newcomer, reading, startup, topology
+from tests.bench import (
+    allocation,
+    exposition,
+    fanout,
+    gate,
+    memory,
+    newcomer,
+    reading,
+    startup,
+    topology,
+)
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
@@ -14,6 +24,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "memory.all_surfaces": memory.all_surfaces,
     "counters.reading": reading.pods,
     "topology.discovery": topology.full,
+    "allocation.slowest": allocation.slowest,
     "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,

@@ -1,0 +1,144 @@
+"""One workload's CPUs on one node: the decision that the node and the scheduler share.
+
+Covers: what is free, NUMA nodes, concrete CPUs, and why not.
+Does not cover: remembering the grant (whoever asks does), reading annotations (``workloads``).
+
+Rules:
+1. A CPU that is reserved, offline or held by another workload is never granted.
+2. All or nothing: a workload that cannot have all of its CPUs gets a refusal with the peers' words.
+3. The same machine, holdings and request give the same CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_shape, numa_hints
+
+#: The resource name of CPUs, in thousandths, in zones.
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """CPUs that a workload has."""
+
+    holder: str
+    cpus: cpuset.CPUSet
+    exclusive: cpu_accumulator.Exclusive = cpu_accumulator.Exclusive.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one workload asks for."""
+
+    cpus: cpu_accumulator.Request
+    numa: numa_hints.Policy = numa_hints.Policy.NONE
+    #: Other resources that NUMA nodes have, such as memory, in their own units.
+    others: Mapping[str, int] = field(default_factory=dict)
+    #: CPUs that a reservation keeps for it: taken first, though they are held.
+    preferred: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """The CPUs, and how much of each resource comes from which NUMA node."""
+
+    cpus: cpuset.CPUSet
+    parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not, in the peers' words where they have some."""
+
+    why: str
+    #: Nothing that another workload gives back would help.
+    final: bool = False
+
+
+NOT_ENOUGH = "not enough cpus available to satisfy request"
+NOT_WHOLE_CORES = "node(s) requested cpus not multiple cpus per core"
+NO_TOPOLOGY = "node(s) invalid CPU Topology"
+
+
+class Node:
+    """One machine and what is held on it."""
+
+    def __init__(
+        self,
+        shape: cpu_shape.Shape,
+        *,
+        reserved: cpuset.CPUSet,
+        holdings: Iterable[Holding] = (),
+        zones: Mapping[int, Mapping[str, int]] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.reserved = reserved
+        self.holdings = tuple(holdings)
+        #: Other resources that are free, by NUMA node.
+        self.zones = zones or {}
+
+    @property
+    def free(self) -> cpuset.CPUSet:
+        """CPUs that nobody holds."""
+        held = cpuset.union(one.cpus for one in self.holdings)
+        return cpuset.CPUSet(self.shape.online) - self.reserved - held
+
+    def allocate(self, request: Request) -> Grant | Refusal:
+        """CPUs for one workload, or why not."""
+        wanted = request.cpus
+        if wanted.count <= 0:
+            return Grant(cpus=cpuset.CPUSet())
+        if not self.shape.cores:
+            return Refusal(NO_TOPOLOGY, final=True)
+        full = wanted.bind is cpu_accumulator.Bind.FULL_CORES
+        if full and wanted.required and wanted.count % self.shape.threads:
+            return Refusal(NOT_WHOLE_CORES, final=True)
+        free = (self.free | request.preferred) - self.reserved
+        usable = free.bits
+        if wanted.required:
+            usable = cpu_accumulator.usable(self.shape, usable, wanted.bind)
+        zones = [self._zone(node, bits & usable) for node, bits in sorted(self.shape.nodes.items())]
+        wants = {CPU: wanted.count * 1000, **request.others}
+        choice = numa_hints.choose(zones, wants, request.numa, far=self.shape.far)
+        taken = None if choice is None else self._take(request, free, choice.nodes)
+        if choice is None or taken is None:
+            return Refusal(NOT_ENOUGH)
+        others = numa_hints.split(zones, _over(choice, zones), request.others, {})
+        if others is None:
+            return Refusal("Insufficient NUMA " + ", ".join(sorted(request.others)))
+        return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
+
+    def _take(
+        self, request: Request, free: cpuset.CPUSet, nodes: tuple[int, ...] | None
+    ) -> int | None:
+        inside = self.shape.online if nodes is None else sum(self.shape.nodes[n] for n in nodes)
+        same = (h.cpus for h in self.holdings if h.exclusive is request.cpus.exclusive)
+        room = cpu_accumulator.Room(
+            free=free.bits & inside,
+            preferred=request.preferred.bits & free.bits & inside,
+            repelling=cpuset.union(same).bits,
+        )
+        return cpu_accumulator.take(self.shape, room, request.cpus)
+
+    def _zone(self, node: int, usable: int) -> numa_hints.Zone:
+        free = {CPU: usable.bit_count() * 1000, **self.zones.get(node, {})}
+        return numa_hints.Zone(node=node, free=free)
+
+    def _parts(
+        self, taken: int, others: Mapping[int, Mapping[str, int]]
+    ) -> dict[int, dict[str, int]]:
+        """CPUs where they are, and the rest as it was split."""
+        parts = {node: dict(part) for node, part in others.items()}
+        for node, bits in self.shape.nodes.items():
+            if bits & taken:
+                part = parts.setdefault(node, {})
+                parts[node] = {CPU: (bits & taken).bit_count() * 1000, **part}
+        return dict(sorted(parts.items()))
+
+
+def _over(choice: numa_hints.Choice, zones: Iterable[numa_hints.Zone]) -> tuple[int, ...]:
+    return tuple(zone.node for zone in zones) if choice.nodes is None else choice.nodes

@@ -1,0 +1,155 @@
+"""Which NUMA nodes one workload may use: the smallest set in which all of it fits.
+
+Covers: policies, the choice, how quantities are split over the chosen nodes.
+Does not cover: concrete CPUs (``policy.cpu_accumulator``).
+
+A set of nodes fits when each resource that is asked for and that nodes have is there in sum, and no
+member is without any of it. Of the sets that fit, in this order:
+* the fewest nodes
+* the highest score
+* the least sum of distances between members
+* the smallest set, read as a number
+
+The peers make hints for each resource and cross them, which may leave an intersection in which the
+workload does not fit; here a set is looked at for all resources at once, so what is chosen fits.
+
+Cost. Sets are grown in order of size with a bound on what the nodes that are left can add, so most
+are never looked at; on a machine of more than ``EXACT`` nodes at most ``BUDGET`` steps are made,
+and the best of what was found is taken. 2^k sets are never enumerated.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+EXACT = 8
+BUDGET = 4096
+
+
+class Policy(enum.Enum):
+    """What a node or a workload says about NUMA."""
+
+    NONE = ""
+    BEST_EFFORT = "BestEffort"
+    RESTRICTED = "Restricted"
+    SINGLE = "SingleNUMANode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """What one NUMA node has left."""
+
+    node: int
+    free: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The nodes; ``None`` is no affinity: all of them, as far as the policy goes."""
+
+    nodes: tuple[int, ...] | None
+
+
+def choose(
+    zones: Sequence[Zone],
+    wants: Mapping[str, int],
+    policy: Policy,
+    *,
+    score: Callable[[tuple[int, ...]], int] = lambda _: 0,
+    far: Callable[[int, int], int] = lambda one, other: 10 if one == other else 20,
+) -> Choice | None:
+    """The choice; ``None`` when the policy refuses the workload here."""
+    if policy is Policy.NONE or not zones:
+        return Choice(None)
+    sizes = 1 if policy is Policy.SINGLE else len(zones)
+    asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
+    search = _Search(zones, asked)
+    for size in range(1, sizes + 1):
+        found = list(search.sets(size))
+        if found:
+            best = min(
+                found, key=lambda nodes: (-score(nodes), _spread(nodes, far), _number(nodes))
+            )
+            return Choice(None if size == len(zones) > 1 else best)
+    return Choice(None) if policy is Policy.BEST_EFFORT else None
+
+
+def split(
+    zones: Sequence[Zone], nodes: Sequence[int], wants: Mapping[str, int], whole: Mapping[str, int]
+) -> dict[int, dict[str, int]] | None:
+    """How much of each resource comes from each node, as even as possible; ``None``: too little.
+
+    ``whole`` names the unit that a resource is given out in: CPUs of bound workloads, full cores.
+    """
+    parts: dict[int, dict[str, int]] = {node: {} for node in nodes}
+    for name, much in wants.items():
+        members = [zone for zone in zones if zone.node in parts and name in zone.free]
+        unit = whole.get(name, 1)
+        left = much
+        # The poorest first: what it cannot give, the others still can.
+        for index, zone in enumerate(sorted(members, key=lambda z: (z.free[name], z.node))):
+            even = -(-left // (len(members) - index) // unit) * unit
+            given = min(zone.free[name] // unit * unit, even, left)
+            if given > 0:
+                parts[zone.node][name] = given
+                left -= given
+        if members and left > 0:
+            return None
+    return {node: part for node, part in parts.items() if part}
+
+
+class _Search:
+    """Sets of a given size in which a workload fits."""
+
+    def __init__(self, zones: Sequence[Zone], asked: Mapping[str, int]) -> None:
+        self.names = tuple(asked)
+        self.wants = tuple(asked.values())
+        # A member without any of a resource that is asked for makes its set unfit.
+        able = [zone for zone in zones if all(zone.free.get(n, 0) > 0 for n in self.names)]
+        able.sort(key=lambda zone: zone.node)
+        self.nodes = tuple(zone.node for zone in able)
+        self.free = tuple(tuple(zone.free.get(n, 0) for n in self.names) for zone in able)
+        self.budget = BUDGET if len(zones) > EXACT else None
+
+    def sets(self, size: int) -> Iterator[tuple[int, ...]]:
+        """The sets, smallest number first within what the bound leaves."""
+        yield from self._grow(0, size, (), self.wants)
+
+    def _grow(
+        self, start: int, size: int, chosen: tuple[int, ...], missing: tuple[int, ...]
+    ) -> Iterator[tuple[int, ...]]:
+        if size == 0:
+            if max(missing, default=0) <= 0:
+                yield chosen
+            return
+        for index in range(start, len(self.nodes) - size + 1):
+            if self.budget is not None:
+                self.budget -= 1
+                if self.budget < 0:
+                    return
+            if not self._reachable(index, size, missing):
+                return
+            rest = tuple(m - f for m, f in zip(missing, self.free[index], strict=True))
+            yield from self._grow(index + 1, size - 1, (*chosen, self.nodes[index]), rest)
+
+    def _reachable(self, start: int, size: int, missing: tuple[int, ...]) -> bool:
+        """Whether ``size`` more of the nodes that are left could add what is missing."""
+        for number, much in enumerate(missing):
+            richest = sorted((row[number] for row in self.free[start:]), reverse=True)[:size]
+            if sum(richest) < much:
+                return False
+        return True
+
+
+def _is_zoned(name: str, zones: Sequence[Zone]) -> bool:
+    return any(name in zone.free for zone in zones)
+
+
+def _spread(nodes: tuple[int, ...], far: Callable[[int, int], int]) -> int:
+    return sum(far(one, other) for one in nodes for other in nodes if one != other)
+
+
+def _number(nodes: tuple[int, ...]) -> int:
+    return sum(1 << node for node in nodes)

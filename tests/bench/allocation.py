@@ -1,0 +1,67 @@
+"""The CPUs of one workload on a machine of 256 CPUs and 8 NUMA nodes, against 1 ms.
+
+Covers: the slowest of all policies, on a machine that is partly taken.
+Does not cover: what a pass does with the answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_shape, numa_hints
+from tests.bench import gate
+from tests.policy.test_cpu_accumulator import machine
+
+LIMIT = 0.001
+_REPEATS = 7
+
+
+def slowest() -> gate.Ratio:
+    """The slowest request, the best of several tries of each."""
+    node = _node()
+    spent = {request: min(_seconds(node, request) for _ in range(_REPEATS)) for request in _asks()}
+    worst = max(spent, key=lambda request: spent[request])
+    print(
+        f"     allocation: the slowest asks for {worst[0]} CPUs, {worst[1].value} {worst[2].name}"
+    )
+    return gate.Ratio(
+        name="allocation.slowest",
+        ours=spent[worst],
+        reference=LIMIT,
+        limit=1.0,
+        unit="CPU s",
+        against="1 ms",
+    )
+
+
+Ask = tuple[int, cpu_accumulator.Bind, numa_hints.Policy]
+
+
+def _asks() -> list[Ask]:
+    return list(itertools.product((2, 16, 40, 100), cpu_accumulator.Bind, numa_hints.Policy))
+
+
+def _node() -> cpu_allocation.Node:
+    shape = cpu_shape.Shape.of(machine(2, 4, 16, 2, l3=2))
+    reserved = cpuset.CPUSet.parse("0,128")
+    holdings: list[cpu_allocation.Holding] = []
+    for number, count in enumerate((2, 8, 3, 4) * 3):
+        node = cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
+        answer = node.allocate(cpu_allocation.Request(cpus=cpu_accumulator.Request(count=count)))
+        if isinstance(answer, cpu_allocation.Refusal):
+            raise RuntimeError(answer.why)
+        holdings.append(cpu_allocation.Holding(holder=str(number), cpus=answer.cpus))
+    return cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
+
+
+def _seconds(node: cpu_allocation.Node, ask: Ask) -> float:
+    count, bind, numa = ask
+    cpus = cpu_accumulator.Request(
+        count=count, bind=bind, required=True, exclusive=cpu_accumulator.Exclusive.PCPU
+    )
+    request = cpu_allocation.Request(cpus=cpus, numa=numa)
+    began = time.process_time()
+    node.allocate(request)
+    return time.process_time() - began

@@ -1,0 +1,120 @@
+"""One workload's CPUs on one node: never what another has, all or nothing, with the reason."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_shape, numa_hints
+from koordlet.policy.cpu_accumulator import Bind, Exclusive
+from koordlet.policy.cpu_allocation import Grant, Holding, Node, Refusal, Request
+from tests.policy.test_cpu_accumulator import machine, machines
+
+SHAPE = cpu_shape.Shape.of(machine(2, 1, 4, 2))
+SINGLE = numa_hints.Policy.SINGLE
+
+
+def cpus(text: str) -> cpuset.CPUSet:
+    """A set."""
+    return cpuset.CPUSet.parse(text)
+
+
+def ask(count: int, bind: Bind = Bind.FULL_CORES, **more: object) -> cpu_accumulator.Request:
+    """A request."""
+    return cpu_accumulator.Request(count=count, bind=bind, **more)  # type: ignore[arg-type]
+
+
+def test_reserved_and_held_cpus_are_not_granted() -> None:
+    """The grant says from which node it is."""
+    node = Node(
+        SHAPE, reserved=cpus("0,8"), holdings=[Holding(holder="ns/a", cpus=cpus("4-7,12-15"))]
+    )
+
+    assert Grant(cpus=cpus("1-2,9-10"), parts={0: {"cpu": 4000}}) == node.allocate(
+        Request(cpus=ask(4))
+    )
+    assert Refusal(cpu_allocation.NOT_ENOUGH) == node.allocate(Request(cpus=ask(8)))
+
+
+def test_preferred_cpus_may_be_held_but_never_reserved() -> None:
+    """A reservation's own CPUs come back to its owner."""
+    node = Node(SHAPE, reserved=cpus("0,8"), holdings=[Holding(holder="r", cpus=cpus("6-7,14-15"))])
+    request = Request(cpus=ask(4), preferred=cpus("6-7,14-15"))
+
+    assert Grant(cpus=cpus("6-7,14-15"), parts={1: {"cpu": 4000}}) == node.allocate(request)
+    assert Refusal(cpu_allocation.NOT_ENOUGH) == node.allocate(
+        Request(cpus=ask(15), preferred=cpus("0-15"))
+    )
+
+
+def test_one_numa_node_or_none() -> None:
+    """The policy of a single node refuses what needs two, memory included."""
+    node = Node(SHAPE, reserved=cpus(""), zones={0: {"memory": 10}, 1: {"memory": 90}})
+    small = Request(cpus=ask(4), numa=SINGLE, others={"memory": 50})
+
+    assert Grant(cpus=cpus("4-5,12-13"), parts={1: {"cpu": 4000, "memory": 50}}) == node.allocate(
+        small
+    )
+    assert isinstance(
+        node.allocate(Request(cpus=ask(4), numa=SINGLE, others={"memory": 95})), Refusal
+    )
+    assert isinstance(node.allocate(Request(cpus=ask(10), numa=SINGLE)), Refusal)
+
+
+def test_refusals_that_no_departure_mends_are_final() -> None:
+    """Half a core under a required policy, and a node of unknown shape."""
+    node = Node(SHAPE, reserved=cpus(""))
+    bare = Node(cpu_shape.Shape.of(machine(0, 1, 1, 1)), reserved=cpus(""))
+
+    assert Refusal(cpu_allocation.NOT_WHOLE_CORES, final=True) == node.allocate(
+        Request(cpus=ask(3, required=True))
+    )
+    assert Refusal(cpu_allocation.NO_TOPOLOGY, final=True) == bare.allocate(Request(cpus=ask(1)))
+
+
+def test_exclusive_workloads_of_one_kind_repel_each_other() -> None:
+    """Another kind does not."""
+    held = [Holding(holder="ns/a", cpus=cpus("0"), exclusive=Exclusive.PCPU)]
+    node = Node(SHAPE, reserved=cpus("4-7,12-15"), holdings=held)
+
+    def granted(exclusive: Exclusive) -> str:
+        answer = node.allocate(Request(cpus=ask(4, Bind.SPREAD, exclusive=exclusive)))
+        assert isinstance(answer, Grant)
+        return str(answer.cpus)
+
+    assert "1-3,9" == granted(Exclusive.PCPU)
+    assert "1-3,8" == granted(Exclusive.NONE)
+
+
+@given(st.data())
+def test_any_sequence_of_arrivals_and_departures_keeps_sets_apart(data: st.DataObject) -> None:
+    """Grants are disjoint, inside what is free, as large as asked, and parts add up."""
+    shape = cpu_shape.Shape.of(data.draw(machines))
+    reserved = cpuset.CPUSet(data.draw(st.integers(0, shape.online)) & shape.online)
+    holdings: list[Holding] = []
+    for number in range(data.draw(st.integers(1, 12))):
+        leaving = data.draw(st.integers(0, 2 * len(holdings)))
+        holdings[leaving : leaving + 1] = []
+        node = Node(shape, reserved=reserved, holdings=holdings)
+        exclusive = data.draw(st.sampled_from(Exclusive))
+        count = data.draw(st.integers(1, 6))
+        request = Request(
+            cpus=ask(
+                count,
+                data.draw(st.sampled_from(Bind)),
+                required=data.draw(st.booleans()),
+                exclusive=exclusive,
+            ),
+            numa=data.draw(st.sampled_from(numa_hints.Policy)),
+        )
+        answer = node.allocate(request)
+
+        assert answer == node.allocate(request)
+        if isinstance(answer, Grant):
+            assert answer.cpus <= node.free
+            assert count == len(answer.cpus)
+            assert count * 1000 == sum(part["cpu"] for part in answer.parts.values())
+            if request.numa is SINGLE:
+                assert 1 == len(answer.parts)
+            holdings.append(Holding(holder=str(number), cpus=answer.cpus, exclusive=exclusive))

@@ -1,0 +1,123 @@
+"""The nodes of a workload: the smallest set that fits, compared with a look at every set."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.policy import numa_hints
+from koordlet.policy.numa_hints import Choice, Policy, Zone
+
+
+def zones(*free: Mapping[str, int]) -> list[Zone]:
+    """Nodes 0, 1, … with what they have left."""
+    return [Zone(node=number, free=row) for number, row in enumerate(free)]
+
+
+TWO = zones({"cpu": 4, "memory": 8}, {"cpu": 6, "memory": 2})
+
+
+@pytest.mark.parametrize(
+    ("policy", "wants", "expected"),
+    [
+        (Policy.NONE, {"cpu": 99}, Choice(None)),
+        (Policy.SINGLE, {"cpu": 4, "memory": 8}, Choice((0,))),
+        (Policy.SINGLE, {"cpu": 5}, Choice((1,))),
+        (Policy.SINGLE, {"cpu": 5, "memory": 3}, None),
+        # All nodes are no affinity.
+        (Policy.RESTRICTED, {"cpu": 5, "memory": 3}, Choice(None)),
+        (Policy.RESTRICTED, {"cpu": 11}, None),
+        (Policy.BEST_EFFORT, {"cpu": 11}, Choice(None)),
+        # What no node speaks of is nobody's constraint here.
+        (Policy.SINGLE, {"cpu": 1, "gpu": 3}, Choice((0,))),
+        (Policy.SINGLE, {}, Choice((0,))),
+    ],
+)
+def test_policies(policy: Policy, wants: dict[str, int], expected: Choice | None) -> None:
+    """Who is admitted, and to which nodes."""
+    assert expected == numa_hints.choose(TWO, wants, policy)
+
+
+def test_near_nodes_are_taken_together() -> None:
+    """Of two nodes that fit, the pair with the smaller distance; then the smaller numbers."""
+    four = zones(*({"cpu": 2} for _ in range(4)))
+    near = {frozenset((1, 2)): 11}
+
+    def far(one: int, other: int) -> int:
+        return near.get(frozenset((one, other)), 20)
+
+    assert Choice((1, 2)) == numa_hints.choose(four, {"cpu": 4}, Policy.RESTRICTED, far=far)
+    assert Choice((0, 1)) == numa_hints.choose(four, {"cpu": 4}, Policy.RESTRICTED)
+
+
+def test_a_higher_score_wins_among_equal_sizes() -> None:
+    """The caller's score stands above distance and number."""
+    chosen = numa_hints.choose(
+        TWO, {"cpu": 1}, Policy.BEST_EFFORT, score=lambda nodes: int(nodes == (1,))
+    )
+
+    assert Choice((1,)) == chosen
+
+
+def test_many_nodes_are_not_enumerated() -> None:
+    """64 nodes of which 32 are needed: an answer after a bounded number of steps."""
+    many = zones(*({"cpu": 1, "memory": 1 + number % 3} for number in range(64)))
+
+    chosen = numa_hints.choose(many, {"cpu": 32, "memory": 40}, Policy.RESTRICTED)
+
+    assert chosen is not None
+    assert chosen.nodes is not None
+    assert 32 == len(chosen.nodes)
+
+
+def test_quantities_are_split_evenly_in_their_unit() -> None:
+    """The poorest gives what it can; bound CPUs come in whole ones."""
+    free = zones({"cpu": 1000, "memory": 7}, {"cpu": 8000, "memory": 7})
+    wants = {"cpu": 4000, "memory": 9}
+
+    assert {0: {"cpu": 1000, "memory": 5}, 1: {"cpu": 3000, "memory": 4}} == numa_hints.split(
+        free, (0, 1), wants, {"cpu": 1000}
+    )
+    assert numa_hints.split(free, (0,), wants, {}) is None
+
+
+rows = st.lists(
+    st.fixed_dictionaries({"cpu": st.integers(0, 4), "memory": st.integers(0, 4)}),
+    min_size=1,
+    max_size=6,
+)
+asks = st.fixed_dictionaries({"cpu": st.integers(0, 12), "memory": st.integers(0, 12)})
+
+
+def smallest(free: Sequence[Mapping[str, int]], wants: Mapping[str, int]) -> int | None:
+    """The size of the smallest set that fits, by looking at all."""
+    asked = {name: much for name, much in wants.items() if much}
+    for size in range(1, len(free) + 1):
+        for members in itertools.combinations(free, size):
+            if all(
+                all(one[name] for one in members) and sum(one[name] for one in members) >= much
+                for name, much in asked.items()
+            ):
+                return size
+    return None
+
+
+@given(rows, asks)
+def test_the_choice_is_the_smallest_that_fits(
+    free: list[dict[str, int]], wants: dict[str, int]
+) -> None:
+    """As many nodes as a look at every set finds, and they do fit."""
+    size = smallest(free, wants)
+    chosen = numa_hints.choose(zones(*free), wants, Policy.RESTRICTED)
+
+    if size is None:
+        assert chosen is None
+    else:
+        assert chosen is not None
+        nodes = chosen.nodes or tuple(range(len(free)))
+        assert size == len(nodes)
+        assert numa_hints.split(zones(*free), nodes, wants, {}) is not None
