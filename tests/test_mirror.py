@@ -333,14 +333,22 @@ def test_waiting_grows_and_is_spread() -> None:
 
 def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
     """Gone again and again right after a list is a failure that waits, not a storm of lists."""
+    waits: list[refusals.ObjectsError] = []
+
+    class Noted(mirror.Pace):
+        def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
+            waits.append(error)
+            return super().wait(failures, error, chance * 0)
 
     async def body(world: World) -> None:
         fault = world.server.faults.add(
             faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}", times=4)
         )
+        world.mirror = mirror.Mirror(world.client, kinds.RESERVATIONS, color, pace=Noted())
         async with running(world):
             await world.until(lambda: fault.times == 0)
             await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
-            assert world.lists() <= 5
+            assert world.lists() == 5
+        assert [type(error) for error in waits] == [refusals.Gone] * 4
 
     in_world(ram, body)

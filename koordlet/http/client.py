@@ -184,6 +184,7 @@ class Client:
         self._open: set[_Connection] = set()
         self._places = asyncio.Semaphore(self.limits.connections)
         self._closed = False
+        self._retired = False
 
     async def request(
         self, method: str, target: str, headers: Headers = (), body: bytes = b""
@@ -218,6 +219,18 @@ class Client:
         finally:
             self._drop(connection)
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return len(self._open) == len(self._kept)
+
+    def retire(self) -> None:
+        """Keep no connection any more: what is under way may end, nothing is used again."""
+        self._retired = True
+        for connection in self._kept:
+            self._drop(connection)
+        self._kept.clear()
+
     def close(self) -> None:
         """Cut every connection; what waits for one ends with ``TransportError``."""
         self._closed = True
@@ -240,7 +253,7 @@ class Client:
                         culprit=str(self.endpoint),
                         fix="is this the right server?",
                     )
-            done = connection.reuse() and not self._closed
+            done = connection.reuse() and not (self._closed or self._retired)
             return Response(head.status, head.headers, bytes(read))
         finally:
             if done:

@@ -73,6 +73,8 @@ class Kube:
         self._who = who
         self._manners = Manners() if manners is None else manners
         self._client: client.Client | None = None
+        #: Those of former addresses or certificates that still have something under way.
+        self._former: list[client.Client] = []
         self._closed = False
         #: Items of lists that were no objects, and so were left out.
         self.dropped = 0
@@ -80,8 +82,9 @@ class Kube:
     async def close(self) -> None:
         """Cut all connections."""
         self._closed = True
-        if self._client is not None:
-            self._client.close()
+        for one in (*self._former, self._client):
+            if one is not None:
+                one.close()
         self._who.close()
 
     # Reading.
@@ -292,8 +295,10 @@ class Kube:
             raise refusals.Unavailable("closed", culprit="API server")
         access = await self._who.access()
         if self._client is None or self._client.endpoint != access.endpoint:
+            self._former = [one for one in self._former if not one.idle]
             if self._client is not None:
-                self._client.close()
+                self._client.retire()
+                self._former.append(self._client)
             self._client = client.Client(access.endpoint, self._manners.limits)
         return access, self._client
 

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from koordlet.kube import adapter, credentials
 from koordlet.model import kinds, objects, refusals
-from tests.kit import deadline
 
 WHY_NOT = (
     "conformance: not run against a real API server"
     " (KUBEBUILDER_ASSETS names no directory with etcd and kube-apiserver)"
 )
+
+#: Both programs on a busy machine.
+START_SECONDS = 180.0
 
 _TOKEN = "conformance"  # noqa: S105 - of a server that lives for one session on loopback
 
@@ -88,7 +90,12 @@ def running(folder: Path, state: Path) -> Iterator[Path]:
         apiserver = _start(state / "apiserver.log", _apiserver(folder, state, ports))
         try:
             config = _kubeconfig(state, ports[2])
-            asyncio.run(_define(config))
+            try:
+                asyncio.run(_define(config))
+            except refusals.ObjectsError as error:
+                log = (state / "apiserver.log").read_text(errors="replace")[-3000:]
+                msg = f"the API server did not start: {error}\n{log}"
+                raise AssertionError(msg) from error
             yield config
         finally:
             _stop(apiserver)
@@ -143,7 +150,7 @@ async def _define(config: Path) -> None:
     """Wait for the server, and define the custom kind."""
     client = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
     loop = asyncio.get_running_loop()
-    end = loop.time() + deadline.PATIENCE
+    end = loop.time() + START_SECONDS
 
     async def until(kind: kinds.Kind) -> None:
         while True:

@@ -211,6 +211,22 @@ def test_come_back_later(ram: Path, status: int) -> None:
     in_world(ram, body)
 
 
+def test_a_budget_is_not_waited_for(ram: Path) -> None:
+    """A disruption budget that is behind is told at once: other pods could go meanwhile."""
+    details = {"causes": [{"reason": "DisruptionBudget", "message": "wait"}]}
+    status = {"kind": "Status", "details": {**details, "retryAfterSeconds": 1}}
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        raw = json.dumps(status).encode()
+        serving.faults.add(Fault(Manner.ANSWER, method="POST", status=429, body=raw))
+        with pytest.raises(refusals.TooMany) as caught:
+            await client.evict(objects.Ref(kinds.PODS, "a", "default"))
+        assert (caught.value.retry_after, caught.value.fix) == (1, "wait")
+        assert len(serving.seen) == 1
+
+    in_world(ram, body)
+
+
 def test_connections_are_kept(ram: Path) -> None:
     """Many requests one after the other share one connection; many at once have few."""
 

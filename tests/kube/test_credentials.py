@@ -200,6 +200,34 @@ def test_an_authority_that_was_replaced(ram: Path, authority: pki.Authority) -> 
     run(body())
 
 
+def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
+    """A watch goes on over its connection while requests come with the new certificate."""
+
+    async def body() -> None:
+        async with serving(ram, authority) as at:
+            mine = [ram / "my.crt", ram / "my.key"]
+            for target, source in zip(mine, authority.sign("first"), strict=True):
+                target.write_bytes(source.read_bytes())
+            user = {"client-certificate": str(mine[0]), "client-key": str(mine[1])}
+            config = at.kubeconfig(ram / "config", ca=authority.certificate, **user)
+            clock = Clock()
+            async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
+                since = (await objects.collect(client.list(kinds.NODES))).revision
+                watch = client.watch(kinds.NODES, since)
+                told = asyncio.ensure_future(anext(watch))
+                while not at.asked("GET", watch=True):  # noqa: ASYNC110 - the server's, not ours
+                    await asyncio.sleep(0.005)
+                for target, source in zip(mine, authority.sign("second"), strict=True):
+                    replace(target, source.read_text())
+                clock.now += credentials.CHECK_SECONDS + 1
+                await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
+                assert (await told).object["metadata"]["labels"] == {"a": "b"}
+                await watch.aclose()
+            assert len({one.connection for one in at.seen}) == 3
+
+    run(body())
+
+
 def test_a_token_file_that_rotates(ram: Path) -> None:
     """``tokenFile`` of a kubeconfig is read again when it changes."""
 
