@@ -1,0 +1,132 @@
+"""Runs in the machine: an agent on the real resctrl, seen from outside.
+
+Prints JSON: what the groups said while the agent enforced, and what was there after it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+PLACE = pathlib.Path("/sys/fs/resctrl")
+STATE = pathlib.Path("/tmp/koordlet-state")
+CONFIG = """apiVersion: koordlet.io/v1
+kind: Config
+report: {http: {enabled: false}, grpc: {enabled: false}}
+policies:
+  reserved_cpus: {mode: "off"}
+  shared_pools: {mode: "off"}
+  resctrl:
+    mode: enforce
+    mount: true
+    mountOptions: [%s]
+    beClass: {mbaPercent: 45}
+workloads:
+  - {name: web, qos: LSR, match: {cgroup: web}}
+  - {name: api, qos: LS, match: {cgroup: api}}
+  - {name: batch, qos: BE, match: {cgroup: batch}}
+"""
+#: Forks all the time: what it leaves behind must be in the group too.
+FORKS = 30
+BUSY = f"for i in $(seq {FORKS}); do sleep 90 & sleep 0.2; done; wait"
+
+
+def cgroup() -> pathlib.Path:
+    """Where workloads can be made."""
+    v1 = pathlib.Path("/sys/fs/cgroup/cpuset")
+    return v1 if v1.is_dir() else pathlib.Path("/sys/fs/cgroup")
+
+
+def start(name: str) -> subprocess.Popen[bytes]:
+    """A busy process in a cgroup of its own."""
+    group = cgroup() / name
+    group.mkdir()
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        if (group / file).exists():
+            (group / file).write_text((cgroup() / file).read_text() if v1_file(file) else "")
+    child = subprocess.Popen(["sh", "-c", f"read go; {BUSY}"], stdin=subprocess.PIPE)
+    (group / "cgroup.procs").write_text(str(child.pid))
+    assert child.stdin is not None
+    child.stdin.write(b"go\n")
+    child.stdin.flush()
+    return child
+
+
+def v1_file(file: str) -> bool:
+    """Whether the set must be filled before a process may come."""
+    return (cgroup() / file).exists() and cgroup().name == "cpuset"
+
+
+def threads(name: str) -> set[str]:
+    """The threads of a workload."""
+    group = cgroup() / name
+    file = group / ("tasks" if (group / "tasks").exists() else "cgroup.threads")
+    return set(file.read_text().split())
+
+
+def groups() -> list[str]:
+    """What stands below the mount."""
+    reserved = {"info", "mon_groups", "mon_data"}
+    return sorted(p.name for p in PLACE.iterdir() if p.is_dir() and p.name not in reserved)
+
+
+def until(true: object, seconds: float = 120.0) -> bool:
+    """Waits for something."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():  # type: ignore[operator]
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def settled(expected: set[str]) -> bool:
+    """Whether the groups are there and hold every thread of their workload."""
+    for group, name in (("BE", "batch"), ("LS", "api"), ("LSR", "web")):
+        if group in expected:
+            file = PLACE / group / "tasks"
+            if not file.exists() or not threads(name) <= set(file.read_text().split()):
+                return False
+    return True
+
+
+def main() -> None:
+    """One life of an agent."""
+    options, expected = sys.argv[1], set(sys.argv[2].split(","))
+    config = pathlib.Path("/tmp/koordlet.yaml")
+    config.write_text(CONFIG % options)
+    children = [start(name) for name in ("web", "api", "batch")]
+    argv = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
+    agent = subprocess.Popen([*argv, "--state-dir", str(STATE)], stderr=subprocess.PIPE)
+    found = until(lambda: settled(expected) and len(threads("batch")) > FORKS)
+    time.sleep(3)
+    said = {
+        "settled": found and settled(expected),
+        "groups": groups(),
+        "schemata": {g: (PLACE / g / "schemata").read_text() for g in groups()},
+        "options": [
+            x for x in pathlib.Path("/proc/mounts").read_text().splitlines() if "resctrl" in x
+        ],
+        "threads": len(threads("batch")),
+    }
+    agent.terminate()
+    said["status"] = agent.wait(120)
+    assert agent.stderr is not None
+    said["log"] = agent.stderr.read().decode()[-6000:]
+    said["mounted"] = "resctrl" in pathlib.Path("/proc/mounts").read_text()
+    for child in children:
+        child.kill()
+    for name in ("web", "api", "batch"):
+        for pid in threads(name):
+            try:
+                os.kill(int(pid), 9)
+            except ProcessLookupError:
+                continue
+    print(json.dumps(said))
+
+
+main()

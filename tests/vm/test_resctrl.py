@@ -1,0 +1,72 @@
+"""Resource control on the kernel's real interface, in machines whose processor has it.
+
+They need an emulator that has it too (``KOORDLET_RDT_QEMU``); nothing is really throttled there.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from koordlet.model import schemata
+from tests.kit.kernel import conformance, script
+from tests.vm import machine
+from tests.vm.fixtures import Boot
+
+pytestmark = pytest.mark.vm
+
+SCRIPTS = {name: one for name, one in conformance.scripts().items() if name.startswith("resctrl")}
+ALL = {"BE", "LS", "LSR"}
+
+#: Wish, mount options, groups, what best-effort work has in domain 0.
+SHAPES = [
+    ("intel", "", ALL, {"L3": 0xF, "MB": 50}),
+    ("intel,cdp,l2,cbm=20", "cdp", ALL, {"L3CODE": 0x3F, "L3DATA": 0x3F, "L2": 0xFF, "MB": 50}),
+    ("intel,cbm=11,cos=4", "", ALL, {"L3": 0xF, "MB": 50}),
+    ("intel,cos=2,nomba", "", {"BE"}, {"L3": 0xF}),
+    ("intel,nol3", "", ALL, {"MB": 50}),
+    ("intel,nomon", "", ALL, {"L3": 0xF, "MB": 50}),
+    ("intel,l2,nol3,nomba", "", ALL, {"L2": 0x7}),
+    ("intel,mba=77", "", ALL, {"L3": 0xF, "MB": 46}),
+    ("intel", "mba_MBps", ALL, {"L3": 0xF, "MB": 8583}),
+    ("amd", "", ALL, {"L3": 0x1F, "MB": 72}),
+    ("amd,cbm=12,cos=4", "", ALL, {"L3": 0xF, "MB": 72}),
+]
+
+
+def _wish(one: script.Script) -> str:
+    return next(need for need in one.needs if need.startswith("resctrl=")).partition("=")[2]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
+    """Each script, in a machine of its own: RMIDs that were given back stay in use for a while."""
+    wish = _wish(SCRIPTS[name])
+    # One that no other script of the same wish has: equal arguments give the same machine.
+    guest = boot("2s8t", rdt=wish, append=[f"script={name}"])
+    command = f"python3 -m tests.kit.kernel.script run --alone --resctrl {wish}"
+    result = guest.run(f"{command} fixtures/kernel/{name}.script").check()
+    (found,) = script.recordings(result.stdout.splitlines())
+    known = script.nearest(conformance.recordings(), name, found.facts)
+
+    assert known is not None
+    assert conformance.differences(known, found) == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "options", "groups", "best_effort"), SHAPES, ids=[f"{s[0]}-{s[1]}" for s in SHAPES]
+)
+def test_an_agent_limits_and_puts_back(
+    wish: str, options: str, groups: set[str], best_effort: dict[str, int]
+) -> None:
+    """It mounts, makes groups, limits them, finds what forks, and leaves the machine as it was."""
+    with machine.boot("2s8t", rdt=wish) as guest:
+        words = ["python3", "tests/vm/probes/resctrl.py", options, ",".join(sorted(groups))]
+        said = json.loads(guest.run(words).check().stdout)
+    found = schemata.parse(said["schemata"]["BE"])
+
+    assert said["settled"], said["log"]
+    assert groups == set(said["groups"])
+    assert best_effort == {name: found.get(name, 0) for name in found.values}
+    assert (0, False) == (said["status"], said["mounted"]), said["log"]
