@@ -28,6 +28,7 @@ COMMANDS = {
     "config": "show the effective configuration and where each value comes from",
     "top": "show what runs here and what it uses, live",
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
+    "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
     "record": "record what the agent reads into one archive",
     "completion": "print shell completion for bash or zsh",
 }

@@ -206,7 +206,7 @@ class Reader:
 
     def _gaps(self, flags: Iterable[str]) -> Iterable[absence.Unsupported]:
         """What is promised and not there: some models are switched off unless asked for."""
-        if "cat_l3" in flags and not any(name.startswith("L3") for name in self._info):
+        if "cat_l3" in flags and not {"L3", "L3CODE"} & self._info.keys():
             why = "the processor says cat_l3 and the kernel offers no L3; boot with rdt=l3cat"
             yield absence.Unsupported(f"{FEATURE}.L3", why)
         if "L3_MON" not in self._info:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from koordlet.report import families, peer_families, usage_families, view
+from koordlet.report import families, peer_families, resctrl_families, usage_families, view
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256
@@ -91,7 +91,12 @@ class Writer:
 
 
 _WRITER = Writer()
-_FAMILIES = (*families.FAMILIES, *usage_families.FAMILIES, *peer_families.FAMILIES)
+_FAMILIES = (
+    *families.FAMILIES,
+    *usage_families.FAMILIES,
+    *peer_families.FAMILIES,
+    *resctrl_families.FAMILIES,
+)
 
 
 def render(now: view.View, version: str, events: Events, form: Form) -> bytes:

@@ -87,6 +87,8 @@ def value_of(one: action.Action) -> str | None:
     """What an action brings, as text."""
     if isinstance(one, action.WriteFile):
         return one.value
+    if isinstance(one, action.MoveTasks) and one.taken_from:
+        return f"{len(one.pids)} threads"
     if isinstance(one, action.MoveTasks):
         return " ".join(str(pid) for pid in one.pids)
     return None

@@ -1,0 +1,85 @@
+"""``koordlet resctrl``: cache ways, memory bandwidth, and who owns them."""
+
+from __future__ import annotations
+
+import argparse
+
+from koordlet import opening
+from koordlet.cli import options, output
+from koordlet.model import resctrl, schemata, snapshot
+from koordlet.report import resctrl_json, resctrl_svg
+
+NAME = "resctrl"
+HELP = "show cache ways and memory bandwidth, and which group owns which of them"
+EXAMPLES = """\
+koordlet resctrl                        this machine
+koordlet resctrl -o svg > ways.svg      as a picture
+koordlet resctrl --root machine.tar.gz -o json
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.root(parser)
+    options.output(parser, ("table", "json", "svg"))
+    options.cgroup_root(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """One look, printed. A machine without resctrl says why, which is no error."""
+    line = opening.open_line(args, opening.host(args), opening.effective(args, {}))
+    seen = line.look()
+    if args.output == "json":
+        output.print_json(resctrl_json.render(seen))
+    elif args.output == "svg":
+        print(resctrl_svg.render(seen.resctrl or resctrl.Resctrl(mount="")), end="")
+    else:
+        print("\n".join(lines(seen)))
+    return 0
+
+
+def lines(seen: snapshot.Snapshot) -> list[str]:
+    """The picture in letters: a row for each group, a column for each way."""
+    found = seen.resctrl
+    text: list[str] = []
+    if found is not None:
+        shown = f" ({','.join(found.options)})" if found.options else ""
+        used = f"{len(found.groups)} of {found.hardware.most_groups} classes of service"
+        text.append(f"resctrl at {output.visible(found.mount)}{shown}, {used}")
+        text += [line for cache in found.hardware.caches for line in _cache(found, cache)]
+        text += [line for one in found.hardware.bandwidths for line in _bandwidth(found, one)]
+    for gap in seen.unsupported:
+        if gap.feature.partition(".")[0] == "resctrl":
+            text.append(f"! not supported here: {gap.feature}: {gap.why}")
+    return text
+
+
+def _cache(found: resctrl.Resctrl, cache: resctrl.Cache) -> list[str]:
+    bits = cache.mask.bit_length()
+    text = []
+    for domain in cache.domains:
+        rows = []
+        for group in found.groups.values():
+            mask = schemata.parse(group.schemata).get(cache.name, domain) or 0
+            ways = "".join("█" if mask >> way & 1 else "·" for way in reversed(range(bits)))
+            rows.append((group.name or "root", ways, f"{mask:x}"))
+        if cache.shareable:
+            shared = "".join(
+                "X" if cache.shareable >> way & 1 else " " for way in reversed(range(bits))
+            )
+            rows.append(("(hardware)", shared, f"{cache.shareable:x}"))
+        head = (f"{cache.name} {domain}", "WAYS", "MASK")
+        text += ["", *output.table(rows, head=head)]
+    return text
+
+
+def _bandwidth(found: resctrl.Resctrl, one: resctrl.Bandwidth) -> list[str]:
+    heads = [str(domain) for domain in one.domains]
+    rows = []
+    for group in found.groups.values():
+        values = schemata.parse(group.schemata)
+        cells = [values.get(one.name, domain) for domain in one.domains]
+        shown = ["?" if cell is None else str(cell) for cell in cells]
+        rows.append((group.name or "root", *shown))
+    return ["", *output.table(rows, head=(f"{one.name} ({one.unit.value})", *heads))]

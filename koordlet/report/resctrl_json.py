@@ -1,0 +1,102 @@
+"""Who owns which way of which cache, and how much bandwidth: one document, pure.
+
+Covers: ``koordlet resctrl -o json`` and what its table and picture are drawn from.
+Does not cover: drawing (``cli.resctrl``, ``report.resctrl_svg``).
+"""
+
+from __future__ import annotations
+
+from koordlet.model import resctrl, schemata, snapshot
+
+
+def render(now: snapshot.Snapshot) -> dict[str, object]:
+    """The whole document; without resctrl the reasons alone."""
+    missing = [
+        {"feature": gap.feature, "why": gap.why}
+        for gap in now.unsupported
+        if gap.feature.partition(".")[0] == "resctrl"
+    ]
+    found = now.resctrl
+    if found is None:
+        return {"mounted": False, "domains": [], "groups": [], "unsupported": missing}
+    return {
+        "mounted": True,
+        "mount": found.mount,
+        "options": list(found.options),
+        "domains": [*_caches(found), *_bandwidths(found)],
+        "groups": [_group(found, one) for one in found.groups.values()],
+        "classes_of_service": found.hardware.most_groups,
+        "unsupported": missing,
+    }
+
+
+def _caches(found: resctrl.Resctrl) -> list[dict[str, object]]:
+    return [
+        {
+            "resource": cache.name,
+            "domain": domain,
+            "ways": cache.ways,
+            "mask": f"{cache.mask:x}",
+            "shareable": f"{cache.shareable:x}",
+            "owners": owners(found, cache, domain),
+        }
+        for cache in found.hardware.caches
+        for domain in cache.domains
+    ]
+
+
+def owners(found: resctrl.Resctrl, cache: resctrl.Cache, domain: int) -> list[list[str]]:
+    """For each way, the lowest first, the groups that may fill it; the root group is ``root``."""
+    masks = {
+        one.name or "root": schemata.parse(one.schemata).get(cache.name, domain) or 0
+        for one in found.groups.values()
+    }
+    return [
+        [name for name, mask in masks.items() if mask >> way & 1]
+        for way in range(cache.mask.bit_length())
+    ]
+
+
+def _bandwidths(found: resctrl.Resctrl) -> list[dict[str, object]]:
+    return [
+        {
+            "resource": one.name,
+            "domain": domain,
+            "unit": one.unit.value,
+            "unlimited": one.free(domain),
+            "limits": {
+                group.name or "root": schemata.parse(group.schemata).get(one.name, domain)
+                for group in found.groups.values()
+            },
+        }
+        for one in found.hardware.bandwidths
+        for domain in one.domains
+    ]
+
+
+def _group(found: resctrl.Resctrl, one: resctrl.Group) -> dict[str, object]:
+    threads = {
+        workload: len(pids)
+        for workload, homes in found.homes.items()
+        for name, pids in homes.items()
+        if name == one.name or name.startswith(f"{one.name}/mon_groups/")
+    }
+    return {
+        "name": one.name or "root",
+        "mode": one.mode,
+        "schemata": {
+            name: {str(domain): schemata.shown(name, value) for domain, value in values.items()}
+            for name, values in schemata.parse(one.schemata).values.items()
+        },
+        "threads": threads,
+        "usage": [
+            {
+                "domain": use.domain,
+                "llc_bytes": use.llc_bytes,
+                "memory_bytes": use.total_bytes,
+                "memory_local_bytes": use.local_bytes,
+            }
+            for use in found.usage
+            if use.group == one.name
+        ],
+    }

@@ -1,0 +1,58 @@
+"""``koordlet resctrl``: who owns which way, as letters, as a document, as a picture."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from koordlet.cli import resctrl
+from koordlet.model import snapshot
+from koordlet.report import resctrl_json, resctrl_svg
+from tests.kit import resctrl as kit
+
+
+def seen(rdt: str, state: Path, mount: str | None = "") -> snapshot.Snapshot:
+    """A machine on which an agent has settled."""
+    site = kit.site(kit.machine(rdt, mount=mount), state, ", beClass: {mbaPercent: 50}")
+    if mount is not None:
+        site.settle()
+    return site.line().look()
+
+
+def test_each_way_has_its_owners(ram: Path) -> None:
+    """The document lists owners from the lowest way on; threads are counted by workload."""
+    found = json.loads(json.dumps(resctrl_json.render(seen("intel", ram))))
+    ways = found["domains"][0]["owners"]
+    be = next(one for one in found["groups"] if one["name"] == "BE")
+
+    assert [True] * 4 + [False] * 8 == ["BE" in way for way in ways]
+    assert all("root" in way for way in ways)
+    assert ({"batch": 1}, "f") == (be["threads"], be["schemata"]["L3"]["0"])
+
+
+def test_the_table_is_a_picture(ram: Path) -> None:
+    """Highest way left, as the mask is read."""
+    text = "\n".join(resctrl.lines(seen("intel", ram)))
+
+    assert "········████" in text
+    assert "4 of 8 classes of service" in text
+    assert "MB (%)" in text
+
+
+def test_the_drawing_is_well_formed(ram: Path) -> None:
+    """A rectangle for each way of each group and cache, and one for each bar."""
+    found = seen("amd", ram).resctrl
+    assert found is not None
+    tree = ET.fromstring(resctrl_svg.render(found))  # noqa: S314 -- our own text
+    drawn = [one for one in tree.iter() if one.tag.endswith("rect")]
+
+    assert 4 * 2 * 16 + 4 * 2 * 2 == len(drawn)
+
+
+def test_a_machine_without_says_why(ram: Path) -> None:
+    """No error: an empty document with the reason."""
+    now = seen("intel", ram, mount=None)
+
+    assert ["not mounted" in line for line in resctrl.lines(now)] == [True]
+    assert resctrl_json.render(now)["mounted"] is False

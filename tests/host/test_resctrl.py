@@ -1,0 +1,113 @@
+"""Reading resctrl: mounts, hardware of every kind, groups, why there is nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import resctrl
+from koordlet.model.resctrl import Unit
+from tests.kit import resctrl as kit
+from tests.kit.kernel import KernelHost, Machine
+
+
+def reader(host: KernelHost, vendor: str = "GenuineIntel", flags: str = "") -> resctrl.Reader:
+    """A reader that knows of mounts."""
+    made = resctrl.Reader(host)
+    made.refresh(vendor, flags.split())
+    return made
+
+
+def test_intel_with_code_and_data() -> None:
+    """Two resources of one cache, half the classes, the mount's own options."""
+    found = reader(kit.machine("intel,cdp,l2,cbm=20", mount="cdp")).read()
+    assert found is not None
+    names = [(one.name, one.ways, one.num_closids) for one in found.hardware.caches]
+
+    assert [("L2", 8, 8), ("L3DATA", 20, 8), ("L3CODE", 20, 8)] == names
+    assert (("cdp",), 8) == (found.options, found.hardware.most_groups)
+
+
+@pytest.mark.parametrize(
+    ("rdt", "options", "vendor", "unit", "free"),
+    [
+        ("intel", "", "GenuineIntel", Unit.PERCENT, 100),
+        ("intel", "mba_MBps", "GenuineIntel", Unit.MBPS, (1 << 32) - 1),
+        ("amd", "", "AuthenticAMD", Unit.EIGHTHS, 2048),
+        ("amd", "", "", Unit.EIGHTHS, 2048),
+    ],
+)
+def test_the_unit_of_bandwidth(rdt: str, options: str, vendor: str, unit: Unit, free: int) -> None:
+    """No file says it: options, the vendor, and values that are no percentage do."""
+    found = reader(kit.machine(rdt, mount=options), vendor).read()
+    assert found is not None
+    (one,) = found.hardware.bandwidths
+
+    assert (unit, free) == (one.unit, one.free(0))
+
+
+def test_cache_ids_have_gaps() -> None:
+    """The domains are those that the root's file names."""
+    host = kit.machine("amd", l3={0: "0-1", 8: "2-5", 16: "6-7"})
+    found = reader(host, "AuthenticAMD").read()
+    assert found is not None
+
+    assert (0, 8, 16) == found.hardware.caches[0].domains
+    assert found.hardware.caches[0].sparse
+
+
+@pytest.mark.parametrize("rdt", ["intel,nol3", "intel,nomba", "intel,nomon", "intel,l2,nol3,nomba"])
+def test_what_is_absent_is_not_there(rdt: str) -> None:
+    """No empty resource is made up."""
+    found = reader(kit.machine(rdt)).read()
+    assert found is not None
+    names = {one.name for one in found.hardware.caches}
+
+    assert ("nol3" in rdt) is ("L3" not in names)
+    assert ("nomba" in rdt) is (not found.hardware.bandwidths)
+    assert ("nomon" in rdt) is (found.hardware.monitoring is None)
+
+
+@pytest.mark.parametrize(
+    ("host", "flags", "why"),
+    [
+        (Machine("0-1"), "", "no control of cache"),
+        (Machine("0-1"), "cat_l3 mba", "cat_l3 mba, and this kernel no resctrl"),
+        (kit.machine(mount=None), "cat_l3", "not mounted"),
+    ],
+)
+def test_why_there_is_nothing(host: KernelHost, flags: str, why: str) -> None:
+    """A sentence for the operator, from what the machine itself says."""
+    made = reader(host, flags=flags)
+
+    assert made.read() is None
+    assert why in made.unsupported[0].why
+
+
+def test_a_promise_that_the_kernel_does_not_keep() -> None:
+    """Some processors say cat_l3 and need a word on the kernel's command line."""
+    made = reader(kit.machine("intel,nol3"), flags="cat_l3")
+
+    assert ["resctrl.L3"] == [gap.feature for gap in made.unsupported]
+
+
+def test_groups_come_with_inode_and_monitors() -> None:
+    """Who a group is, and what counts in it."""
+    host = kit.machine()
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    host.mkdir(host.at(f"{kit.PLACE}/BE/mon_groups/m"))
+    found = reader(host).read()
+    assert found is not None
+
+    assert ["", "BE"] == list(found.groups)
+    assert (("m",), "shareable") == (found.groups["BE"].monitors, found.groups["BE"].mode)
+    assert host.stat(host.at(f"{kit.PLACE}/BE")).inode == found.groups["BE"].inode
+
+
+def test_unmounted_between_two_looks() -> None:
+    """Nothing is read from an empty directory, and why is said."""
+    host = kit.machine()
+    made = reader(host)
+    host.unmount(host.at(kit.PLACE))
+
+    assert made.read() is None
+    assert "unmounted" in made.unsupported[0].why

@@ -1,0 +1,90 @@
+"""What groups used: numbers, what is no number, rates that are never made up."""
+
+from __future__ import annotations
+
+from koordlet.host import resctrl, resctrl_monitor
+from koordlet.model.resctrl import Usage
+from tests.kit import resctrl as kit
+from tests.kit.kernel import KernelHost
+
+
+def looks(host: KernelHost) -> tuple[resctrl.Reader, resctrl_monitor.Monitor]:
+    """A reader and a monitor of one machine."""
+    made = resctrl.Reader(host)
+    made.refresh("GenuineIntel", ())
+    return made, resctrl_monitor.Monitor(host)
+
+
+def say(host: KernelHost, file: str, text: str, group: str = "") -> None:
+    """What a counter of domain 0 reads."""
+    assert host.resctrl is not None
+    host.resctrl.counters[group, 0, file] = text
+
+
+def root_of(found: tuple[Usage, ...]) -> Usage:
+    """The root group in domain 0."""
+    return next(one for one in found if (one.group, one.domain) == ("", "0"))
+
+
+def test_rates_between_two_looks() -> None:
+    """Bytes per second, from the second look on."""
+    host = kit.machine()
+    reader, monitor = looks(host)
+    say(host, "llc_occupancy", "4096")
+    say(host, "mbm_total_bytes", "1000")
+    now = reader.read()
+    assert now is not None
+    first = root_of(monitor.read(now, 10.0))
+    say(host, "mbm_total_bytes", "5000")
+    second = root_of(monitor.read(now, 12.0))
+
+    assert (4096, 1000, None) == (first.llc_bytes, first.total_bytes, first.total_rate)
+    assert (5000, 2000.0) == (second.total_bytes, second.total_rate)
+
+
+def test_what_is_no_number_breaks_the_rate() -> None:
+    """Unavailable, Error and a counter that starts anew: unknown, never zero or negative."""
+    host = kit.machine()
+    reader, monitor = looks(host)
+    now = reader.read()
+    assert now is not None
+    seen = []
+    for at, text in enumerate(
+        ("5000", "Unavailable", "6000", "100", "Error", "18446744073709551616")
+    ):
+        say(host, "mbm_total_bytes", text)
+        one = root_of(monitor.read(now, float(at)))
+        seen.append((one.total_bytes, one.total_rate))
+
+    assert [(5000, None), (None, None), (6000, None), (100, None), (None, None)] == seen[:5]
+    assert (1 << 64, None) == seen[5]
+
+
+def test_a_group_made_anew_is_another_one() -> None:
+    """Its counter is not compared with its namesake's."""
+    host = kit.machine()
+    reader, monitor = looks(host)
+    place = host.at(f"{kit.PLACE}/BE")
+    host.mkdir(place)
+    say(host, "mbm_total_bytes", "100", "BE")
+    first = reader.read()
+    assert first is not None
+    monitor.read(first, 1.0)
+    host.rmdir(place)
+    host.mkdir(place)
+    say(host, "mbm_total_bytes", "200", "BE")
+    second = reader.read()
+    assert second is not None
+    (one,) = [u for u in monitor.read(second, 2.0) if (u.group, u.domain) == ("BE", "0")]
+
+    assert one.total_rate is None
+
+
+def test_without_monitoring_nothing_is_read() -> None:
+    """And nothing is made up."""
+    host = kit.machine("intel,nomon")
+    reader, monitor = looks(host)
+    now = reader.read()
+    assert now is not None
+
+    assert () == monitor.read(now, 1.0)

@@ -1,0 +1,33 @@
+"""Metrics of resource control."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from koordlet.model import resctrl
+from koordlet.report import resctrl_families
+from tests.kit import views
+
+
+def test_unknown_values_have_no_sample() -> None:
+    """What reads Unavailable is not shown as zero; the peer's names cover the classes only."""
+    usage = (
+        resctrl.Usage(group="BE", domain="0", llc_bytes=4096, total_bytes=None),
+        resctrl.Usage(group="", domain="0", llc_bytes=1),
+    )
+    now = views.view()
+    held = resctrl.Resctrl(mount="/r", usage=usage)
+    now = replace(now, snapshot=replace(now.snapshot, resctrl=held))
+    rows = {one.name: list(one.rows(now)) for one in resctrl_families.FAMILIES}
+
+    assert [(("BE", "0"), 4096), (("root", "0"), 1)] == rows["koordlet_resctrl_llc_bytes"]
+    assert all(value is None for _, value in rows["koordlet_resctrl_memory_bytes"])
+    node = now.snapshot.node.name
+    assert [((node, "0", "BE"), 4096)] == rows["koordlet_resctrl_llc_occupancy"]
+
+
+def test_without_resctrl_there_are_no_rows() -> None:
+    """A machine that has none shows none."""
+    now = views.view()
+
+    assert [] == [row for one in resctrl_families.FAMILIES for row in one.rows(now)]
