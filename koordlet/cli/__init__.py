@@ -30,6 +30,7 @@ COMMANDS = {
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
     "record": "record what the agent reads into one archive",
+    "sim": "show where the scheduler would put pending pods, and why not",
     "completion": "print shell completion for bash or zsh",
 }
 

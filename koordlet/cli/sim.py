@@ -1,0 +1,141 @@
+"""``koordlet sim``: where the scheduler would put these pods, and why not; changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from koordlet.cli import options, output
+from koordlet.model import errors
+
+if TYPE_CHECKING:
+    from koordlet.scheduler import sim
+
+NAME = "sim"
+HELP = "show where the scheduler would put pending pods, and why not"
+EXAMPLES = """\
+kubectl get nodes,pods -A -o json > all.json; koordlet sim all.json
+koordlet sim all.json --explain default/web          every filter's verdict, every score
+koordlet sim --nodes 5000 --pods 20000 --workload SchedulingBasic
+koordlet sim all.json --config scheduler.yaml -o json --scores
+koordlet sim all.json -o svg > utilisation.svg
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("files", metavar="FILE", nargs="*", help="objects as kubectl prints them")
+    parser.add_argument("--nodes", type=_count, metavar="N", help="generate N nodes")
+    parser.add_argument("--pods", type=_count, metavar="N", help="generate N pending pods")
+    parser.add_argument(
+        "--workload",
+        metavar="NAME",
+        default=None,
+        help="shape of what is generated, named as upstream's benchmark (default: SchedulingBasic)",
+    )
+    parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
+    parser.add_argument("--scores", action="store_true", help="scores of every feasible node")
+    parser.add_argument("--explain", metavar="POD", default="", help="one pod, node by node")
+    options.output(parser, ("table", "json", "svg"))
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError("from 0 to 1000000")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, try, print."""
+    # numpy and the scheduler's room are loaded for this command alone.
+    from koordlet.scheduler import cluster, configuration, manifests, picture, shapes, sim  # noqa: PLC0415
+
+    generated = args.nodes is not None or args.pods is not None or args.workload is not None
+    if not args.files and not generated:
+        raise errors.ConfigError(
+            "nothing to simulate", culprit="sim", fix="name a FILE, or --nodes and --pods"
+        )
+    bodies = [body for path in args.files for body in manifests.load(path)]
+    if generated:
+        name = args.workload or "SchedulingBasic"
+        bodies += shapes.generate(name, args.nodes or 0, args.pods or 0)
+    configured = None
+    if args.config is not None:
+        found = manifests.load(args.config)
+        if len(found) != 1:
+            raise errors.ConfigError("not one document", culprit=args.config)
+        configured = configuration.read(found[0], args.config)
+        _warn(configured.warnings)
+    loaded = cluster.load(bodies)
+    explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
+    # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
+    ties = args.scores or not generated
+    tried = sim.Simulation(loaded, configured, scores=args.scores, ties=ties, explain=explain)
+    result = tried.run(_progress)
+    if explain and result.explained is None:
+        raise errors.ConfigError("not among the pods that were tried", culprit=explain)
+    _warn(loaded.warnings)
+    if args.output == "json":
+        output.print_json(result.document())
+    elif args.output == "svg":
+        print(picture.svg(loaded.columns))
+    else:
+        print("\n".join(lines(result)))
+    return 0
+
+
+def _warn(warnings: Any) -> None:
+    for one in warnings:
+        print(f"koordlet: {output.visible(one)}", file=sys.stderr)
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}/{total} pods", end="\n" if done >= total else "", file=sys.stderr)
+
+
+def lines(result: sim.Result) -> list[str]:
+    """The result as a person reads it."""
+    if result.explained is not None:
+        return list(_explained(result.explained))
+    text: list[str] = []
+    if result.placements:
+        rows = [
+            (output.visible(one["pod"]), output.visible(one["node"]), _others(one))
+            for one in result.placements
+        ]
+        text += output.table(rows, head=("POD", "NODE", "EQUALLY GOOD"))
+    for one in result.preemptions:
+        victims = ", ".join(map(output.visible, one["victims"]))
+        text.append(f"{output.visible(one['pod'])} preempts on {one['node']}: {victims}")
+    for waiting in result.pending:
+        text.append(
+            f"{output.visible(waiting['pod'])} stays pending: {output.visible(waiting['message'])}"
+        )
+    text.append(
+        f"{len(result.placements)} placed, {len(result.pending)} pending,"
+        f" {len(result.preemptions)} preemptions"
+    )
+    return text
+
+
+def _others(placed: dict[str, Any]) -> str:
+    ties = placed.get("ties") or []
+    return "" if len(ties) < 2 else f"{len(ties)} nodes"
+
+
+def _explained(found: dict[str, Any]) -> list[str]:
+    text = [output.visible(found["pod"])]
+    for plugin, reason in found.get("refused", {}).items():
+        text.append(f"  refused by {plugin}: {reason}")
+    for name, node in found["nodes"].items():
+        total = "refused" if node["total"] is None else str(node["total"])
+        text.append(f"  {output.visible(name)}: {total}")
+        for plugin, reasons in node["filters"].items():
+            if reasons:
+                text.append(f"    ✗ {plugin}: {output.visible(', '.join(reasons))}")
+        for plugin, one in node["scores"].items():
+            text.append(f"    {plugin}: {one['score']} * {one['weight']}")
+    return text

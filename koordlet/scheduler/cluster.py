@@ -1,0 +1,163 @@
+"""The objects of a cluster, sorted into what the scheduler needs.
+
+Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
+storage. Does not cover: files (``manifests``), Reservations (skipped with a warning).
+
+One bad object costs that object: it is left out, and a warning names it and what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.scheduler import nodes, preemption, terms, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.plugins.spreading import PodTopologySpread
+from koordlet.scheduler.plugins.volumes import VolumeBinding, VolumeRestrictions, VolumeZone
+from koordlet.scheduler.pods import Decoder, Pod, Priority
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
+_STORAGE = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+#: Known, and without any say in a decision so far.
+_SILENT = ("NodeResourceTopology", "NodeMetric", "Reservation")
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class Cluster:
+    """What was given; ``warnings`` names what was left out."""
+
+    columns: Columns
+    pending: list[Pod] = field(default_factory=list)
+    rejected: list[tuple[str, str]] = field(default_factory=list)
+    budgets: list[preemption.Budget] = field(default_factory=list)
+    owners: list[Body] = field(default_factory=list)
+    storage: list[Body] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def equip(self, profile: Profile) -> None:
+        """Give a profile's plugins the objects that they ask for."""
+        for plugin in profile.plugins:
+            if isinstance(plugin, PodTopologySpread):
+                self._each(self.owners, plugin.owners.add)
+            elif isinstance(plugin, VolumeRestrictions | VolumeBinding | VolumeZone):
+                self._each(self.storage, plugin.storage.add)
+
+    def _each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
+        for body in bodies:
+            try:
+                add(body)
+            except BadObjectError as error:
+                self.warnings.append(f"{name_of(body)} is left out: {error}")
+
+
+def name_of(body: Body) -> str:
+    """``Kind namespace/name`` as far as they are there, for messages."""
+    meta = body.get("metadata")
+    meta = meta if isinstance(meta, Mapping) else {}
+    where = f"{meta['namespace']}/" if meta.get("namespace") else ""
+    return f"{str(body.get('kind'))[:60]} {where}{str(meta.get('name', 'without a name'))[:253]}"
+
+
+def load(bodies: Iterable[Body]) -> Cluster:
+    """Sort the objects; nothing raises."""
+    kinds: dict[str, list[Body]] = {}
+    for body in bodies:
+        kinds.setdefault(str(body.get("kind")), []).append(body)
+    warnings: list[str] = []
+    columns = Columns(_namespaces(kinds.pop("Namespace", []), warnings))
+    found = Cluster(columns, warnings=warnings)
+    for body in kinds.pop("Node", []):
+        _node(body, found)
+    for body in kinds.pop("PodDisruptionBudget", []):
+        found.budgets += _guarded(body, warnings, _budget)
+    priorities: dict[str, Priority] = {}
+    for body in kinds.pop("PriorityClass", []):
+        priorities |= dict(_guarded(body, warnings, _priority))
+    for kind in _OWNERS:
+        found.owners += kinds.pop(kind, [])
+    for kind in _STORAGE:
+        found.storage += kinds.pop(kind, [])
+    _pods(kinds.pop("Pod", []), Decoder(priorities), found)
+    for kind, several in kinds.items():
+        why = "have no say yet" if kind in _SILENT else "are not used"
+        warnings.append(f"{len(several)} of kind {kind[:60]} {why}")
+    return found
+
+
+def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) -> list:  # type: ignore[type-arg]
+    try:
+        return [make(body)]
+    except BadObjectError as error:
+        warnings.append(f"{name_of(body)} is left out: {error}")
+        return []
+
+
+def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:
+    def one(body: Body) -> tuple[str, dict[str, str]]:
+        meta = wire.mapping(body, "metadata")
+        name = wire.text(meta, "name")
+        return name, {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
+
+    return dict(pair for body in bodies for pair in _guarded(body, warnings, one))
+
+
+def _node(body: Body, found: Cluster) -> None:
+    try:
+        node = nodes.decode(body)
+        _only_once(node.name, found.columns.rows)
+        found.columns.put(node)
+    except BadObjectError as error:
+        found.warnings.append(f"{name_of(body)} is left out: {error}")
+
+
+def _budget(body: Body) -> preemption.Budget:
+    meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
+    return preemption.Budget(
+        namespace=wire.text(meta, "namespace") or "default",
+        selector=terms.selector(wire.mapping(body, "spec"), "selector"),
+        allowed=wire.integer(status, "disruptionsAllowed"),
+        disrupted=frozenset(map(str, wire.mapping(status, "disruptedPods"))),
+    )
+
+
+def _priority(body: Body) -> tuple[str, Priority]:
+    name = wire.text(wire.mapping(body, "metadata"), "name")
+    preempts = wire.text(body, "preemptionPolicy") != "Never"
+    default = wire.flag(body, "globalDefault")
+    return name, Priority(wire.integer(body, "value"), preempts, default)
+
+
+def _pods(bodies: list[Body], decoder: Decoder, found: Cluster) -> None:
+    seen: set[str] = set()
+    for position, body in enumerate(bodies):
+        status = body.get("status")
+        if isinstance(status, Mapping) and status.get("phase") in _ENDED:
+            continue
+        try:
+            pod = decoder.decode(body, position)
+            _only_once(pod.key, seen)
+            seen.add(pod.key)
+            if pod.node:
+                found.columns.place(pod, _row_of(pod, found.columns))
+            else:
+                found.pending.append(pod)
+        except BadObjectError as error:
+            found.warnings.append(f"{name_of(body)} is left out: {error}")
+            spec = body.get("spec")
+            if not (isinstance(spec, Mapping) and spec.get("nodeName")):
+                found.rejected.append((name_of(body).removeprefix("Pod "), f"rejected: {error}"))
+
+
+def _only_once(name: str, seen: Container[str]) -> None:
+    if name in seen:
+        raise BadObjectError("it was there before; the first one counts")
+
+
+def _row_of(pod: Pod, columns: Columns) -> int:
+    if pod.node not in columns.rows:
+        raise BadObjectError(f"its node {pod.node[:253]!r} is not in the input")
+    return columns.rows[pod.node]

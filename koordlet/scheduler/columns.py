@@ -1,0 +1,217 @@
+"""The cluster as columns: one row a node, kept up to date pod by pod.
+
+Covers: nodes, what is allocatable and requested, who is where, tallies of pods by selector.
+Does not cover: opinions (the plugins), the order of pods (``queue``).
+
+Rules:
+1. A row is a node in the order of arrival, which is the order in which ties are decided. The row of
+   a node that left stays, dead.
+2. A change of a node starts a new ``generation``: what was derived from nodes is built anew.
+   A pod that comes or goes touches its row only, and is written into ``log``: who keeps values per
+   node computes them again for those rows.
+3. Amounts are 64-bit integers in the units of ``requests``. What is taken away on ``remove`` is
+   what ``place`` added, exactly: it is remembered with the pod.
+4. A tally that is asked for once is kept up to date from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+
+import numpy as np
+
+from koordlet.scheduler import requests, terms
+from koordlet.scheduler.labelindex import LabelIndex
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import HostPort, Pod, PodClass
+from koordlet.scheduler.vectors import Bools, Ints, Log, Tally
+from koordlet.scheduler.wire import BadObjectError
+
+#: The first rows of the amounts; extended resources follow in the order of appearance.
+FIXED = (requests.CPU, requests.MEMORY, requests.STORAGE, requests.PODS)
+_MOST = 2**62
+
+#: How many pods of a class a tally counts: 0 where it does not mean the class.
+Measure = Callable[[PodClass], int]
+
+
+class Columns:
+    """The state that decisions are made on."""
+
+    def __init__(self, namespaces: terms.Namespaces | None = None) -> None:
+        self.namespaces: terms.Namespaces = namespaces or {}
+        self.nodes: list[Node | None] = []
+        self.rows: dict[str, int] = {}
+        self.pods: list[dict[str, Pod]] = []
+        self.ports: list[dict[HostPort, int]] = []
+        self.generation = 0
+        self.version = 0
+        self.log: Log[int] = Log()
+        self.resources: dict[str, int] = {name: row for row, name in enumerate(FIXED)}
+        self.allocatable: Ints = np.zeros((8, 16), np.int64)
+        self.requested: Ints = np.zeros((8, 16), np.int64)
+        self.nonzero: Ints = np.zeros((2, 16), np.int64)
+        self._index: LabelIndex | None = None
+        self._vectors: dict[PodClass, tuple[Ints, Ints]] = {}
+        #: By class: pods on each row, and how many of them are terminating.
+        self._placed: dict[PodClass, dict[int, list[int]]] = {}
+        self._tallies: dict[Hashable, tuple[Tally, Measure, bool]] = {}
+        self._concerned: dict[PodClass, list[tuple[Tally, int, bool]]] = {}
+        self.classes_version = 0
+
+    @property
+    def size(self) -> int:
+        """Rows, dead ones included."""
+        return len(self.nodes)
+
+    @property
+    def alive(self) -> Bools:
+        """Rows with a node."""
+        return np.array([node is not None for node in self.nodes], np.bool_)
+
+    @property
+    def index(self) -> LabelIndex:
+        """Labels and the like of this generation."""
+        if self._index is None:
+            self._index = LabelIndex(self.nodes)
+        return self._index
+
+    def put(self, node: Node) -> int:
+        """A node comes, or is another than before; its row."""
+        row = self.rows.get(node.name)
+        if row is None:
+            row = self.rows[node.name] = len(self.nodes)
+            self.nodes.append(None)
+            self.pods.append({})
+            self.ports.append({})
+            self._grow()
+        self.nodes[row] = node
+        self.allocatable[:, row] = 0
+        for name, amount in node.allocatable.items():
+            self.allocatable[self.resource(name), row] = amount
+        self._changed()
+        return row
+
+    def drop(self, name: str) -> tuple[Pod, ...]:
+        """A node is gone; the pods that were on it."""
+        row = self.rows[name]
+        lost = tuple(self.pods[row].values())
+        for pod in lost:
+            self.remove(pod)
+        del self.rows[name]
+        self.nodes[row] = None
+        self.allocatable[:, row] = 0
+        self._changed()
+        return lost
+
+    def _changed(self) -> None:
+        self.generation += 1
+        self.version += 1
+        self._index = None
+
+    def resource(self, name: str) -> int:
+        """The row of amounts of a resource."""
+        row = self.resources.get(name)
+        if row is None:
+            row = self.resources[name] = len(self.resources)
+            if row >= self.allocatable.shape[0]:
+                self.allocatable = np.concatenate((self.allocatable, self.allocatable * 0))
+                self.requested = np.concatenate((self.requested, self.requested * 0))
+            self._vectors.clear()
+        return row
+
+    def _grow(self) -> None:
+        if self.size > self.allocatable.shape[1]:
+            for name in ("allocatable", "requested", "nonzero"):
+                old: Ints = getattr(self, name)
+                setattr(self, name, np.concatenate((old, np.zeros_like(old)), axis=1))
+
+    def vectors(self, sort: PodClass) -> tuple[Ints, Ints]:
+        """What a pod of a class adds to ``requested`` and to ``nonzero``."""
+        known = self._vectors.get(sort)
+        if known is None:
+            asked = {self.resource(name): one for name, one in sort.requests.real.items()}
+            real = np.zeros(self.allocatable.shape[0], np.int64)
+            for row, amount in asked.items():
+                real[row] = amount
+            real[3] = 1
+            two = [sort.requests.nonzero.get(name, 0) for name in (requests.CPU, requests.MEMORY)]
+            known = self._vectors[sort] = real, np.array(two, np.int64)
+        return known
+
+    def place(self, pod: Pod, row: int) -> None:
+        """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
+        real, nonzero = self.vectors(pod.sort)
+        if self.requested[:, row].max() > _MOST - requests.MOST_REQUEST:
+            raise BadObjectError("the amounts on its node would leave 64 bits")
+        self.requested[: real.size, row] += real
+        self.nonzero[:, row] += nonzero
+        self.pods[row][pod.key] = pod
+        pod.node = self._name(row)
+        for port in pod.sort.ports:
+            self.ports[row][port] = self.ports[row].get(port, 0) + 1
+        self._count(pod, row, 1)
+
+    def _name(self, row: int) -> str:
+        node = self.nodes[row]
+        if node is None:
+            raise BadObjectError("its node is gone")
+        return node.name
+
+    def remove(self, pod: Pod) -> int:
+        """A pod gives its place back; the row that it had."""
+        row = self.rows[pod.node]
+        real, nonzero = self.vectors(pod.sort)
+        self.requested[: real.size, row] -= real
+        self.nonzero[:, row] -= nonzero
+        del self.pods[row][pod.key]
+        for port in pod.sort.ports:
+            self.ports[row][port] -= 1
+            if not self.ports[row][port]:
+                del self.ports[row][port]
+        self._count(pod, row, -1)
+        return row
+
+    def _count(self, pod: Pod, row: int, change: int) -> None:
+        sort = pod.sort
+        by_row = self._placed.get(sort)
+        if by_row is None:
+            by_row = self._placed[sort] = {}
+            self.classes_version += 1
+        counts = by_row.setdefault(row, [0, 0])
+        counts[0] += change
+        counts[1] += change if pod.terminating else 0
+        if not counts[0]:
+            del by_row[row]
+        concerned = self._concerned.get(sort)
+        if concerned is None:
+            concerned = self._concerned[sort] = [
+                (tally, measure(sort), living)
+                for tally, measure, living in self._tallies.values()
+                if measure(sort)
+            ]
+        for tally, measured, living in concerned:
+            if not (living and pod.terminating):
+                tally.add(row, change * measured)
+        self.log.append(row)
+        self.version += 1
+
+    def tally(self, key: Hashable, measure: Measure, *, living: bool = False) -> Tally:
+        """The tally of a key, counted once and kept from then on; ``living``: none that ends."""
+        known = self._tallies.get(key)
+        if known is None:
+            made = Tally(self.size)
+            known = self._tallies[key] = made, measure, living
+            for sort, by_row in self._placed.items():
+                measured = measure(sort)
+                if not measured:
+                    continue
+                if sort in self._concerned:
+                    self._concerned[sort].append((made, measured, living))
+                for row, (all_of, ending) in by_row.items():
+                    made.add(row, measured * (all_of - (ending if living else 0)))
+        return known[0]
+
+    def classes(self) -> Mapping[PodClass, Mapping[int, list[int]]]:
+        """Every class that was ever placed, and where its pods are."""
+        return self._placed

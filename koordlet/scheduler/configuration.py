@@ -1,0 +1,140 @@
+"""KubeSchedulerConfiguration v1, read as it is.
+
+Covers: profiles, plugin sets by extension point, weights, arguments; warnings and errors about
+plugins that are not here. Does not cover: leader election, clients, ports (not this process's).
+
+Rules:
+1. ``multiPoint`` first, then the points: ``disabled`` (``*``: all) takes away, ``enabled`` adds.
+2. A known plugin that we lack is an error where it is enabled by name, a warning where it is
+   disabled or has arguments. An unknown one is an error that names it.
+3. Without profiles, one default profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import errors
+from koordlet.scheduler import profile, wire
+from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.plugins import registry
+from koordlet.scheduler.wire import BadObjectError, Body
+
+#: Points at which a set of its own makes a difference here.
+_POINTS = (
+    "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
+    "permit", "preBind", "bind", "postBind",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Profiles by scheduler name, and what is worth saying."""
+
+    profiles: Mapping[str, profile.Profile]
+    warnings: tuple[str, ...] = ()
+
+
+def read(body: Body, where: str) -> Configuration:
+    """The configuration; ``ConfigError`` names what cannot be done."""
+    try:
+        return _read(body, where)
+    except BadObjectError as error:
+        raise errors.ConfigError(str(error), culprit=where) from error
+
+
+def _read(body: Body, where: str) -> Configuration:
+    if wire.text(body, "kind") != "KubeSchedulerConfiguration":
+        raise BadObjectError("kind is not KubeSchedulerConfiguration")
+    version = wire.text(body, "apiVersion")
+    if version != "kubescheduler.config.k8s.io/v1":
+        raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
+    warnings: list[str] = []
+    found: dict[str, profile.Profile] = {}
+    for one in wire.bodies(body, "profiles") or [{}]:
+        made = _Reader(one, where, warnings).profile()
+        if made.name in found:
+            raise BadObjectError(f"two profiles are named {made.name!r}")
+        found[made.name] = made
+    if wire.bodies(body, "extenders"):
+        warnings.append(f"{where}: extenders are not supported and not asked")
+    return Configuration(found, tuple(warnings))
+
+
+class _Reader:
+    """One profile."""
+
+    def __init__(self, body: Body, where: str, warnings: list[str]) -> None:
+        self._body = body
+        self._where = where
+        self._warnings = warnings
+        self._known = registry.known()
+        self._sets = wire.mapping(body, "plugins")
+
+    def profile(self) -> profile.Profile:
+        """The profile with its plugins made."""
+        name = wire.text(self._body, "schedulerName") or profile.DEFAULT_NAME
+        base = {plugin.name: weight for plugin, weight in registry.DEFAULT}
+        every = self._apply("multiPoint", base)
+        at = {point: self._apply(point, every) for point in _POINTS}
+        args = self._arguments()
+        wanted = list(dict.fromkeys(name for each in (every, *at.values()) for name in each))
+        made: dict[str, Plugin] = {
+            one: self._known[one][0](args.get(one, {})) for one in wanted if one in self._known
+        }
+        scores = [(made[one], weight) for one, weight in at["score"].items() if one in made]
+        return profile.Profile(
+            name,
+            tuple(made.values()),
+            tuple(made[one] for one in at["filter"] if one in made),
+            tuple((one, weight or 1) for one, weight in scores),
+            preempts=self._preempts(),
+        )
+
+    def _preempts(self) -> bool:
+        for point in ("multiPoint", "postFilter"):
+            body = wire.mapping(self._sets, point)
+            off = {wire.text(one, "name") for one in wire.bodies(body, "disabled")}
+            on = {wire.text(one, "name") for one in wire.bodies(body, "enabled")}
+            if off & {"*", "DefaultPreemption"} and "DefaultPreemption" not in on:
+                return False
+        return True
+
+    def _apply(self, point: str, base: Mapping[str, int]) -> dict[str, int]:
+        body = wire.mapping(self._sets, point)
+        found = dict(base)
+        for one in wire.bodies(body, "disabled"):
+            name = wire.text(one, "name")
+            self._judge(name, enabled=False)
+            if name == "*":
+                found.clear()
+            found.pop(name, None)
+        for one in wire.bodies(body, "enabled"):
+            name = wire.text(one, "name")
+            self._judge(name, enabled=True)
+            weight = wire.integer(one, "weight") or base.get(name, 0)
+            if name not in registry.BUILT_IN:
+                found[name] = weight or self._known[name][1]
+        return found
+
+    def _judge(self, name: str, *, enabled: bool) -> None:
+        if name in self._known or name in registry.BUILT_IN or (name == "*" and not enabled):
+            return
+        if name not in registry.LACKING:
+            raise BadObjectError(f"plugin {name!r} is unknown")
+        if enabled:
+            raise BadObjectError(f"plugin {name!r} is enabled, and this scheduler does not have it")
+        self._warnings.append(f"{self._where}: plugin {name} is not in this scheduler anyway")
+
+    def _arguments(self) -> dict[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for one in wire.bodies(self._body, "pluginConfig"):
+            name = wire.text(one, "name")
+            if name in registry.LACKING:
+                self._warnings.append(f"{self._where}: arguments of {name}, which is not here")
+            elif name not in self._known and name not in registry.BUILT_IN:
+                raise BadObjectError(f"pluginConfig of {name!r}, which is unknown")
+            found[name] = wire.mapping(one, "args")
+        return found

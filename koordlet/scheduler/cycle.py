@@ -1,0 +1,100 @@
+"""One pod, one decision: the scheduling cycle over the columns.
+
+Covers: views by class within a bound, the choice of a node, the message where there is none.
+Does not cover: the queue, preemption, binding.
+
+Views are kept for the classes that were asked most recently: each costs about 34 bytes a node, and
+all together at most ``VIEW_BYTES``; with more classes in turn than fit, a pod costs a new view.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from koordlet.scheduler import messages
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Verdict
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.view import Scored, View
+
+VIEW_BYTES = 256 << 20
+_PER_NODE = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No node: the message, and each node's own verdict (``None``: refused before that)."""
+
+    message: str
+    verdicts: dict[int, Verdict] | None
+
+
+class Cycle:
+    """The decisions of one profile."""
+
+    def __init__(self, columns: Columns, profile: Profile) -> None:
+        self.columns = columns
+        self.profile = profile
+        self._views: OrderedDict[PodClass, View] = OrderedDict()
+        self._failures: dict[PodClass, tuple[int, Failure]] = {}
+
+    def view(self, sort: PodClass) -> View:
+        """What a class sees now."""
+        known = self._views.get(sort)
+        if known is None:
+            known = self._views[sort] = View(sort, self.columns, self.profile)
+            most = max(16, VIEW_BYTES // (_PER_NODE * max(1, self.columns.size)))
+            while len(self._views) > most:
+                self._views.popitem(last=False)
+        else:
+            self._views.move_to_end(sort)
+        known.refresh()
+        return known
+
+    def choose(self, pod: Pod) -> int:
+        """The row of the best node; -1 where none is feasible."""
+        if not self.columns.rows:
+            return -1
+        view = self.view(pod.sort)
+        if view.refused is not None:
+            return -1
+        if pod.nominated:
+            row = self.columns.rows.get(pod.nominated)
+            if row is not None and view.passes(row):
+                return row
+        return view.best()
+
+    def scored(self, pod: Pod) -> Scored:
+        """Every feasible node with its total, as ``choose`` would see them now."""
+        view = self.view(pod.sort)
+        row = self.columns.rows.get(pod.nominated) if pod.nominated else None
+        if row is not None and view.passes(row):
+            return view.scored(np.array([row], np.intp))
+        return view.scored()
+
+    def failure(self, pod: Pod) -> Failure:
+        """Why there is none; the same again while nothing changed."""
+        known = self._failures.get(pod.sort)
+        if known is None or known[0] != self.columns.version:
+            known = self._failures[pod.sort] = self.columns.version, self._explain(pod)
+        return known[1]
+
+    def _explain(self, pod: Pod) -> Failure:
+        total = len(self.columns.rows)
+        if not total:
+            return Failure(messages.NO_NODES, None)
+        view = self.view(pod.sort)
+        if view.refused is not None:
+            return Failure(messages.refused(total, view.refused[1].reason), None)
+        rows = np.flatnonzero(self.columns.alive)
+        found = {
+            row: verdict
+            for row, verdict in zip(rows.tolist(), view.verdicts(rows), strict=True)
+            if verdict is not None
+        }
+        reasons = (reason for verdict in found.values() for reason in verdict.reasons)
+        return Failure(messages.histogram(total, reasons), found)

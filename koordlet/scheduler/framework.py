@@ -1,0 +1,156 @@
+"""What a plugin is: the extension points of the Kubernetes scheduling framework, over columns.
+
+Covers: filters and scores of one class of pods, their three kinds, verdicts, the points of a pod's
+way from the queue to its node. Does not cover: running them (``view``, ``cycle``).
+
+Three kinds decide what is kept between two pods of a class:
+
+* ``STATIC`` looks at node objects only: computed once a generation of nodes.
+* ``LOAD`` looks at a node and the pods on it: computed again for the rows that changed.
+* ``CONTEXT`` looks at more than the node's own row: computed for each pod.
+
+A score whose ``constant`` is ``None`` is *normalised*: its raw values are kept by the same kinds,
+``final`` is computed for each pod over the nodes that passed all filters.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.vectors import Bools, Ints, Rows
+
+MAX_SCORE = 100
+
+
+class Kind(enum.IntEnum):
+    """What a filter or a score looks at."""
+
+    STATIC = 0
+    LOAD = 1
+    CONTEXT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a node is refused, and whether fewer pods on it would help."""
+
+    reasons: tuple[str, ...]
+    resolvable: bool
+
+
+class RefusedError(Exception):
+    """A pod is refused as a whole, before any node is looked at."""
+
+    def __init__(self, reason: str, *, resolvable: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.resolvable = resolvable
+
+
+class Filter:
+    """The verdicts of one plugin for one class of pods."""
+
+    kind: ClassVar[Kind] = Kind.STATIC
+
+    def codes(self, rows: Rows) -> Ints:
+        """0 where a node passes, else a code that ``verdict`` can read."""
+        raise NotImplementedError
+
+    def verdict(self, code: int) -> Verdict:
+        """What a code means."""
+        raise NotImplementedError
+
+    def allowed(self, rows: Rows) -> Bools:
+        """Where all passes; a filter that can say so faster does."""
+        found: Bools = self.codes(rows) == 0
+        return found
+
+
+class Score:
+    """The scores of one plugin for one class of pods."""
+
+    kind: ClassVar[Kind] = Kind.STATIC
+    normalised: ClassVar[bool] = False
+
+    def raw(self, rows: Rows) -> Ints:
+        """Scores, or what ``final`` makes scores of."""
+        raise NotImplementedError
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- rows are for who needs them
+        """Scores from 0 to 100 of the feasible nodes, from their raw values."""
+        return raw
+
+    def constant(self, raw: Ints) -> int | None:
+        """The score of every node whatever the feasible set, or ``None``."""
+        return None if raw.size == 0 or raw.any() else 0
+
+
+class Plugin:
+    """One plugin of a profile. Each point is optional; the default takes no part."""
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self.args = args
+
+    def pre_enqueue(self, pod: Pod) -> str:  # noqa: ARG002
+        """Why a pod must not be tried yet; empty: it may."""
+        return ""
+
+    def names(self, sort: PodClass) -> frozenset[str] | None:  # noqa: ARG002
+        """The only nodes worth a look, or ``None`` for all."""
+        return None
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:  # noqa: ARG002
+        """The filter of a class; ``None``: it skips. May raise ``RefusedError``."""
+        return None
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:  # noqa: ARG002
+        """The score of a class; ``None``: it skips."""
+        return None
+
+    def reserve(self, pod: Pod, node: str) -> None:
+        """A node was chosen; ``RefusedError`` undoes it."""
+
+    def unreserve(self, pod: Pod, node: str) -> None:
+        """What ``reserve`` did is undone; called also for who did nothing."""
+
+    def permit(self, pod: Pod, node: str) -> float:  # noqa: ARG002
+        """Seconds to wait before binding; ``RefusedError`` undoes it."""
+        return 0.0
+
+    def pre_bind(self, pod: Pod, node: str) -> None:
+        """The last preparation; ``RefusedError`` undoes it."""
+
+    def post_bind(self, pod: Pod, node: str) -> None:
+        """The pod is bound."""
+
+
+class Masked(Filter):
+    """A static filter with one reason, from one array of booleans."""
+
+    def __init__(self, passing: Bools, reason: str) -> None:
+        self._passing = passing
+        self._reason = reason
+
+    def codes(self, rows: Rows) -> Ints:
+        return (~self._passing[rows]).astype(np.int64)
+
+    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+        return Verdict((self._reason,), resolvable=False)
+
+
+def scaled(raw: Ints, *, reverse: bool = False) -> Ints:
+    """The framework's own normalisation: the largest raw value becomes 100, or 0 in reverse."""
+    most = int(raw.max(initial=0))
+    if most == 0:
+        return np.full(raw.size, MAX_SCORE if reverse else 0, np.int64)
+    found = raw * MAX_SCORE // most
+    return MAX_SCORE - found if reverse else found

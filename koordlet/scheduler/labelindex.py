@@ -1,0 +1,123 @@
+"""Labels, taints and names of nodes as columns of small numbers.
+
+Covers: interning, requirements over all nodes in a few array operations.
+Does not cover: which requirements a pod has. Built lazily, one column for each key that was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from koordlet.scheduler import terms
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.vectors import Bools, Ints, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One number for each node; -1 where there is nothing."""
+
+    ids: Rows
+    values: tuple[Hashable, ...]
+
+    def where(self, test: Callable[[Hashable], bool]) -> Bools:
+        """Nodes whose value passes; asked once for each distinct value."""
+        table = np.array([*map(test, self.values), False], np.bool_)
+        return table[self.ids]
+
+
+class LabelIndex:
+    """The columns of one generation of nodes."""
+
+    def __init__(self, nodes: Sequence[Node | None]) -> None:
+        self._nodes = nodes
+        self._columns: dict[str, Column] = {}
+        self.size = len(nodes)
+
+    def label(self, key: str) -> Column:
+        """The values of one label."""
+        return self._column(f"label {key}", lambda node: node.labels.get(key))
+
+    def taints(self) -> Column:
+        """The list of taints."""
+        return self._column("taints", lambda node: node.taints)
+
+    def features(self) -> Column:
+        """The declared features."""
+        return self._column("features", lambda node: node.features)
+
+    def unschedulable(self) -> Column:
+        """Cordoned or not."""
+        return self._column("unschedulable", lambda node: node.unschedulable)
+
+    def name(self) -> Column:
+        """The name."""
+        return self._column("name", lambda node: node.name)
+
+    def _column(self, key: str, of: Callable[[Node], Hashable]) -> Column:
+        known = self._columns.get(key)
+        if known is None:
+            numbers: dict[Hashable, int] = {}
+            ids = np.full(self.size, -1, np.intp)
+            for row, node in enumerate(self._nodes):
+                value = None if node is None else of(node)
+                if value is not None:
+                    ids[row] = numbers.setdefault(value, len(numbers))
+            known = self._columns[key] = Column(ids, tuple(numbers))
+        return known
+
+    def requirement(self, one: terms.Requirement) -> Bools:
+        """Nodes that satisfy one condition on a label."""
+        column = self.label(one.key)
+        match one.operator:
+            case "Exists":
+                return column.ids >= 0
+            case "DoesNotExist":
+                return column.ids < 0
+            case "In":
+                return column.where(lambda value: value in one.values)
+            case "NotIn":
+                return ~column.where(lambda value: value in one.values)
+        bound = terms.whole(one.values[0])
+        return column.where(lambda value: _beyond(str(value), one.operator, bound))
+
+    def term(self, one: terms.NodeTerm) -> Bools:
+        """Nodes that satisfy all of a term; none for an empty or broken one."""
+        if one.broken or one.empty:
+            return np.zeros(self.size, np.bool_)
+        found = np.ones(self.size, np.bool_)
+        for label in one.labels:
+            found &= self.requirement(label)
+        for field in one.fields:
+            equal = self.name().where(lambda name, field=field: name in field.values)  # type: ignore[misc]
+            found &= equal if field.operator == "In" else ~equal
+        return found
+
+    def any_term(self, several: Sequence[terms.NodeTerm]) -> Bools:
+        """Nodes that satisfy at least one term."""
+        found = np.zeros(self.size, np.bool_)
+        for one in several:
+            found |= self.term(one)
+        return found
+
+    def selected(self, wanted: dict[str, str]) -> Bools:
+        """Nodes with all of these labels."""
+        found = np.ones(self.size, np.bool_)
+        for key, value in wanted.items():
+            found &= self.requirement(terms.Requirement(key, "In", (value,)))
+        return found
+
+
+def _beyond(value: str, operator: str, bound: int | None) -> bool:
+    number = terms.whole(value)
+    if number is None or bound is None:
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
+def counts(table: Sequence[int], column: Column) -> Ints:
+    """A number for each distinct value, spread over the nodes."""
+    return np.array([*table, 0], np.int64)[column.ids]

@@ -1,0 +1,69 @@
+"""Objects from files, as kubectl prints them.
+
+Covers: JSON and YAML, ``List`` and several documents. Does not cover: what an object means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import errors
+from koordlet.scheduler.wire import Body
+
+_MAX_BYTES = 1 << 30
+_FIX = "give kubectl's JSON or YAML"
+
+
+def load(path: str) -> list[Body]:
+    """The objects of a file, Lists unfolded; ``ConfigError`` where it holds none."""
+    try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise errors.ConfigError("larger than 1 GiB", culprit=path, fix="split the file")
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.ConfigError(f"cannot be read: {error}", culprit=path, fix=_FIX) from error
+    return [
+        body
+        for number, document in enumerate(_documents(text, path), 1)
+        for body in _unfold(document, f"{path}: document {number}")
+    ]
+
+
+def _documents(text: str, path: str) -> list[Any]:
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError):
+        pass
+    import yaml  # noqa: PLC0415 -- JSON, the usual case, does not pay for it
+
+    try:
+        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise errors.ConfigError(
+            f"neither JSON nor YAML: {first[:200]}", culprit=path, fix=_FIX
+        ) from error
+
+
+def _unfold(document: Any, place: str) -> Iterator[Body]:
+    if document is None:
+        return
+    several = document if isinstance(document, list) else [document]
+    for one in several:
+        if not isinstance(one, Mapping):
+            raise errors.ConfigError(
+                f"expected an object, found {type(one).__name__}", culprit=place, fix=_FIX
+            )
+        items = one.get("items")
+        if str(one.get("kind", "")).endswith("List") and isinstance(items, list):
+            kind = str(one["kind"]).removesuffix("List")
+            for item in items:
+                if isinstance(item, Mapping) and "kind" not in item and kind:
+                    yield {"kind": kind, **item}
+                else:
+                    yield from _unfold(item, place)
+        else:
+            yield one

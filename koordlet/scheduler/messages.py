@@ -1,0 +1,24 @@
+"""Why a pod found no node, in the grammar of kube-scheduler.
+
+Covers: the histogram of reasons. Does not cover: the reasons (the plugins).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+NO_NODES = "no nodes available to schedule pods"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+def histogram(total: int, reasons: Iterable[str]) -> str:
+    """``0/5 nodes are available: 1 …, 4 ….``; sorted as text, as the peer does."""
+    counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
+    return refused(total, ", ".join(counted)) if counted else f"0/{total} nodes are available:"
+
+
+def refused(total: int, reason: str) -> str:
+    """All nodes for one reason that was known before any was looked at."""
+    return f"0/{total} nodes are available: {reason}."

@@ -1,0 +1,60 @@
+"""A Node as the scheduler sees it.
+
+Covers: decoding; what cannot be read refuses the node. Does not cover: its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What decides about a node."""
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    taints: tuple[terms.Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Mapping[str, int]
+    #: Name, always with a tag or digest, to bytes.
+    images: Mapping[str, int]
+    features: frozenset[str] = frozenset()
+
+
+def decode(body: Body) -> Node:
+    """A Node from its JSON; ``BadObjectError`` names the field that cannot be used."""
+    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+    status = wire.mapping(body, "status")
+    name = wire.text(meta, "name")
+    if not name:
+        raise BadObjectError("metadata.name is missing")
+    known = "allocatable" if status.get("allocatable") is not None else "capacity"
+    return Node(
+        name=name,
+        labels=wire.labels(meta),
+        annotations={str(key): str(one) for key, one in wire.mapping(meta, "annotations").items()},
+        taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
+        unschedulable=wire.flag(spec, "unschedulable"),
+        allocatable=requests.amounts(status, known, requests.MOST_ALLOCATABLE),
+        images=_images(status),
+        features=frozenset(wire.strings(status, "declaredFeatures")),
+    )
+
+
+def _images(status: Body) -> dict[str, int]:
+    return {
+        image: max(0, min(wire.integer(one, "sizeBytes"), 2**50))
+        for one in wire.bodies(status, "images")
+        for image in wire.strings(one, "names")
+    }
+
+
+def image_name(image: str) -> str:
+    """With ``:latest`` where there is no tag or digest: a colon before a ``/`` is a port's."""
+    return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image

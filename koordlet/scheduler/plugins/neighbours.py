@@ -1,0 +1,207 @@
+"""InterPodAffinity: which pods want to be near which, and which do not.
+
+Covers: required and preferred terms of the incoming pod, and those of the pods that are there.
+Does not cover: how pods are counted (``vectors.Sums``).
+
+Each distinct term is one tally: of the pods that it means, for the incoming pod's terms; of the
+pods that hold it, for the terms of pods that are there. A pod's arrival moves one number in each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import framework, terms, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.vectors import Bools, Ints, Rows, Sums
+from koordlet.scheduler.wire import BadObjectError
+
+
+class InterPodAffinity(Plugin):
+    """Near and far, required and preferred, both ways."""
+
+    name = "InterPodAffinity"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self._hard = wire.integer(args, "hardPodAffinityWeight", 1)
+        if not 0 <= self._hard <= 100:
+            raise BadObjectError("hardPodAffinityWeight is from 0 to 100")
+        self._ignore = wire.flag(args, "ignorePreferredTermsOfExistingPods")
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        return Required(sort, columns)
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        if self._ignore and not sort.prefers and not sort.avoids:
+            return None
+        return Preferred(sort, columns, self._hard, ignore=self._ignore)
+
+
+def _all_match(wanted: tuple[terms.PodTerm, ...], known: terms.Namespaces, sort: PodClass) -> int:
+    return int(all(one.matches(sort.namespace, sort.labels, known) for one in wanted))
+
+
+def _holds(kind: str, weight: int, term: terms.PodTerm, sort: PodClass) -> int:
+    if kind == "anti_affinity":
+        return sort.anti_affinity.count(term)
+    if kind == "affinity":
+        return sort.affinity.count(term)
+    return (sort.prefers if kind == "prefers" else sort.avoids).count((weight, term))
+
+
+def sums_of(columns: Columns, wanted: tuple[terms.PodTerm, ...], key: str) -> Sums:
+    """Pods that all of these terms mean, over a topology."""
+    measure = functools.partial(_all_match, wanted, columns.namespaces)
+    # The topology of a term does not matter for which pods it means.
+    tally = columns.tally(("meant", wanted), measure)
+    column = columns.index.label(key)
+    return Sums(tally, column.ids, len(column.values), None)
+
+
+def held(columns: Columns, kind: str, weight: int, term: terms.PodTerm) -> Sums:
+    """Pods that hold this term, over its topology."""
+    tally = columns.tally((kind, weight, term), functools.partial(_holds, kind, weight, term))
+    column = columns.index.label(term.key)
+    return Sums(tally, column.ids, len(column.values), None)
+
+
+class _Existing:
+    """The terms of one sort that placed pods hold and that mean a class; grows with new classes."""
+
+    def __init__(self, sort: PodClass, columns: Columns, kinds: Sequence[str]) -> None:
+        self._sort = sort
+        self._columns = columns
+        self._kinds = kinds
+        self._seen = 0
+        self._found: dict[tuple[str, int, terms.PodTerm], Sums] = {}
+
+    def items(self) -> dict[tuple[str, int, terms.PodTerm], Sums]:
+        """Kind, weight and term, and who holds it where."""
+        classes = self._columns.classes()
+        if self._seen != len(classes):
+            for sort in list(classes)[self._seen :]:
+                self._look(sort)
+            self._seen = len(classes)
+        return self._found
+
+    def _look(self, other: PodClass) -> None:
+        for kind in self._kinds:
+            for one in getattr(other, kind):
+                weight, term = one if isinstance(one, tuple) else (0, one)
+                key = kind, weight, term
+                if key not in self._found and term.matches(
+                    self._sort.namespace, self._sort.labels, self._columns.namespaces
+                ):
+                    self._found[key] = held(self._columns, kind, weight, term)
+
+
+class Required(Filter):
+    """1: own affinity; 2: own anti-affinity; 3: anti-affinity of a pod that is there."""
+
+    kind = Kind.CONTEXT
+
+    def __init__(self, sort: PodClass, columns: Columns) -> None:
+        self._near = [sums_of(columns, sort.affinity, one.key) for one in sort.affinity]
+        self._far = [sums_of(columns, (one,), one.key) for one in sort.anti_affinity]
+        self._others = _Existing(sort, columns, ("anti_affinity",))
+        known = columns.namespaces
+        self._first = bool(_all_match(sort.affinity, known, sort))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing can be refused at this moment."""
+        return not self._near and not self._far and not self._others.items()
+
+    def _far_from(self, sums: Sums, rows: Rows, found: Bools) -> None:
+        totals = sums.totals()
+        if totals.any():
+            found &= (totals == 0)[sums.domains[rows]]
+
+    def _near_to(self, rows: Rows) -> Bools:
+        found = np.ones(rows.size, np.bool_)
+        lonely = self._first and not any(each.totals().any() for each in self._near)
+        for each in self._near:
+            table = each.totals() > 0
+            if lonely:
+                table = np.ones(table.size, np.bool_)
+            table[-1] = False
+            found &= table[each.domains[rows]]
+        return found
+
+    def allowed(self, rows: Rows) -> Bools:
+        found = self._near_to(rows)
+        for each in (*self._far, *self._others.items().values()):
+            self._far_from(each, rows, found)
+        return found
+
+    def codes(self, rows: Rows) -> Ints:
+        found = np.where(self._near_to(rows), 0, 1).astype(np.int64)
+        for code, group in ((2, self._far), (3, list(self._others.items().values()))):
+            passing = np.ones(rows.size, np.bool_)
+            for each in group:
+                self._far_from(each, rows, passing)
+            found = np.where((found == 0) & ~passing, code, found)
+        return found
+
+    def verdict(self, code: int) -> Verdict:
+        reason = {
+            1: "node(s) didn't match pod affinity rules",
+            2: "node(s) didn't match pod anti-affinity rules",
+        }.get(code, "node(s) didn't satisfy existing pods anti-affinity rules")
+        return Verdict((reason,), resolvable=code != 1)
+
+
+class Preferred(Score):
+    """The sum of the weights of all terms that a node's neighbours fulfil."""
+
+    kind = Kind.CONTEXT
+    normalised = True
+
+    def __init__(self, sort: PodClass, columns: Columns, hard: int, *, ignore: bool) -> None:
+        self._own = [
+            (sign * weight, sums_of(columns, (term,), term.key))
+            for sign, wishes in ((1, sort.prefers), (-1, sort.avoids))
+            for weight, term in wishes
+        ]
+        kinds = [] if ignore else ["prefers", "avoids"]
+        self._others = _Existing(sort, columns, [*kinds, "affinity"] if hard else kinds)
+        self._hard = hard
+
+    @property
+    def idle(self) -> bool:
+        """Every node has the same at this moment."""
+        return not self._own and not self._others.items()
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.zeros(rows.size, np.int64)
+
+    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the pods
+        return None
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+        found = np.zeros(rows.size, np.int64)
+        for weight, sums in self._parts():
+            totals = sums.totals()
+            if totals.any():
+                found += (weight * totals)[sums.domains[rows]]
+        low, high = int(found.min(initial=0)), int(found.max(initial=0))
+        if found.size:
+            low, high = int(found.min()), int(found.max())
+        if low == high:
+            return np.zeros(rows.size, np.int64)
+        # In floating point and in this order, as the peer: it is cut at the same places.
+        return (float(framework.MAX_SCORE) * ((found - low) / float(high - low))).astype(np.int64)
+
+    def _parts(self) -> list[tuple[int, Sums]]:
+        parts = list(self._own)
+        for (kind, weight, _), sums in self._others.items().items():
+            signed = {"affinity": self._hard, "prefers": weight, "avoids": -weight}[kind]
+            parts.append((signed, sums))
+        return parts

@@ -1,0 +1,235 @@
+"""Plugins that look at the node object alone.
+
+Covers: NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodeDeclaredFeatures,
+ImageLocality. Does not cover: what pods on the node change.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import framework, terms, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
+from koordlet.scheduler.labelindex import counts
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.vectors import Bools, Ints, Rows
+
+_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_HARD = ("NoSchedule", "NoExecute")
+
+
+class NodeUnschedulable(Plugin):
+    """Cordoned nodes, for pods that do not bear it."""
+
+    name = "NodeUnschedulable"
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        cordoned = columns.index.unschedulable().where(bool)
+        if not cordoned.any() or any(terms.tolerates(t, _CORDONED) for t in sort.tolerations):
+            return None
+        return Masked(~cordoned, "node(s) were unschedulable")
+
+
+class NodeName(Plugin):
+    """The node that the pod itself names."""
+
+    name = "NodeName"
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if not sort.node_name:
+            return None
+        found = columns.index.name().where(lambda name: name == sort.node_name)
+        return Masked(found, "node(s) didn't match the requested node name")
+
+
+def untolerated(sort: PodClass, columns: Columns) -> Bools:
+    """Nodes with a NoSchedule or NoExecute taint that a class does not tolerate."""
+
+    def refuses(taints: Any) -> bool:
+        return any(
+            not any(terms.tolerates(one, taint) for one in sort.tolerations)
+            for taint in taints
+            if taint.effect in _HARD
+        )
+
+    return columns.index.taints().where(refuses)
+
+
+class TaintToleration(Plugin):
+    """Taints: hard ones refuse, soft ones cost score."""
+
+    name = "TaintToleration"
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        refused = untolerated(sort, columns)
+        if not refused.any():
+            return None
+        return Masked(~refused, "node(s) had untolerated taint(s)")
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        soft = [one for one in sort.tolerations if one.effect in {"", "PreferNoSchedule"}]
+        column = columns.index.taints()
+        table = [
+            sum(
+                taint.effect == "PreferNoSchedule"
+                and not any(terms.tolerates(one, taint) for one in soft)
+                for taint in taints  # type: ignore[attr-defined]
+            )
+            for taints in column.values
+        ]
+        return SoftTaints(counts(table, column))
+
+
+class Kept(Score):
+    """A static score from one array."""
+
+    def __init__(self, values: Ints) -> None:
+        self._values = values
+
+    def raw(self, rows: Rows) -> Ints:
+        return self._values[rows]
+
+
+class SoftTaints(Kept):
+    """Fewer soft taints are better."""
+
+    normalised = True
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- the framework's form
+        return framework.scaled(raw, reverse=True)
+
+    def constant(self, raw: Ints) -> int | None:
+        return None if raw.any() else framework.MAX_SCORE
+
+
+class Wishes(Kept):
+    """More fulfilled wishes are better."""
+
+    normalised = True
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- the framework's form
+        return framework.scaled(raw)
+
+
+def matching(sort: PodClass, columns: Columns) -> Bools:
+    """Nodes that a class's own nodeSelector and required affinity accept."""
+    found = columns.index.selected(dict(sort.node_selector))
+    if sort.required is not None:
+        found &= columns.index.any_term(sort.required)
+    return found
+
+
+class NodeAffinity(Plugin):
+    """nodeSelector, required and preferred node affinity, and what the profile adds."""
+
+    name = "NodeAffinity"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        added = wire.mapping(args, "addedAffinity")
+        needed = added.get("requiredDuringSchedulingIgnoredDuringExecution")
+        self._required = None
+        if needed is not None:
+            found = wire.bodies(needed, "nodeSelectorTerms")
+            self._required = tuple(map(terms.node_term, found))
+        self._preferred = tuple(
+            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
+            for one in wire.bodies(added, "preferredDuringSchedulingIgnoredDuringExecution")
+        )
+
+    def names(self, sort: PodClass) -> frozenset[str] | None:
+        if not sort.required:
+            return None
+        union: set[str] = set()
+        for term in sort.required:
+            named = [set(one.values) for one in term.fields if one.operator == "In"]
+            if not named:
+                return None
+            union |= set.intersection(*named)
+        if not union:
+            raise framework.RefusedError("pod affinity terms conflict")
+        return frozenset(union)
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if self._required is None and not sort.node_selector and sort.required is None:
+            return None
+        added = np.ones(columns.size, np.bool_)
+        if self._required is not None:
+            added = columns.index.any_term(self._required)
+        return _Affinity(added, matching(sort, columns))
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        wishes = [*self._preferred, *sort.preferred]
+        if not wishes:
+            return None
+        found = np.zeros(columns.size, np.int64)
+        for weight, term in wishes:
+            found += weight * columns.index.term(term)
+        return Wishes(found)
+
+
+class _Affinity(Filter):
+    """1: what the profile adds refuses; 2: the pod's own."""
+
+    def __init__(self, added: Bools, own: Bools) -> None:
+        self._codes: Ints = np.where(added, np.where(own, 0, 2), 1).astype(np.int64)
+
+    def codes(self, rows: Rows) -> Ints:
+        return self._codes[rows]
+
+    def verdict(self, code: int) -> framework.Verdict:
+        reason = (
+            "node(s) didn't match scheduler-enforced node affinity"
+            if code == 1
+            else "node(s) didn't match Pod's node affinity/selector"
+        )
+        return framework.Verdict((reason,), resolvable=False)
+
+
+class NodeDeclaredFeatures(Plugin):
+    """Features of the kubelet without which the pod cannot run."""
+
+    name = "NodeDeclaredFeatures"
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if not sort.features:
+            return None
+        found = columns.index.features().where(functools.partial(_covers, sort.features))
+        return Masked(found, "node(s) didn't match Pod's required features")
+
+
+def _covers(needed: frozenset[str], declared: object) -> bool:
+    return isinstance(declared, frozenset) and needed <= declared
+
+
+_SMALL = 23 << 20
+_LARGE = 1000 << 20
+
+
+class ImageLocality(Plugin):
+    """Images that are there already, weighted by how many nodes have them."""
+
+    name = "ImageLocality"
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        most = _LARGE * sort.containers
+        alive = sum(node is not None for node in columns.nodes)
+        found = np.zeros(columns.size, np.int64)
+        for image in sort.images:
+            sizes = np.array(
+                [0 if node is None else node.images.get(image, 0) for node in columns.nodes],
+                np.int64,
+            )
+            having = sum(node is not None and image in node.images for node in columns.nodes)
+            if having:
+                # As the peer: a fraction in floating point, times the size, cut.
+                found += (sizes * (having / alive)).astype(np.int64)
+        if not found.any() or most <= _SMALL:
+            return None
+        clipped = np.clip(found, _SMALL, most)
+        return Kept(framework.MAX_SCORE * (clipped - _SMALL) // (most - _SMALL))

@@ -1,0 +1,53 @@
+"""NodePorts: ports of the node that a pod wants for itself.
+
+Covers: conflicts with the pods on a node. Does not cover: two containers of one pod.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
+from koordlet.scheduler.pods import HostPort, PodClass
+from koordlet.scheduler.vectors import Ints, Rows
+
+_ANY = "0.0.0.0"  # noqa: S104 -- an address in an object, nothing is bound here
+
+
+class NodePorts(Plugin):
+    """No two pods with one port of one address."""
+
+    name = "NodePorts"
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        return Free(sort.ports, columns) if sort.ports else None
+
+
+class Free(Filter):
+    """Asks only the few nodes that have any port taken."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, wanted: frozenset[HostPort], columns: Columns) -> None:
+        self._wanted = wanted
+        self._columns = columns
+
+    def codes(self, rows: Rows) -> Ints:
+        taken = self._columns.ports
+        found = [
+            bool(taken[row]) and any(clash(one, two) for one in self._wanted for two in taken[row])
+            for row in rows.tolist()
+        ]
+        return np.array(found, np.int64)
+
+    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+        reason = "node(s) didn't have free ports for the requested pod ports"
+        return Verdict((reason,), resolvable=True)
+
+
+def clash(one: HostPort, other: HostPort) -> bool:
+    """Same protocol and port, and an address in common."""
+    if (one.protocol, one.port) != (other.protocol, other.port):
+        return False
+    return one.address == other.address or _ANY in {one.address, other.address}

@@ -1,0 +1,70 @@
+"""Every plugin by name: ours, those of others, and those of the peers that we know and lack.
+
+Covers: names, the default order and weights. Does not cover: what a profile makes of them.
+
+Plugins of others are found by the entry point group ``koordlet.scheduler.plugins``: a subclass of
+``framework.Plugin`` over columns, or any class with ``filter(pod_class, node) -> str`` or
+``score(pod_class, node) -> int``, which is asked node by node.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Any
+
+from koordlet.scheduler import framework
+from koordlet.scheduler.plugins import (
+    gates,
+    neighbours,
+    node,
+    pernode,
+    ports,
+    resources,
+    spreading,
+    volumes,
+)
+
+#: In the order of every extension point, with the weight of the score.
+DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
+    (gates.SchedulingGates, 0),
+    (node.NodeUnschedulable, 0),
+    (node.NodeName, 0),
+    (node.TaintToleration, 3),
+    (node.NodeAffinity, 2),
+    (ports.NodePorts, 0),
+    (resources.NodeResourcesFit, 1),
+    (volumes.VolumeRestrictions, 0),
+    (volumes.VolumeBinding, 0),
+    (volumes.VolumeZone, 0),
+    (spreading.PodTopologySpread, 2),
+    (neighbours.InterPodAffinity, 2),
+    (resources.NodeResourcesBalancedAllocation, 1),
+    (node.ImageLocality, 1),
+    (node.NodeDeclaredFeatures, 0),
+)
+
+#: Done by the queue, the preemption and the loop themselves.
+BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder", "Reservation"})
+
+#: Plugins of Kubernetes and of the peers that this scheduler does not have.
+LACKING = frozenset(
+    {
+        "Coscheduling", "DefaultPreBind", "DeviceShare", "DynamicResources", "ElasticQuota",
+        "GangScheduling", "LoadAwareScheduling", "NodeNUMAResource", "NodeResourcesFitPlus",
+        "NodeVolumeLimits", "PodGroupPodsCount", "ScarceResourceAvoidance", "SchedulingHint",
+        "TopologyPlacementGenerator",
+    }
+)  # fmt: skip
+
+_GROUP = "koordlet.scheduler.plugins"
+
+
+def known() -> dict[str, tuple[type[framework.Plugin], int]]:
+    """Ours and those installed beside us."""
+    found = {plugin.name: (plugin, weight) for plugin, weight in DEFAULT}
+    for entry in importlib.metadata.entry_points(group=_GROUP):
+        loaded: Any = entry.load()
+        if not (isinstance(loaded, type) and issubclass(loaded, framework.Plugin)):
+            loaded = pernode.adapt(entry.name, loaded)
+        found.setdefault(entry.name, (loaded, 1))
+    return found

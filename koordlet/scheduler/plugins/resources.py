@@ -1,0 +1,282 @@
+"""Plugins that look at amounts: what fits, and how full and how even a node becomes.
+
+Covers: NodeResourcesFit with its three strategies, NodeResourcesBalancedAllocation.
+Does not cover: what a pod asks for (``requests``).
+
+All divisions are those of 64-bit integers, cut toward zero, where the peer's are; the balance is in
+double precision in the peer's order of operations, so that it is cut at the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import framework, requests, wire
+from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.vectors import Floats, Ints, Rows
+from koordlet.scheduler.wire import BadObjectError
+
+_PODS = FIXED.index(requests.PODS)
+#: The highest bit of a code: at least one amount would not fit on the empty node either.
+_HOPELESS = 1 << 62
+_MOST_BITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A resource and its weight in a score."""
+
+    name: str
+    weight: int
+
+
+def weighted(bodies: Sequence[wire.Body]) -> tuple[Weighted, ...]:
+    """Resources of a strategy; cpu and memory where none are given."""
+    found = tuple(
+        Weighted(wire.text(one, "name"), wire.integer(one, "weight", 1) or 1) for one in bodies
+    )
+    if any(not 1 <= one.weight <= 100 for one in found):
+        raise BadObjectError("a weight of a resource is from 1 to 100")
+    return found or (Weighted(requests.CPU, 1), Weighted(requests.MEMORY, 1))
+
+
+class NodeResourcesFit(Plugin):
+    """Room for everything that the pod asks for; and the score of the profile's strategy."""
+
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self._ignored = frozenset(wire.strings(args, "ignoredResources"))
+        self._groups = frozenset(wire.strings(args, "ignoredResourceGroups"))
+        strategy = wire.mapping(args, "scoringStrategy")
+        self._resources = weighted(wire.bodies(strategy, "resources"))
+        kind = wire.text(strategy, "type", "LeastAllocated")
+        ramp = wire.mapping(strategy, "requestedToCapacityRatio")
+        self._shape: tuple[tuple[int, int], ...] = ()
+        if kind == "RequestedToCapacityRatio":
+            self._shape = shape(wire.bodies(ramp, "shape"))
+        elif kind not in {"LeastAllocated", "MostAllocated"}:
+            raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
+        self._kind = kind
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        asked = [
+            (columns.resource(name), amount)
+            for name, amount in sort.requests.real.items()
+            if amount > 0 and not self._ignores(name)
+        ]
+        asked = sorted(one for one in asked if one[0] != _PODS)
+        names = {row: name for name, row in columns.resources.items()}
+        return Fit(columns, asked, [names[row] for row, _ in asked])
+
+    def _ignores(self, name: str) -> bool:
+        extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+        return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        chosen = _Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
+        if self._kind == "RequestedToCapacityRatio":
+            return Ratio(chosen, self._shape)
+        return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
+
+
+class Fit(Filter):
+    """One bit a resource that is short, bit 0 for the number of pods."""
+
+    kind = Kind.LOAD
+
+    def __init__(
+        self, columns: Columns, asked: Sequence[tuple[int, int]], names: Sequence[str]
+    ) -> None:
+        self._columns = columns
+        self._names = names[:_MOST_BITS]
+        self._which: Ints = np.array([row for row, _ in asked], np.int64)
+        self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
+        bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
+        self._bits: Ints = np.array([[one] for one in bits], np.int64).reshape(-1, 1)
+
+    def codes(self, rows: Rows) -> Ints:
+        every, held = self._columns.allocatable, self._columns.requested
+        found: Ints = (held[_PODS, rows] + 1 > every[_PODS, rows]).astype(np.int64)
+        if self._which.size:
+            room = every[self._which[:, None], rows]
+            short = self._amounts > room - held[self._which[:, None], rows]
+            if short.any():
+                found = found | np.bitwise_or.reduce(np.where(short, self._bits, 0), axis=0)
+                hopeless = (self._amounts > room).any(axis=0)
+                found = found | np.where(hopeless, _HOPELESS, 0)
+        return found
+
+    def verdict(self, code: int) -> Verdict:
+        reasons = ["Too many pods"] if code & 1 else []
+        reasons += [
+            f"Insufficient {name}"
+            for place, name in enumerate(self._names)
+            if code >> 1 + place & 1
+        ]
+        return Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
+
+
+class _Chosen:
+    """The columns of the resources that a score looks at, and what the pod would add."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        asked: Mapping[str, int],
+        resources: Sequence[Weighted],
+        *,
+        nonzero: bool,
+    ) -> None:
+        fixed = set(FIXED)
+        self._columns = columns
+        used = [one for one in resources if one.name in fixed or asked.get(one.name, 0)]
+        self.rows = [columns.resource(one.name) for one in used]
+        self.weights: Ints = np.array([[one.weight] for one in used], np.int64).reshape(-1, 1)
+        self.asked: Ints = np.array([[asked.get(one.name, 0)] for one in used], np.int64)
+        self.asked = self.asked.reshape(-1, 1)
+        self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
+
+    def held(self, rows: Rows) -> Ints:
+        """What is requested on nodes now, with assumed amounts where those count."""
+        found: Ints = self._columns.requested[np.array(self.rows, np.intp)[:, None], rows]
+        for place in self._nonzero:
+            found[place] = self._columns.nonzero[self.rows[place], rows]
+        return found
+
+    def room(self, rows: Rows) -> Ints:
+        """What is allocatable."""
+        found: Ints = self._columns.allocatable[np.array(self.rows, np.intp)[:, None], rows]
+        return found
+
+
+class Least(Score):
+    """The emptier the better."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, chosen: _Chosen) -> None:
+        self._chosen = chosen
+
+    def raw(self, rows: Rows) -> Ints:
+        room = self._chosen.room(rows)
+        wanted = self._chosen.held(rows) + self._chosen.asked
+        usable = room > 0
+        each = self._each(wanted, np.maximum(room, 1))
+        weights = np.where(usable, self._chosen.weights, 0)
+        found: Ints = (each * weights).sum(axis=0) // np.maximum(weights.sum(axis=0), 1)
+        return found
+
+    def _each(self, wanted: Ints, room: Ints) -> Ints:
+        found: Ints = np.maximum(room - wanted, 0) * framework.MAX_SCORE // room
+        return found
+
+
+class Most(Least):
+    """The fuller the better."""
+
+    def _each(self, wanted: Ints, room: Ints) -> Ints:
+        found: Ints = np.minimum(wanted, room) * framework.MAX_SCORE // room
+        return found
+
+
+class Ratio(Score):
+    """A ramp over the share in use; resources that score nothing have no say."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, chosen: _Chosen, points: Sequence[tuple[int, int]]) -> None:
+        self._chosen = chosen
+        self._table: Ints = np.array([ramp(points, share) for share in range(101)], np.int64)
+
+    def raw(self, rows: Rows) -> Ints:
+        room = self._chosen.room(rows)
+        wanted = np.minimum(self._chosen.held(rows) + self._chosen.asked, room)
+        share = wanted * 100 // np.maximum(room, 1)
+        each = np.where(room > 0, self._table[share], 0)
+        weights = np.where(each > 0, self._chosen.weights, 0)
+        total, weight = (each * weights).sum(axis=0), np.maximum(weights.sum(axis=0), 1)
+        found: Ints = (2 * total + weight) // (2 * weight)
+        return found
+
+
+def shape(bodies: Sequence[wire.Body]) -> tuple[tuple[int, int], ...]:
+    """The points of a ramp: shares of use and scores times ten."""
+    found = tuple((wire.integer(one, "utilization"), wire.integer(one, "score")) for one in bodies)
+    shares = [share for share, _ in found]
+    if not found or shares != sorted(set(shares)) or not 0 <= shares[0] <= shares[-1] <= 100:
+        raise BadObjectError("shape: utilization must rise strictly within 0 to 100")
+    if any(not 0 <= score <= 10 for _, score in found):
+        raise BadObjectError("shape: a score is from 0 to 10")
+    return tuple((share, 10 * score) for share, score in found)
+
+
+def ramp(points: Sequence[tuple[int, int]], share: int) -> int:
+    """The piecewise linear function through points, in integers cut toward zero."""
+    for place, (right, high) in enumerate(points):
+        if share <= right:
+            if place == 0:
+                return high
+            left, low = points[place - 1]
+            return low + int((high - low) * (share - left) / (right - left))
+    return points[-1][1]
+
+
+class NodeResourcesBalancedAllocation(Plugin):
+    """Whether the pod makes the shares of CPU and memory more even or less."""
+
+    name = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self._resources = weighted(wire.bodies(args, "resources"))
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        if not any(sort.requests.real.get(one.name, 0) for one in self._resources):
+            return None
+        return Balanced(_Chosen(columns, sort.requests.real, self._resources, nonzero=False))
+
+
+class Balanced(Score):
+    """About 75 is neutral, more is more even than before."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, chosen: _Chosen) -> None:
+        self._chosen = chosen
+
+    def raw(self, rows: Rows) -> Ints:
+        room, held = self._chosen.room(rows), self._chosen.held(rows)
+        after = evenness(held + self._chosen.asked, room)
+        moved = 50 + after - evenness(held, room)
+        # Cut toward zero: the difference may be negative.
+        half: Ints = (np.abs(moved) >> 1) * np.sign(moved)
+        return half + 50
+
+
+def evenness(wanted: Ints, room: Ints) -> Ints:
+    """100 for equal shares, less the more they deviate."""
+    usable = room > 0
+    shares = np.where(usable, np.minimum(wanted / np.maximum(room, 1), 1.0), 0.0)
+    many = usable.sum(axis=0)
+    low = np.where(usable, shares, 2.0).min(axis=0, initial=2.0)
+    spread = np.where(many == 2, (shares.max(axis=0, initial=0.0) - low) / 2, 0.0)
+    if wanted.shape[0] > 2:
+        spread = np.where(many > 2, _deviation(shares, usable, many), spread)
+    found: Ints = ((1 - spread) * 100.0).astype(np.int64)
+    return found
+
+
+def _deviation(shares: Floats, usable: Any, many: Ints) -> Floats:
+    safe = np.maximum(many, 1)
+    mean = shares.sum(axis=0) / safe
+    squares = np.where(usable, (shares - mean) ** 2, 0.0)
+    found: Floats = np.sqrt(squares.sum(axis=0) / safe)
+    return found

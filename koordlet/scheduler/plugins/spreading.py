@@ -1,0 +1,219 @@
+"""PodTopologySpread: matching pods evenly over zones, hosts, or whatever a label names.
+
+Covers: hard constraints as a filter, soft ones as a score, the defaults of the cluster.
+Does not cover: how pods are counted (``vectors.Sums``).
+
+A count lives as long as its class is known and follows each pod that comes or goes; what is
+computed for each pod is a table over domains, spread over the nodes by one gather.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from koordlet.model import selectors
+from koordlet.scheduler import framework, terms, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.owners import Owners
+from koordlet.scheduler.plugins import node
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.vectors import Bools, Floats, Ints, Rows, Sums, Tally
+from koordlet.scheduler.wire import BadObjectError
+
+_SYSTEM = (
+    terms.Spread(terms.HOSTNAME, 3, hard=False, selector=None),
+    terms.Spread(terms.ZONE, 5, hard=False, selector=None),
+)
+
+
+class PodTopologySpread(Plugin):
+    """The pod's own constraints; without any, the profile's with the selector of its owners."""
+
+    name = "PodTopologySpread"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self.owners = Owners()
+        kind = wire.text(args, "defaultingType", "System")
+        given = tuple(terms.spread(one, {}) for one in wire.bodies(args, "defaultConstraints"))
+        if kind not in {"System", "List"} or (given and kind == "System"):
+            raise BadObjectError(f"defaultingType {kind!r} with {len(given)} defaultConstraints")
+        self._system = kind == "System"
+        self._defaults = _SYSTEM if self._system else given
+
+    def _constraints(self, sort: PodClass, *, hard: bool) -> tuple[terms.Spread, ...]:
+        if sort.spread:
+            return tuple(one for one in sort.spread if one.hard is hard)
+        chosen = [one for one in self._defaults if one.hard is hard]
+        selector = self.owners.selector(sort) if chosen else None
+        if selector is None:
+            return ()
+        return tuple(replace(one, selector=selector) for one in chosen)
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        found = self._constraints(sort, hard=True)
+        return Hard(sort, columns, found) if found else None
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        found = self._constraints(sort, hard=False)
+        if not found:
+            return None
+        return Soft(sort, columns, found, every_key=bool(sort.spread) or not self._system)
+
+
+def tally_of(columns: Columns, namespace: str, selector: selectors.Compiled | None) -> Tally:
+    """Living pods of a namespace that a selector means; an empty selector counts none."""
+    key = ("spread", namespace, selector)
+    return columns.tally(key, functools.partial(_meant, namespace, selector), living=True)
+
+
+def _meant(namespace: str, selector: selectors.Compiled | None, sort: PodClass) -> int:
+    if selector is None or not selector.labels or sort.namespace != namespace:
+        return 0
+    return int(terms.holds(selector, sort.labels))
+
+
+def _eligible(sort: PodClass, columns: Columns, one: terms.Spread, keyed: Bools) -> Bools:
+    found = keyed & columns.alive
+    if one.honor_affinity:
+        found &= node.matching(sort, columns)
+    if one.honor_taints:
+        found &= ~node.untolerated(sort, columns)
+    return found
+
+
+def _keyed(columns: Columns, constraints: Sequence[terms.Spread]) -> Bools:
+    found = np.ones(columns.size, np.bool_)
+    for one in constraints:
+        found &= columns.index.label(one.key).ids >= 0
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    constraint: terms.Spread
+    sums: Sums
+    #: Domains that exist: those of eligible nodes.
+    domains: Rows
+    itself: int
+
+
+class Hard(Filter):
+    """1 + the place of the constraint, doubled; odd where the node lacks the key."""
+
+    kind = Kind.CONTEXT
+
+    def __init__(
+        self, sort: PodClass, columns: Columns, constraints: Sequence[terms.Spread]
+    ) -> None:
+        keyed = _keyed(columns, constraints)
+        self._counted = []
+        for one in constraints:
+            column = columns.index.label(one.key)
+            eligible = _eligible(sort, columns, one, keyed)
+            tally = tally_of(columns, sort.namespace, one.selector)
+            sums = Sums(tally, column.ids, len(column.values), eligible)
+            itself = one.selector is not None and terms.holds(one.selector, sort.labels)
+            domains = np.unique(column.ids[eligible])
+            self._counted.append(_Counted(one, sums, domains, int(itself)))
+
+    def _open(self, counted: _Counted) -> Bools:
+        """By domain, and False behind them for nodes without the key."""
+        totals, one = counted.sums.totals(), counted.constraint
+        least = 0
+        if counted.domains.size >= one.min_domains:
+            least = int(totals[counted.domains].min())
+        found: Bools = totals + (counted.itself - least) <= one.skew
+        found[-1] = False
+        return found
+
+    def allowed(self, rows: Rows) -> Bools:
+        found = np.ones(rows.size, np.bool_)
+        for each in self._counted:
+            found &= self._open(each)[each.sums.domains[rows]]
+        return found
+
+    def codes(self, rows: Rows) -> Ints:
+        found = np.zeros(rows.size, np.int64)
+        for each in self._counted:
+            domains = each.sums.domains[rows]
+            code = np.where(domains < 0, 2, np.where(self._open(each)[domains], 0, 1))
+            found = np.where(found, found, code)
+        return found
+
+    def verdict(self, code: int) -> Verdict:
+        reason = "node(s) didn't match pod topology spread constraints"
+        if code == 2:
+            return Verdict((f"{reason} (missing required label)",), resolvable=False)
+        return Verdict((reason,), resolvable=True)
+
+
+class Soft(Score):
+    """The fewer matching pods in a node's domains, weighted by how many domains there are."""
+
+    kind = Kind.CONTEXT
+    normalised = True
+
+    def __init__(
+        self,
+        sort: PodClass,
+        columns: Columns,
+        constraints: Sequence[terms.Spread],
+        *,
+        every_key: bool,
+    ) -> None:
+        keyed = _keyed(columns, constraints)
+        everywhere = np.ones(columns.size, np.bool_)
+        self._keyed = keyed if every_key else everywhere
+        self._parts: list[tuple[terms.Spread, Tally, Sums]] = []
+        for one in constraints:
+            column = columns.index.label(one.key)
+            tally = tally_of(columns, sort.namespace, one.selector)
+            eligible = _eligible(sort, columns, one, self._keyed)
+            sums = Sums(tally, column.ids, len(column.values), eligible)
+            self._parts.append((one, tally, sums))
+        self._size = columns.size
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.zeros(rows.size, np.int64)
+
+    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the candidates
+        return None
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+        counted = self._keyed[rows]
+        total: Floats = np.zeros(rows.size, np.float64)
+        candidates = int(counted.sum())
+        for one, tally, sums in self._parts:
+            domains = sums.domains[rows]
+            if one.key == terms.HOSTNAME:
+                weight = math.log(candidates + 2)
+                matching = tally.upto(self._size)[rows]
+            else:
+                seen = np.zeros(sums.totals().size, np.bool_)
+                seen[domains[counted]] = True
+                seen[-1] = False
+                weight = math.log(int(seen.sum()) + 2)
+                matching = sums.totals()[domains]
+            part = matching * weight + float(one.skew - 1)
+            total += np.where(domains >= 0, part, 0.0)
+        whole = np.floor(total)
+        score = (whole + (total - whole >= 0.5)).astype(np.int64)
+        return _evened(score, counted)
+
+
+def _evened(score: Ints, counted: Bools) -> Ints:
+    among = score[counted]
+    if among.size == 0:
+        return np.zeros(score.size, np.int64)
+    low, high = int(among.min()), int(among.max())
+    if high == 0:
+        return np.where(counted, framework.MAX_SCORE, 0).astype(np.int64)
+    return np.where(counted, framework.MAX_SCORE * (high + low - score) // high, 0)

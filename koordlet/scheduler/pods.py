@@ -1,0 +1,303 @@
+"""A Pod as the scheduler sees it: who it is, and the class that it shares with its equals.
+
+Covers: decoding, once for each class: pods of one template cost one decoding and one text of what
+matters in them. Does not cover: where pods are (``columns``).
+
+Everything that a filter or a score may look at is in ``PodClass``; name, priority, age and node are
+in ``Pod``. Two pods with one class therefore always get the same verdicts at the same moment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from koordlet.scheduler import nodes, requests, terms, wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a pod takes."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class PodClass:
+    """What decides where a pod may go; compared by identity."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    scheduler: str
+    requests: requests.Requests
+    node_name: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    #: ``None``: nothing is required; empty: nothing can match.
+    required: tuple[terms.NodeTerm, ...] | None = None
+    preferred: tuple[tuple[int, terms.NodeTerm], ...] = ()
+    tolerations: tuple[terms.Toleration, ...] = ()
+    affinity: tuple[terms.PodTerm, ...] = ()
+    anti_affinity: tuple[terms.PodTerm, ...] = ()
+    prefers: tuple[tuple[int, terms.PodTerm], ...] = ()
+    avoids: tuple[tuple[int, terms.PodTerm], ...] = ()
+    spread: tuple[terms.Spread, ...] = ()
+    ports: frozenset[HostPort] = frozenset()
+    images: tuple[str, ...] = ()
+    containers: int = 0
+    features: frozenset[str] = frozenset()
+    volumes: tuple[Body, ...] = ()
+    owner: tuple[str, str] = ("", "")
+    #: A feature that this scheduler lacks, as a message.
+    unsupported: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Pod:
+    """One pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    sort: PodClass
+    priority: int
+    #: RFC 3339 in UTC: sorts as text. Empty where it is unknown.
+    created: str
+    started: str
+    position: int
+    node: str
+    terminating: bool
+    preempts: bool
+    gates: tuple[str, ...]
+    nominated: str = ""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """A PriorityClass."""
+
+    value: int
+    preempts: bool
+    default: bool
+
+
+class Decoder:
+    """Decodes pods; remembers the classes."""
+
+    def __init__(self, priorities: Mapping[str, Priority]) -> None:
+        self._priorities = priorities
+        self._default = next((one for one in priorities.values() if one.default), None)
+        self._classes: dict[str, PodClass] = {}
+
+    def decode(self, body: Body, position: int) -> Pod:
+        """A Pod from its JSON; ``BadObjectError`` names the field that cannot be used."""
+        meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+        name = wire.text(meta, "name")
+        if not name:
+            raise BadObjectError("metadata.name is missing")
+        node = wire.text(spec, "nodeName")
+        status = wire.mapping(body, "status")
+        priority, preempts = self._priority(spec)
+        namespace = wire.text(meta, "namespace") or "default"
+        return Pod(
+            namespace=namespace,
+            name=name,
+            uid=wire.text(meta, "uid") or f"{namespace}/{name}",
+            sort=self._class(namespace, meta, spec, status if node else {}),
+            priority=priority,
+            created=_moment(meta.get("creationTimestamp")),
+            started=_moment(status.get("startTime")),
+            position=position,
+            node=node,
+            terminating=meta.get("deletionTimestamp") is not None,
+            preempts=preempts,
+            gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
+            nominated=wire.text(status, "nominatedNodeName"),
+        )
+
+    def _priority(self, spec: Body) -> tuple[int, bool]:
+        named = wire.text(spec, "priorityClassName")
+        known = self._priorities.get(named) if named else self._default
+        if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
+            raise BadObjectError(f"no PriorityClass {named!r} in the input")
+        value = known.value if known is not None else _CRITICAL.get(named, 0)
+        policy = wire.text(spec, "preemptionPolicy")
+        preempts = policy != "Never" if policy else known is None or known.preempts
+        return wire.integer(spec, "priority", value), preempts
+
+    def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
+        essence = _essence(meta, spec, status)
+        key = json.dumps([namespace, essence], sort_keys=True, default=str)
+        known = self._classes.get(key)
+        if known is None:
+            known = self._classes[key] = _decode(namespace, meta, spec, status)
+        return known
+
+
+def _moment(value: object) -> str:
+    """A time as text; YAML may have made a datetime of it."""
+    if value is None:
+        return ""
+    stamp = getattr(value, "isoformat", None)
+    spelled = str(stamp()) if stamp is not None else str(value)
+    return spelled.replace(" ", "T").replace("+00:00", "Z")
+
+
+_SPEC = (
+    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
+    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
+    "workloadRef",
+)  # fmt: skip
+_CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
+_STATUS = ("name", "resources", "allocatedResources")
+#: Volumes that never keep a pod off a node.
+_HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
+
+
+def _essence(meta: Body, spec: Body, status: Body) -> list[Any]:
+    """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
+    containers = [
+        [{name: one.get(name) for name in _CONTAINER}, [*_ports(one)], bool(status) and one["name"]]
+        for key in ("containers", "initContainers")
+        for one in wire.bodies(spec, key)
+    ]
+    resized = [
+        {name: one.get(name) for name in _STATUS}
+        for key in ("containerStatuses", "initContainerStatuses")
+        for one in wire.bodies(status, key)
+    ]
+    return [
+        meta.get("labels"),
+        {name: spec.get(name) for name in _SPEC},
+        len(wire.sequence(spec, "initContainers")),
+        containers,
+        resized,
+        [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
+        _volumes(spec),
+        _owner(meta),
+    ]
+
+
+def _ports(container: Body) -> list[tuple[str, str, int]]:
+    return [
+        (
+            wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
+            wire.text(one, "protocol", "TCP") or "TCP",
+            wire.integer(one, "hostPort"),
+        )
+        for one in wire.bodies(container, "ports")
+        if wire.integer(one, "hostPort") > 0
+    ]
+
+
+def _volumes(spec: Body) -> list[Body]:
+    return [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
+
+
+def _owner(meta: Body) -> tuple[str, str]:
+    for one in wire.bodies(meta, "ownerReferences"):
+        if one.get("controller") is True:
+            return wire.text(one, "kind"), wire.text(one, "name")
+    return "", ""
+
+
+def _decode(namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
+    labels = wire.labels(meta)
+    affinity = wire.mapping(spec, "affinity")
+    node = wire.mapping(affinity, "nodeAffinity")
+    plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
+    sidecars = [one for one in init if one.get("restartPolicy") == "Always"]
+    needed = node.get(_REQUIRED)
+    return PodClass(
+        namespace=namespace,
+        labels=labels,
+        scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
+        requests=requests.of_pod(spec, status),
+        node_selector={
+            str(key): str(one) for key, one in wire.mapping(spec, "nodeSelector").items()
+        },
+        required=None
+        if needed is None
+        else tuple(
+            map(terms.node_term, wire.bodies(wire.mapping(node, _REQUIRED), "nodeSelectorTerms"))
+        ),
+        preferred=tuple(
+            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
+            for one in wire.bodies(node, _PREFERRED)
+        ),
+        tolerations=tuple(map(terms.toleration, wire.bodies(spec, "tolerations"))),
+        **_pod_affinity(affinity, namespace, labels),
+        spread=tuple(
+            terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
+        ),
+        ports=frozenset(HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one)),
+        images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
+        + tuple(_image_volumes(spec)),
+        containers=len(plain) + len(init),
+        features=_features(spec, (*plain, *init)),
+        volumes=tuple(_volumes(spec)),
+        owner=_owner(meta),
+        unsupported=_unsupported(spec),
+    )
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, needs, wishes in (
+        ("podAffinity", "affinity", "prefers"),
+        ("podAntiAffinity", "anti_affinity", "avoids"),
+    ):
+        body = wire.mapping(affinity, key)
+        found[needs] = tuple(
+            terms.pod_term(one, namespace, labels) for one in wire.bodies(body, _REQUIRED)
+        )
+        found[wishes] = tuple(
+            (
+                wire.integer(one, "weight"),
+                terms.pod_term(wire.mapping(one, "podAffinityTerm"), namespace, labels),
+            )
+            for one in wire.bodies(body, _PREFERRED)
+        )
+    return found
+
+
+def _image_volumes(spec: Body) -> list[str]:
+    return [
+        nodes.image_name(wire.text(wire.mapping(one, "image"), "reference"))
+        for one in wire.bodies(spec, "volumes")
+        if "image" in one
+    ]
+
+
+def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
+    """The features of a node without which a pod cannot run there."""
+    found = set()
+    rules = (rule for one in containers for rule in wire.bodies(one, "restartPolicyRules"))
+    if any(rule.get("action") == "RestartAllContainers" for rule in rules):
+        found.add("RestartAllContainersOnContainerExits")
+    if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
+        found.add("UserNamespacesHostNetworkSupport")
+    return frozenset(found)
+
+
+def _unsupported(spec: Body) -> str:
+    if spec.get("resourceClaims"):
+        return "resource claims (spec.resourceClaims) are not supported by this scheduler"
+    if spec.get("schedulingGroup") or spec.get("workloadRef"):
+        return "pod groups (spec.schedulingGroup) are not supported by this scheduler"
+    return ""

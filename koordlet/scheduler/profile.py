@@ -1,0 +1,37 @@
+"""A profile: which plugins, in which order, with which weights.
+
+Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration (``configuration``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.plugins import registry
+
+DEFAULT_NAME = "default-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Plugins by the point at which they take part."""
+
+    name: str
+    plugins: tuple[Plugin, ...]
+    filters: tuple[Plugin, ...]
+    scores: tuple[tuple[Plugin, int], ...]
+    preempts: bool = True
+
+
+def default(
+    name: str = DEFAULT_NAME, arguments: Mapping[str, Mapping[str, Any]] | None = None
+) -> Profile:
+    """The plugins and weights of Kubernetes' default profile."""
+    args = arguments or {}
+    made = [(plugin(args.get(plugin.name, {})), weight) for plugin, weight in registry.DEFAULT]
+    plugins = tuple(plugin for plugin, _ in made)
+    scores = tuple((plugin, weight) for plugin, weight in made if weight)
+    return Profile(name, plugins, plugins, scores)

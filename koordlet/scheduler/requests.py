@@ -1,0 +1,146 @@
+"""What a pod asks for: container, init, sidecar, pod-level and overhead amounts made one.
+
+Covers: the computation of Kubernetes 1.36 for incoming and for placed pods (in-place resize).
+Does not cover: where amounts are kept (``columns``).
+
+Amounts are exact: CPU in thousandths, all else in units, each quantity rounded up by itself.
+Three answers, because the peer gives three: ``real`` decides whether a pod fits; ``nonzero`` is
+what it adds to its node for scoring (100m and 200 MiB for containers that say nothing);
+``incoming`` is what the scorer of fit takes for it before it is placed: as ``nonzero``, but
+blind for the amounts of the pod as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.model import quantity
+from koordlet.scheduler import wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+
+#: A request beyond this fits nowhere; 128 of them still add up within 64 bits.
+MOST_REQUEST = 2**56
+#: 100 times an allocatable amount stays within 64 bits.
+MOST_ALLOCATABLE = 2**55
+
+_DEFAULTS = {CPU: 100, MEMORY: 200 << 20}
+
+Amounts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The three answers; names without an amount ask for nothing."""
+
+    real: Mapping[str, int]
+    nonzero: Mapping[str, int]
+    incoming: Mapping[str, int]
+
+
+def amounts(body: Body, key: str, most: int) -> Amounts:
+    """A resource list; absurdly large is cut, negative or unreadable is an error."""
+    found: Amounts = {}
+    for name, spelled in wire.mapping(body, key).items():
+        if isinstance(spelled, bool) or not isinstance(spelled, str | int | float):
+            raise BadObjectError(f"{key}.{name} is no quantity: {wire.show(spelled)}")
+        try:
+            value = quantity.milli(spelled) if name == CPU else quantity.units(spelled)
+        except ValueError as error:
+            raise BadObjectError(f"{key}.{name}: {error}") from error
+        if value < 0:
+            raise BadObjectError(f"{key}.{name} is negative: {wire.show(spelled)}")
+        found[str(name)] = min(value, most)
+    return found
+
+
+def of_pod(spec: Body, status: Body) -> Requests:
+    """What a pod asks for; ``status`` only for a pod that has a node."""
+    resized = _resized(status)
+    plain = [_container(one, resized) for one in wire.bodies(spec, "containers")]
+    init = [
+        (_container(one, resized if _sidecar(one) else {}), _sidecar(one))
+        for one in wire.bodies(spec, "initContainers")
+    ]
+    whole = amounts(wire.mapping(spec, "resources"), "requests", MOST_REQUEST)
+    whole = {name: one for name, one in whole.items() if _at_pod_level(name)}
+    overhead = amounts(spec, "overhead", MOST_REQUEST)
+    filled = [_filled(one) for one in plain]
+    filled_init = [(_filled(one), sidecar) for one, sidecar in init]
+    summed, counted = _aggregate(plain, init), _aggregate(filled, filled_init)
+    return Requests(
+        real=_plus({**summed, **whole}, overhead),
+        nonzero=_plus({**counted, **whole}, overhead),
+        incoming=_plus(counted, overhead),
+    )
+
+
+def _sidecar(container: Body) -> bool:
+    return container.get("restartPolicy") == "Always"
+
+
+def _at_pod_level(name: str) -> bool:
+    return name in {CPU, MEMORY} or name.startswith("hugepages-")
+
+
+def _container(container: Body, resized: Mapping[str, tuple[Amounts, Amounts, bool]]) -> Amounts:
+    asked = amounts(wire.mapping(container, "resources"), "requests", MOST_REQUEST)
+    limits = amounts(wire.mapping(container, "resources"), "limits", MOST_REQUEST)
+    # The API server does this; a file may come from before it.
+    asked = {**limits, **asked}
+    known = resized.get(str(container.get("name")))
+    if known is None:
+        return asked
+    actuated, allocated, infeasible = known
+    return (
+        _larger(actuated, allocated) if infeasible else _larger(_larger(asked, actuated), allocated)
+    )
+
+
+def _resized(status: Body) -> dict[str, tuple[Amounts, Amounts, bool]]:
+    """By container: amounts in force, amounts allocated, and whether the new ones are refused."""
+    infeasible = any(
+        one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible"
+        for one in wire.bodies(status, "conditions")
+    )
+    found = {}
+    for key in ("containerStatuses", "initContainerStatuses"):
+        for one in wire.bodies(status, key):
+            actuated = amounts(wire.mapping(one, "resources"), "requests", MOST_REQUEST)
+            allocated = amounts(one, "allocatedResources", MOST_REQUEST)
+            if actuated or allocated:
+                found[str(one.get("name"))] = (actuated, allocated, infeasible)
+    return found
+
+
+def _filled(asked: Amounts) -> Amounts:
+    return {**_DEFAULTS, **asked}
+
+
+def _aggregate(plain: list[Amounts], init: list[tuple[Amounts, bool]]) -> Amounts:
+    """Containers together, or the largest moment of starting up, each resource by itself."""
+    total: Amounts = {}
+    for one in plain:
+        total = _plus(total, one)
+    sidecars: Amounts = {}
+    largest: Amounts = {}
+    for one, sidecar in init:
+        if sidecar:
+            total = _plus(total, one)
+            sidecars = _plus(sidecars, one)
+            largest = _larger(largest, sidecars)
+        else:
+            largest = _larger(largest, _plus(sidecars, one))
+    return _larger(total, largest)
+
+
+def _plus(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    return {
+        name: min(one.get(name, 0) + other.get(name, 0), MOST_REQUEST) for name in {**one, **other}
+    }
+
+
+def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

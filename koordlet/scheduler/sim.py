@@ -1,0 +1,203 @@
+"""What would the scheduler do with these objects? Every pending pod tried, nothing changed.
+
+Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: reading and printing.
+
+A pod that preempts is tried again at once: its priority makes it the next one anyway. Victims are
+gone for good. A pod that failed is tried again only where preemption freed room: nothing else in a
+simulation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import preemption, profile
+from koordlet.scheduler.cluster import Cluster
+from koordlet.scheduler.configuration import Configuration
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.queue import Queue
+from koordlet.scheduler.vectors import Rows
+from koordlet.scheduler.view import View
+
+#: After how many tries somebody is told how far it is.
+_STEP = 500
+
+
+@dataclass(slots=True)
+class Result:
+    """The document of a simulation, in parts."""
+
+    placements: list[dict[str, Any]] = field(default_factory=list)
+    pending: list[dict[str, str]] = field(default_factory=list)
+    preemptions: list[dict[str, Any]] = field(default_factory=list)
+    explained: dict[str, Any] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As the contract has it, without ``version``."""
+        found: dict[str, Any] = {
+            "placements": self.placements,
+            "pending": self.pending,
+            "preemptions": self.preemptions,
+            "reservations": [],
+        }
+        if self.explained is not None:
+            found["explanation"] = self.explained
+        return found
+
+
+class Simulation:
+    """One cluster, tried once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        configuration: Configuration | None = None,
+        *,
+        scores: bool = False,
+        ties: bool = True,
+        explain: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._columns = cluster.columns
+        self._scores, self._ties, self._explain = scores, ties, explain
+        self._any = None if configuration is not None else profile.default()
+        profiles = configuration.profiles if configuration is not None else {}
+        made = [*profiles.values(), *([self._any] if self._any is not None else [])]
+        for one in made:
+            cluster.equip(one)
+        self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
+        self._queue = Queue()
+        self._failed: dict[str, tuple[Pod, str]] = {}
+        self.result = Result()
+
+    def run(self, progress: Callable[[int, int], None] = lambda done, total: None) -> Result:
+        """Try every pod; ``progress`` hears of it now and then."""
+        self.result.pending += [
+            {"pod": key, "message": message} for key, message in self._cluster.rejected
+        ]
+        for each in self._cluster.pending:
+            self._enqueue(each)
+        total, done = len(self._queue), 0
+        while (pod := self._queue.pop()) is not None:
+            self._try(pod)
+            done += 1
+            if done % _STEP == 0:
+                progress(min(done, total), total)
+        waiting = sorted(self._failed.values(), key=lambda one: one[0].position)
+        self.result.pending += [{"pod": pod.key, "message": why} for pod, why in waiting]
+        return self.result
+
+    def _cycle(self, pod: Pod) -> Cycle | None:
+        if self._any is not None:
+            return self._cycles[self._any.name]
+        return self._cycles.get(pod.sort.scheduler)
+
+    def _enqueue(self, pod: Pod) -> None:
+        cycle = self._cycle(pod)
+        if cycle is None:
+            self._cluster.warnings.append(
+                f"Pod {pod.key} is left alone: no profile is named {pod.sort.scheduler!r}"
+            )
+            return
+        why = next(
+            (said for one in cycle.profile.plugins if (said := one.pre_enqueue(pod))),
+            pod.sort.unsupported,
+        )
+        if pod.terminating:
+            why = f"skip schedule deleting pod: {pod.key}"
+        if why:
+            self._failed[pod.key] = pod, why
+        else:
+            self._queue.add(pod)
+
+    def _try(self, pod: Pod) -> None:
+        cycle = self._cycle(pod)
+        if cycle is None:
+            return
+        if self._explain == pod.key:
+            self.result.explained = explanation(cycle, pod)
+        row = cycle.choose(pod)
+        if row >= 0:
+            self._place(cycle, pod, row)
+            return
+        failure = cycle.failure(pod)
+        message = failure.message
+        if cycle.profile.preempts and self._columns.rows:
+            found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
+            if isinstance(found, preemption.Candidate):
+                self._preempt(pod, found)
+                return
+            message = f"{message} {found}"
+        self._failed[pod.key] = pod, message
+
+    def _place(self, cycle: Cycle, pod: Pod, row: int) -> None:
+        names = self._columns.nodes
+        node = names[row]
+        assert node is not None  # noqa: S101 -- a chosen row has a node
+        placed: dict[str, Any] = {
+            "pod": pod.key,
+            "node": node.name,
+            "reservation": None,
+            "cpuset": None,
+        }
+        if self._scores or self._ties:
+            found = cycle.scored(pod)
+            named = [getattr(names[each], "name", "") for each in found.rows.tolist()]
+            if self._scores:
+                placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
+            best = np.flatnonzero(found.totals == found.totals.max())
+            placed["ties"] = [named[each] for each in best.tolist()]
+        self._columns.place(pod, row)
+        self.result.placements.append(placed)
+
+    def _preempt(self, pod: Pod, found: preemption.Candidate) -> None:
+        node = self._columns.nodes[found.row]
+        for victim in found.victims:
+            self._columns.remove(victim)
+        pod.nominated = getattr(node, "name", "")
+        victims = [one.key for one in found.victims]
+        self.result.preemptions.append({"pod": pod.key, "node": pod.nominated, "victims": victims})
+        self._queue.add(pod)
+        # What is free now may be more than the preemptor takes.
+        for waiting, _ in list(self._failed.values()):
+            if not waiting.gates and not waiting.sort.unsupported and not waiting.terminating:
+                del self._failed[waiting.key]
+                self._queue.add(waiting)
+
+
+def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
+    """Each filter's verdict and each score, node by node, before the pod is placed."""
+    columns = cycle.columns
+    view = cycle.view(pod.sort)
+    if view.refused is not None:
+        return {"pod": pod.key, "refused": {view.refused[0]: view.refused[1].reason}, "nodes": {}}
+    rows: Rows = np.flatnonzero(columns.alive)
+    found: dict[str, dict[str, Any]] = {
+        node.name: {"filters": {}, "scores": {}, "total": None}
+        for node in columns.nodes
+        if node is not None
+    }
+    names = list(found)
+    for name, filtering in view.filters:
+        for place, code in enumerate(filtering.codes(rows).tolist()):
+            said = list(filtering.verdict(code).reasons) if code else []
+            found[names[place]]["filters"][name] = said
+    _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
+    return {"pod": pod.key, "nodes": found}
+
+
+def _explain_scores(
+    view: View, names: Mapping[int, str], found: Mapping[str, dict[str, Any]]
+) -> None:
+    scored = view.scored()
+    for name, weight, score in view.scores:
+        finals = score.final(score.raw(scored.rows), scored.rows)
+        for row, value in zip(scored.rows.tolist(), finals.tolist(), strict=True):
+            found[names[row]]["scores"][name] = {"score": value, "weight": weight}
+    for row, total in zip(scored.rows.tolist(), scored.totals.tolist(), strict=True):
+        found[names[row]]["total"] = total

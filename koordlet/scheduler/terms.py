@@ -1,0 +1,234 @@
+"""What pods demand of nodes and of other pods: selectors and terms, decoded once a class.
+
+Covers: node selector terms, pod (anti-)affinity terms, spread constraints, tolerations.
+Does not cover: judging them over all nodes (the plugins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import selectors
+from koordlet.scheduler import wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label (or field) of a node."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """Conditions that must hold together; one that cannot be read matches nothing."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+    broken: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Matches nothing, as the API says."""
+        return not self.labels and not self.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Which taints a pod bears."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """What keeps pods off a node."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Other pods, and the topology in which they count. No selector matches nothing."""
+
+    key: str
+    namespaces: frozenset[str]
+    namespace_selector: selectors.Compiled | None
+    selector: selectors.Compiled | None
+
+    def matches(self, namespace: str, labels: Mapping[str, str], known: Namespaces) -> bool:
+        """Whether a pod is meant."""
+        if self.selector is None:
+            return False
+        if namespace not in self.namespaces and not self._selects(namespace, known):
+            return False
+        return holds(self.selector, labels)
+
+    def _selects(self, namespace: str, known: Namespaces) -> bool:
+        wanted = self.namespace_selector
+        return wanted is not None and holds(wanted, known.get(namespace, {}))
+
+
+Namespaces = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How evenly matching pods are to lie over a topology."""
+
+    key: str
+    skew: int
+    hard: bool
+    selector: selectors.Compiled | None
+    min_domains: int = 1
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+
+def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
+    """Whether labels satisfy a selector."""
+    return all(one.matches(labels) for one in selector.labels)
+
+
+def node_term(body: Body) -> NodeTerm:
+    """One term of a node selector."""
+    try:
+        labels = tuple(map(_requirement, wire.bodies(body, "matchExpressions")))
+        fields = tuple(map(_field, wire.bodies(body, "matchFields")))
+    except BadObjectError:
+        return NodeTerm(broken=True)
+    return NodeTerm(labels, fields)
+
+
+_VALUES = {"In": (1, None), "NotIn": (1, None), "Exists": (0, 0), "DoesNotExist": (0, 0)}
+
+
+def _requirement(body: Body) -> Requirement:
+    operator, values = wire.text(body, "operator"), wire.strings(body, "values")
+    least, most = _VALUES.get(operator, (1, 1))
+    known = operator in _VALUES or operator in {"Gt", "Lt"}
+    if not known or len(values) < least or (most is not None and len(values) > most):
+        raise BadObjectError(f"operator {operator!r} with {len(values)} values")
+    if operator in {"Gt", "Lt"} and whole(values[0]) is None:
+        raise BadObjectError(f"{operator} of {values[0]!r}, which is no integer")
+    return Requirement(wire.text(body, "key"), operator, values)
+
+
+def _field(body: Body) -> Requirement:
+    found = _requirement(body)
+    if found.key != "metadata.name" or found.operator not in {"In", "NotIn"}:
+        raise BadObjectError(f"field {found.key!r} cannot be selected by {found.operator}")
+    if len(found.values) != 1:
+        raise BadObjectError("a field is compared with exactly one value")
+    return found
+
+
+def whole(spelled: str) -> int | None:
+    """A 64-bit integer as Go's ``ParseInt`` reads it."""
+    digits = spelled.lstrip("+-")
+    if len(spelled) - len(digits) > 1 or not digits.isascii() or not digits.isdigit():
+        return None
+    value = int(spelled) if len(digits) <= 40 else 2**64
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def toleration(body: Body) -> Toleration:
+    """One toleration of a pod."""
+    return Toleration(
+        wire.text(body, "key"),
+        wire.text(body, "operator"),
+        wire.text(body, "value"),
+        wire.text(body, "effect"),
+    )
+
+
+def taint(body: Body) -> Taint:
+    """One taint of a node."""
+    return Taint(wire.text(body, "key"), wire.text(body, "value"), wire.text(body, "effect"))
+
+
+def tolerates(one: Toleration, mark: Taint) -> bool:
+    """The rule of Kubernetes, with the comparisons of its alpha."""
+    if one.effect not in {"", mark.effect} or one.key not in {"", mark.key}:
+        return False
+    if one.operator in {"", "Equal"}:
+        return one.value == mark.value
+    if one.operator in {"Gt", "Lt"}:
+        left, right = _canonical(mark.value), _canonical(one.value)
+        if left is None or right is None:
+            return False
+        return left > right if one.operator == "Gt" else left < right
+    return one.operator == "Exists"
+
+
+def _canonical(spelled: str) -> int | None:
+    value = whole(spelled)
+    return value if value is not None and str(value) == spelled else None
+
+
+def selector(body: Body, key: str, of_pod: Mapping[str, str] | None = None) -> Any:
+    """A label selector with the pod's own ``matchLabelKeys`` and ``mismatchLabelKeys`` in it."""
+    found = body.get(key)
+    if found is not None and not isinstance(found, Mapping):
+        raise BadObjectError(f"{key} is no selector: {wire.show(found)}")
+    try:
+        compiled = selectors.from_object(found)
+    except ValueError as error:
+        raise BadObjectError(f"{key}: {error}") from error
+    if compiled is None or of_pod is None:
+        return compiled
+    more = list(compiled.labels)
+    for name, operator in (
+        ("matchLabelKeys", selectors.Operator.IN),
+        ("mismatchLabelKeys", selectors.Operator.NOT_IN),
+    ):
+        more += [
+            selectors.Requirement(label, operator, frozenset((of_pod[label],)))
+            for label in wire.strings(body, name)
+            if label in of_pod
+        ]
+    return selectors.Compiled(tuple(more))
+
+
+def pod_term(body: Body, namespace: str, labels: Mapping[str, str]) -> PodTerm:
+    """One term of pod affinity or anti-affinity."""
+    named = frozenset(wire.strings(body, "namespaces"))
+    by_label: selectors.Compiled | None = selector(body, "namespaceSelector")
+    if not named and by_label is None:
+        named = frozenset((namespace,))
+    key = wire.text(body, "topologyKey")
+    if not key:
+        raise BadObjectError("a pod affinity term without topologyKey")
+    return PodTerm(key, named, by_label, selector(body, "labelSelector", labels))
+
+
+def spread(body: Body, labels: Mapping[str, str]) -> Spread:
+    """One topology spread constraint."""
+    unsatisfiable = wire.text(body, "whenUnsatisfiable", "DoNotSchedule")
+    if unsatisfiable not in {"DoNotSchedule", "ScheduleAnyway"}:
+        raise BadObjectError(f"whenUnsatisfiable is {unsatisfiable!r}")
+    skew = wire.integer(body, "maxSkew", 1)
+    if skew < 1:
+        raise BadObjectError(f"maxSkew is {skew}, must be positive")
+    return Spread(
+        key=wire.text(body, "topologyKey"),
+        skew=min(skew, 2**31),
+        hard=unsatisfiable == "DoNotSchedule",
+        selector=selector(body, "labelSelector", labels),
+        min_domains=max(1, wire.integer(body, "minDomains", 1)),
+        honor_affinity=wire.text(body, "nodeAffinityPolicy", "Honor") == "Honor",
+        honor_taints=wire.text(body, "nodeTaintsPolicy", "Ignore") == "Honor",
+    )

@@ -1,0 +1,153 @@
+"""Arrays over nodes, and the short memory of what changed in them.
+
+Covers: names of the array types, a bounded log, tallies of pods per node, their sums per domain,
+the two-level maximum. Does not cover: what is counted (``columns``), why (the plugins).
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float64]
+
+T = TypeVar("T")
+
+#: Entries that a log keeps; who lags further behind builds anew, which is cheaper by then.
+MEMORY = 4096
+#: Nodes in one block of the two-level maximum: near the root of 100 000.
+BLOCK = 256
+
+
+class Log(Generic[T]):
+    """What happened, in order; the oldest is forgotten."""
+
+    __slots__ = ("base", "entries")
+
+    def __init__(self) -> None:
+        self.base = 0
+        self.entries: list[T] = []
+
+    @property
+    def end(self) -> int:
+        """The position behind the newest entry."""
+        return self.base + len(self.entries)
+
+    def append(self, entry: T) -> None:
+        """Remember one more."""
+        self.entries.append(entry)
+        if len(self.entries) > 2 * MEMORY:
+            self.base += MEMORY
+            del self.entries[:MEMORY]
+
+    def since(self, position: int) -> list[T] | None:
+        """Everything from a position on; ``None`` where some of it is forgotten."""
+        return self.entries[position - self.base :] if position >= self.base else None
+
+
+class Tally:
+    """How many pods of one sort are on each node."""
+
+    __slots__ = ("counts", "log", "total")
+
+    def __init__(self, size: int) -> None:
+        self.counts: Ints = np.zeros(size, np.int64)
+        self.log: Log[tuple[int, int]] = Log()
+        self.total = 0
+
+    def add(self, row: int, change: int) -> None:
+        """One pod came to a node, or left it."""
+        if row >= self.counts.size:
+            self.counts = np.concatenate((self.counts, np.zeros(row + 1, np.int64)))
+        self.counts[row] += change
+        self.total += change
+        self.log.append((row, change))
+
+    def upto(self, size: int) -> Ints:
+        """The counts of the first ``size`` nodes."""
+        if self.counts.size < size:
+            grown = np.zeros(2 * size, np.int64)
+            grown[: self.counts.size] = self.counts
+            self.counts = grown
+        return self.counts[:size]
+
+
+class Sums:
+    """A tally summed over the domains of one topology key; catches up when it is asked.
+
+    ``domains`` has -1 for nodes without the key: they index the last slot, which stays zero.
+    """
+
+    __slots__ = ("_at", "_eligible", "_tally", "_totals", "domains")
+
+    def __init__(self, tally: Tally, domains: Rows, size: int, eligible: Bools | None) -> None:
+        self._tally = tally
+        self.domains = domains
+        self._eligible = eligible
+        self._totals: Ints = np.zeros(size + 1, np.int64)
+        self._build()
+
+    def _build(self) -> None:
+        chosen = self.domains >= 0
+        if self._eligible is not None:
+            chosen &= self._eligible
+        counts = self._tally.upto(self.domains.size)
+        summed = np.bincount(
+            self.domains[chosen], weights=counts[chosen], minlength=self._totals.size
+        )
+        self._totals = summed.astype(np.int64)
+        self._at = self._tally.log.end
+
+    def totals(self) -> Ints:
+        """Pods in each domain, and a zero behind them."""
+        log = self._tally.log
+        if self._at != log.end:
+            news = log.since(self._at)
+            if news is None:
+                self._build()
+            else:
+                for row, change in news:
+                    domain = self.domains[row]
+                    if domain >= 0 and (self._eligible is None or self._eligible[row]):
+                        self._totals[domain] += change
+                self._at = log.end
+        return self._totals
+
+
+class Best:
+    """The largest of many values, found again cheaply after a few have changed; lowest row wins."""
+
+    __slots__ = ("_blocks", "_tops", "_values")
+
+    def __init__(self, values: Ints) -> None:
+        blocks = max(1, -(-values.size // BLOCK))
+        self._values: Ints = np.full(blocks * BLOCK, -1, np.int64)
+        self._values[: values.size] = values
+        self._blocks = self._values.reshape(blocks, BLOCK)
+        self._tops: Ints = self._blocks.max(axis=1)
+
+    def update(self, rows: Rows, values: Ints) -> None:
+        """Some rows have new values."""
+        self._values[rows] = values
+        if rows.size == 1:
+            block = int(rows[0]) // BLOCK
+            self._tops[block] = self._blocks[block].max()
+        else:
+            blocks = np.unique(rows // BLOCK)
+            self._tops[blocks] = self._blocks[blocks].max(axis=1)
+
+    def row(self) -> int:
+        """The lowest row of the largest value; -1 where all are negative."""
+        block = int(self._tops.argmax())
+        if self._tops[block] < 0:
+            return -1
+        return block * BLOCK + int(self._blocks[block].argmax())
+
+    def value(self, row: int) -> int:
+        """The value of a row."""
+        return int(self._values[row])

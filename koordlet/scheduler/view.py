@@ -1,0 +1,201 @@
+"""What one class of pods sees of the cluster: kept between pods, brought up to date by row.
+
+Covers: which nodes pass what looks at one node alone, their score, the best; and the way from
+there through contextual filters and normalised scores. Does not cover: the plugins themselves.
+
+The cost of one pod: the rows that changed since the class was last asked (a handful of operations
+on few elements), plus, without contextual plugins, the two-level maximum, which hardly grows with
+the nodes. Contextual and normalised plugins add a few passes over all nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from koordlet.scheduler import framework
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Score, Verdict
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.vectors import Best, Bools, Ints, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Feasible nodes and their total scores."""
+
+    rows: Rows
+    totals: Ints
+
+
+class View:
+    """One class and one profile over the columns."""
+
+    def __init__(self, sort: PodClass, columns: Columns, profile: Profile) -> None:
+        self.sort = sort
+        self._columns = columns
+        self._profile = profile
+        self._generation = -1
+        self._at = 0
+        self.refused: tuple[str, framework.RefusedError] | None = None
+        self.filters: list[tuple[str, Filter]] = []
+        self.scores: list[tuple[str, int, Score]] = []
+        self.outside = ""
+
+    def refresh(self) -> None:
+        """Bring what is kept up to the state of the columns."""
+        columns = self._columns
+        if self._generation != columns.generation:
+            self._build()
+            return
+        if self._at == columns.log.end or self.refused is not None:
+            return
+        changed = columns.log.since(self._at)
+        if changed is None or len(changed) > columns.size // 4:
+            self._measure(np.arange(columns.size, dtype=np.intp), whole=True)
+        else:
+            rows = np.array(changed if len(changed) == 1 else sorted(set(changed)), np.intp)
+            self._measure(rows, whole=False)
+        self._at = columns.log.end
+
+    def _build(self) -> None:
+        columns = self._columns
+        self._generation, self._at, self.refused = columns.generation, columns.log.end, None
+        self._every = np.arange(columns.size, dtype=np.intp)
+        self.filters, self.scores = [], []
+        self._static, self.outside = columns.alive, ""
+        for plugin in self._profile.filters:
+            try:
+                self._narrow(plugin.name, plugin.names(self.sort))
+                made = plugin.filter(self.sort, columns)
+            except framework.RefusedError as refusal:
+                self.refused = plugin.name, refusal
+                return
+            if made is not None:
+                self.filters.append((plugin.name, made))
+        for one, weight in self._profile.scores:
+            score = one.score(self.sort, columns)
+            if score is not None:
+                self.scores.append((one.name, weight, score))
+        self._keep()
+
+    def _narrow(self, name: str, only: frozenset[str] | None) -> None:
+        if only is None:
+            return
+        self.outside = f"node(s) didn't satisfy plugin(s) [{name}]"
+        inside = np.zeros(self._columns.size, np.bool_)
+        inside[[self._columns.rows[one] for one in only if one in self._columns.rows]] = True
+        self._static &= inside
+        if not self._static.any():
+            raise framework.RefusedError(f"node(s) didn't satisfy plugin {name}")
+
+    def _keep(self) -> None:
+        """The static part, then the rows."""
+        self._inside = self._static.copy()
+        self._fixed = np.zeros(self._columns.size, np.int64)
+        self._varying: list[tuple[int, Score, Ints]] = []
+        for _, filtering in self.filters:
+            if filtering.kind is Kind.STATIC:
+                self._static &= filtering.allowed(self._every)
+        for _, weight, score in self.scores:
+            if score.kind is not Kind.STATIC:
+                if score.normalised:
+                    self._varying.append((weight, score, score.raw(self._every)))
+                continue
+            raw = score.raw(self._every)
+            constant = score.constant(raw[self._static]) if score.normalised else None
+            if constant is not None:
+                self._fixed += weight * constant
+            elif score.normalised:
+                self._varying.append((weight, score, raw))
+            else:
+                self._fixed += weight * raw
+        self._loaded = [one for _, one in self.filters if one.kind is Kind.LOAD]
+        self._context = [one for _, one in self.filters if one.kind is Kind.CONTEXT]
+        self._moving = [
+            (weight, score)
+            for _, weight, score in self.scores
+            if score.kind is Kind.LOAD and not score.normalised
+        ]
+        self._measure(self._every, whole=True)
+
+    def _measure(self, rows: Rows, *, whole: bool) -> None:
+        """Filters and scores that look at a node and its own pods, for some rows."""
+        passing = self._static[rows]
+        for one in self._loaded:
+            passing = passing & one.allowed(rows)
+        totals = self._fixed[rows]
+        for weight, score in self._moving:
+            raw = score.raw(rows)
+            totals = totals + (raw if weight == 1 else weight * raw)
+        totals = np.where(passing, totals, -1)
+        if whole:
+            self._totals, self._best = totals, Best(totals)
+        else:
+            self._totals[rows] = totals
+            self._best.update(rows, totals)
+
+    def _active(self) -> tuple[list[Filter], list[tuple[int, Score, Ints]]]:
+        filters = [one for one in self._context if not getattr(one, "idle", False)]
+        varying = [one for one in self._varying if not getattr(one[1], "idle", False)]
+        return filters, varying
+
+    def best(self) -> int:
+        """The row of the best node, the lowest of equals; -1 where none is feasible."""
+        filters, varying = self._active()
+        if not filters and not varying:
+            return self._best.row()
+        if not varying:
+            totals = np.where(self._passing(filters), self._totals, -1)
+            row = int(totals.argmax()) if totals.size else 0
+            return row if totals.size and totals[row] >= 0 else -1
+        found = self.scored()
+        return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
+
+    def _passing(self, filters: list[Filter]) -> Bools:
+        found = self._totals >= 0
+        for one in filters:
+            found &= one.allowed(self._every)
+        return found
+
+    def scored(self, only: Rows | None = None) -> Scored:
+        """Every feasible node (of these) and its total."""
+        filters, varying = self._active()
+        rows = np.flatnonzero(self._passing(filters))
+        if only is not None:
+            rows = np.intersect1d(rows, only)
+        totals = self._totals[rows]
+        for weight, score, raw in varying:
+            totals = totals + weight * score.final(raw[rows], rows)
+        return Scored(rows, totals)
+
+    def passes(self, row: int) -> bool:
+        """Whether one node passes all filters now, whatever is remembered."""
+        rows = np.array([row], np.intp)
+        return bool(self._inside[row]) and all(
+            bool(one.allowed(rows)[0]) for _, one in self.filters
+        )
+
+    def verdict(self, row: int) -> Verdict | None:
+        """The first refusal of one node."""
+        return self.verdicts(np.array([row], np.intp))[0]
+
+    def verdicts(self, rows: Rows) -> list[Verdict | None]:
+        """The first refusal of each of these nodes; ``None`` where all pass."""
+        found: list[Verdict | None] = [None] * rows.size
+        left = np.ones(rows.size, np.bool_)
+        if self.outside:
+            outside = Verdict((self.outside,), resolvable=False)
+            for place in np.flatnonzero(~self._inside[rows]).tolist():
+                found[place] = outside
+            left &= self._inside[rows]
+        for _, one in self.filters:
+            codes = np.where(left, one.codes(rows), 0)
+            places = np.flatnonzero(codes)
+            known = {int(code): one.verdict(int(code)) for code in np.unique(codes[places])}
+            for place in places.tolist():
+                found[place] = known[int(codes[place])]
+            left[places] = False
+        return found

@@ -1,0 +1,110 @@
+"""Reading decoded JSON that may be anything.
+
+Covers: a field of the expected shape, or an error that names the field. Does not cover: what
+fields an object has. A missing field and ``null`` are the same, as in Go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Body = Mapping[str, Any]
+
+#: The API server's own bounds: a value, and a prefix with "/" and a name.
+_LABEL_VALUE = 63
+_LABEL_KEY = 253 + 1 + 63
+
+
+class BadObjectError(ValueError):
+    """One object cannot be used; the text says which field and why."""
+
+
+def mapping(body: Body, key: str) -> Body:
+    """A field that is an object; empty where it is missing."""
+    found = body.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise BadObjectError(f"{key} is no object: {show(found)}")
+    return found
+
+
+def sequence(body: Body, key: str) -> Sequence[Any]:
+    """A field that is a list; empty where it is missing."""
+    found = body.get(key)
+    if found is None:
+        return ()
+    if not isinstance(found, list | tuple):
+        raise BadObjectError(f"{key} is no list: {show(found)}")
+    return found
+
+
+def bodies(body: Body, key: str) -> list[Body]:
+    """A field that is a list of objects."""
+    found = sequence(body, key)
+    for one in found:
+        if not isinstance(one, Mapping):
+            raise BadObjectError(f"{key} holds no objects: {show(one)}")
+    return list(found)
+
+
+def text(body: Body, key: str, default: str = "") -> str:
+    """A field that is text."""
+    found = body.get(key)
+    if found is None:
+        return default
+    if not isinstance(found, str):
+        raise BadObjectError(f"{key} is no text: {show(found)}")
+    return found
+
+
+def strings(body: Body, key: str) -> tuple[str, ...]:
+    """A field that is a list of texts."""
+    return tuple(str(one) for one in sequence(body, key))
+
+
+def integer(body: Body, key: str, default: int = 0) -> int:
+    """A field that is a whole number."""
+    found = body.get(key)
+    if found is None:
+        return default
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise BadObjectError(f"{key} is no whole number: {show(found)}")
+    return found
+
+
+def flag(body: Body, key: str, *, default: bool = False) -> bool:
+    """A field that is true or false."""
+    found = body.get(key)
+    if found is None:
+        return default
+    if not isinstance(found, bool):
+        raise BadObjectError(f"{key} is neither true nor false: {show(found)}")
+    return found
+
+
+def labels(body: Body, key: str = "labels") -> dict[str, str]:
+    """Labels within the API server's bounds."""
+    found = mapping(body, key)
+    for name, value in found.items():
+        if len(str(name)) > _LABEL_KEY:
+            raise BadObjectError(f"{key}: a name of {len(str(name))} characters: {show(name)}")
+        if isinstance(value, Mapping | list) or len(str(value)) > _LABEL_VALUE:
+            raise BadObjectError(
+                f"{key}: the value of {show(name)} has {len(str(value))} characters or is no text"
+            )
+    return {str(name): _plain(value) for name, value in found.items()}
+
+
+def _plain(value: object) -> str:
+    """A label that YAML took for a boolean or a number, as it was most likely written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def show(value: object) -> str:
+    """A value for a message, cut where it is long."""
+    spelled = repr(value)
+    return spelled if len(spelled) <= 60 else f"{spelled[:57]}..."

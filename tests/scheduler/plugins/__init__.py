@@ -1,0 +1,1 @@
+"""Tests of the plugins, from the tables of their semantics."""

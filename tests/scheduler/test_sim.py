@@ -1,0 +1,133 @@
+"""The simulation keeps its contract: places, messages, ties, preemption."""
+
+from __future__ import annotations
+
+from koordlet.scheduler import cluster, sim
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+
+def test_the_lowest_of_equal_nodes_is_taken_and_all_are_named() -> None:
+    """Equal totals are ties; the first in the input wins."""
+    [placed] = clusters.tried(node("n2"), node("n1"), pod("p", cpu="1"))["placements"]
+
+    assert "n2" == placed["node"]
+    assert ["n2", "n1"] == placed["ties"]
+    assert placed["scores"]["n1"] == placed["scores"]["n2"]
+    assert placed["reservation"] is None
+    assert placed["cpuset"] is None
+
+
+def test_queue_order() -> None:
+    """Priority first, then creation, then the input's order."""
+    pods = [
+        pod("late", cpu="1", meta={"creationTimestamp": "2026-01-02T00:00:00Z"}),
+        pod("early", cpu="1", meta={"creationTimestamp": "2026-01-01T00:00:00Z"}),
+        pod("important", cpu="1", priority=5),
+    ]
+
+    assert ["important", "early", "late"] == list(clusters.places(node("n1"), *pods))
+
+
+def test_the_message_has_the_grammar_of_the_peer() -> None:
+    """Counts and reasons are sorted as text."""
+    taint = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    nodes = [node(f"t{i}", spec=taint) for i in range(3)] + [node("a", cpu="1"), node("b", cpu="1")]
+
+    assert (
+        "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)."
+        == clusters.message("p", *nodes, pod("p", cpu="2"))
+    )
+
+
+def test_preemption_takes_the_least_important() -> None:
+    """The victim is removed, the preemptor placed, both are told."""
+    found = clusters.tried(
+        node("n1"),
+        pod("low", on="n1", cpu="2", priority=1),
+        pod("mid", on="n1", cpu="2", priority=2),
+        pod("high", cpu="2", priority=9),
+    )
+
+    assert [{"pod": "d/high", "node": "n1", "victims": ["d/low"]}] == found["preemptions"]
+    assert ["d/high"] == [one["pod"] for one in found["placements"]]
+
+
+def test_preemption_policy_never() -> None:
+    """Who may not preempt says so."""
+    found = clusters.tried(
+        node("n1"),
+        pod("low", on="n1", cpu="4"),
+        pod("high", cpu="2", priority=9, preemptionPolicy="Never"),
+    )
+
+    assert (
+        "0/1 nodes are available: 1 Insufficient cpu."
+        " preemption: not eligible due to preemptionPolicy=Never." == found["pending"][0]["message"]
+    )
+
+
+def test_a_budget_moves_preemption_elsewhere() -> None:
+    """The node without a violated budget is chosen although it comes later."""
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "d"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    found = clusters.tried(
+        node("n1"),
+        node("n2"),
+        budget,
+        pod("a", on="n1", cpu="4", labels={"app": "web"}),
+        pod("b", on="n2", cpu="4", labels={"app": "db"}),
+        pod("high", cpu="2", priority=9),
+    )
+
+    assert ["d/b"] == found["preemptions"][0]["victims"]
+
+
+def test_gates_claims_and_groups_stay_pending() -> None:
+    """Each is named; the others are scheduled."""
+    found = clusters.tried(
+        node("n1"),
+        pod("gated", schedulingGates=[{"name": "a"}, {"name": "b"}]),
+        pod("claims", resourceClaims=[{"name": "gpu"}]),
+        pod("group", schedulingGroup={"podGroupName": "g"}),
+        pod("fine"),
+    )
+    said = {one["pod"]: one["message"] for one in found["pending"]}
+
+    assert "waiting for scheduling gates: [a b]" == said["d/gated"]
+    assert "resource claims" in said["d/claims"]
+    assert "pod groups" in said["d/group"]
+    assert ["d/fine"] == [one["pod"] for one in found["placements"]]
+
+
+def test_hostile_objects_cost_only_themselves() -> None:
+    """Negative, unreadable and huge amounts and labels are named; the rest goes on."""
+    loaded = cluster.load(
+        [
+            node("n1"),
+            node("bad", allocatable={"cpu": "x"}),
+            node("long", labels={"a": "b" * 63_000}),
+            pod("negative", cpu="-1"),
+            pod("absurd", cpu="9999999999999999999999E"),
+            pod("odd", requests={"cpu": [1]}),
+            {"kind": "Pod", "metadata": "no", "spec": 5},
+            pod("selector", affinity={"podAffinity": {"requiredDuring": 1}}),
+        ]
+    )
+    found = sim.Simulation(loaded).run()
+
+    assert ["d/selector"] == [one["pod"] for one in found.placements]
+    assert {"d/negative", "d/odd", "d/absurd", "without a name"} >= {
+        one["pod"] for one in found.pending
+    }
+    assert any("Node long" in one for one in loaded.warnings)
+    assert any("Node bad" in one for one in loaded.warnings)
+
+
+def test_no_nodes() -> None:
+    """Without nodes there is nothing to count."""
+    assert "no nodes available to schedule pods" == clusters.message("p", pod("p"))
