@@ -22,7 +22,7 @@ def node(name: str, *, labels: Body | None = None, cpu: str = "4", **more: Any) 
 
 
 def pod(name: str, *, on: str = "", labels: Body | None = None, **more: Any) -> Body:
-    """A pod with one container that asks for ``cpu``, ``memory``, ``requests``; the rest is spec."""
+    """A pod with one container asking for ``cpu``, ``memory``, ``requests``; the rest is spec."""
     asked = dict(more.pop("requests", {}))
     asked |= {key: more.pop(key) for key in ("cpu", "memory") if key in more}
     container = {"name": "c", "image": "app:1", "resources": {"requests": asked}}
