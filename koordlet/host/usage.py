@@ -7,12 +7,25 @@ Does not cover: rates and windows (``history``), which groups there are (``host.
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
+import typing
+from collections.abc import Mapping, Sequence
 
 from koordlet.host import counters, machine, node_counters, root
 from koordlet.model import absence, cgroup, topology
 from koordlet.model import counters as readings
 
+if typing.TYPE_CHECKING:
+    from koordlet.host import space
+
+#: Where workloads write: the kubelet's and the runtimes' files, logs, and all the rest.
+DIRECTORIES = (
+    "/",
+    "/var/lib/kubelet",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
+    "/var/log",
+)
 #: A pass that follows the last one more closely finds nothing new: its rates would be noise.
 _CLOSEST = 0.5
 
@@ -28,6 +41,15 @@ class Reader:
         self._machine: topology.Topology | None = None
         self.groups = counters.Reader(host, self._layout)
         self.node = node_counters.Reader(host)
+        self._space: space.Reader | None = None
+
+    def watch(self, directories: Sequence[str] = DIRECTORIES) -> None:
+        """From now on, have a child look at the room on filesystems; on a live machine only."""
+        if self._host.live and self._space is None:
+            # Late: the first pass needs no child, and no subprocess.
+            from koordlet.host import space  # noqa: PLC0415
+
+            self._space = space.Reader(directories)
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
@@ -48,17 +70,21 @@ class Reader:
             return {}
         self._last = now.at
         self.groups.follow(groups)
-        return {
+        found = {
             "groups": self.groups.read(now.at, now.suspended),
             **self.node.read(now.at, now.suspended),
         }
+        if self._space is not None:
+            found["disks"] = self._space.read(now.at, now.suspended)
+        return found
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Files read, opened, gone and damaged since the start, and descriptors in use now."""
+        """Files read, opened, gone and damaged, mounts that hung, since the start."""
         found = dict(self.groups.counts)
         for name, number in self.node.counts.items():
             found[name] = found.get(name, 0) + number
+        found["hung"] = 0 if self._space is None else self._space.hung
         return found
 
     @property
@@ -67,8 +93,10 @@ class Reader:
         return self.node.unsupported
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Give all descriptors back, and end the child."""
         self.groups.close()
+        if self._space is not None:
+            self._space.close()
 
 
 def _handles() -> int:

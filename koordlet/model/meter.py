@@ -61,9 +61,6 @@ PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
 IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)
 
-CYCLES = Meter(name="perf.cycles", unit="1/s", counter=True)
-INSTRUCTIONS = Meter(name="perf.instructions", unit="1/s", counter=True)
-
 # Of the node alone --------------------------------------------------------------------------------
 
 MEMORY_TOTAL = Meter(name="memory.total", unit="bytes")

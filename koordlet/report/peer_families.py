@@ -85,12 +85,6 @@ def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Ro
     return rows
 
 
-def _cpi(now: view.View) -> families.Rows:
-    for labels, group in _containers(now):
-        for word, what in (("cycles", meter.CYCLES), ("instructions", meter.INSTRUCTIONS)):
-            yield (*labels, word), now.used.groups.value(group, what)
-
-
 def _resources(
     read: Callable[[pod.Container], resources.Amounts],
 ) -> Callable[[view.View], families.Rows]:
@@ -182,14 +176,6 @@ FAMILIES = (
         bound="18 for each container, at most 8192",
         most=8192,
         rows=_psi(_containers),
-    ),
-    families.Family(
-        name="koordlet_container_cpi",
-        help="Cycles and instructions of a container, a second.",
-        labels=("node", *_CONTAINER, *_POD, "cpi_field"),
-        bound="2 for each container, at most 16384",
-        most=16384,
-        rows=_cpi,
     ),
     *(
         families.Family(

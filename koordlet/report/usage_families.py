@@ -222,10 +222,10 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_counter_files",
-        help="Counter files by what happened to them: read, opened, gone, damaged.",
+        help="Counter files read, opened, gone and damaged, and mounts that hung.",
         type=families.COUNTER,
         labels=("event",),
-        bound="4",
+        bound="5",
         rows=lambda now: (((what,), number) for what, number in now.counters.files.items()),
         form="%d",
     ),

@@ -14,6 +14,7 @@ from tests.bench import (
     newcomer,
     reading,
     startup,
+    store,
     topology,
 )
 
@@ -23,6 +24,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "memory.enforce_only": memory.enforce_only,
     "memory.all_surfaces": memory.all_surfaces,
     "counters.reading": reading.pods,
+    "history.five_thousand_series": store.five_thousand_series,
+    "history.growth": store.growth,
     "topology.discovery": topology.full,
     "allocation.slowest": allocation.slowest,
     "newcomer.until_right": newcomer.until_right,

@@ -72,15 +72,19 @@ def test_a_group_that_is_gone(version: Cgroup) -> None:
     """It costs its own values; its descriptor is given back, and the others are read."""
     host = counting.machine(version, "a", "b")
     look = reader(host)
-    look.read(0)
+    for at in range(30):
+        look.read(at)
     for one in hierarchies.discover(host).hierarchies:
         host.rmdir(host.at(f"{one.mount}/a"))
-    found = look.read(1)
+    kept = look.handles
+    found = look.read(30)
 
     assert {"b"} == values(found, meter.CPU).keys()
-    assert look.counts["gone"] >= 1
+    assert (kept // 2, kept // 2) == (look.handles, look.counts["gone"]), "at this tick, all turns"
+    look.read(31)
+    assert kept // 2 == look.counts["gone"], "nobody asks for them again"
     look.follow(counting.found(host))
-    assert {"b"} == look.read(2).slots.keys()
+    assert {"b"} == look.read(32).slots.keys()
     look.close()
     assert 0 == look.handles == host.open_handles
 

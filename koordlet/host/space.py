@@ -1,0 +1,164 @@
+"""Room on filesystems, asked for by a child that may be killed.
+
+Covers: bytes and inodes of a few directories, hung mounts, a child that died.
+Does not cover: which directories matter to whom (``host.usage``), thresholds.
+
+``statvfs(2)`` on a mount whose server is gone sleeps until the server is back. Neither the loop nor
+a thread of ours may: a thread cannot be ended. So a small child asks, and answers line by line;
+what it has not answered in time hangs: the child is killed, the directory rests for a while, and
+its values are missing. Nobody waits: an answer is taken at the tick after the question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from array import array
+from collections.abc import Sequence
+
+from koordlet.model import counters, meter
+
+#: Seconds until a question counts as hung, and until a directory that hung is asked for again.
+PATIENCE = 5.0
+REST = 300.0
+_METERS = (meter.SPACE_TOTAL, meter.SPACE_AVAILABLE, meter.INODES_TOTAL, meter.INODES_FREE)
+
+#: The child: a path a line in, five fields a line out. It ends with its parent: end of input.
+_CHILD = """\
+import os, sys
+for line in sys.stdin:
+    path = line[:-1]
+    try:
+        s = os.statvfs(path)
+        room = s.f_blocks * s.f_frsize, s.f_bavail * s.f_frsize
+        print(*room, s.f_files, s.f_favail, path, flush=True)
+    except OSError:
+        print("- - - -", path, flush=True)
+"""
+
+
+class Reader:
+    """Asks about some directories, again and again."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        command: Sequence[str] = (sys.executable, "-I", "-S", "-c", _CHILD),
+    ) -> None:
+        self._paths = tuple(path for path in paths if path.isprintable())
+        self._slots = {path: slot for slot, path in enumerate(self._paths)}
+        self._command = command
+        self._child: subprocess.Popen[bytes] | None = None
+        self._input = b""
+        #: Paths that were asked and not answered, and when the first of them was.
+        self._asked: list[str] = []
+        self._since = 0.0
+        #: Path to when it may be asked again.
+        self._resting: dict[str, float] = {}
+        self._values: dict[str, tuple[float, ...]] = {}
+        #: How often a directory hung, and how often the child had to be started again.
+        self.hung = 0
+        self.restarts = 0
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Directories whose mount hangs."""
+        return tuple(sorted(self._resting))
+
+    def read(self, at: float, suspended: float = 0.0) -> counters.Reading:
+        """What was answered since the last call; the next question goes out."""
+        self._take(at)
+        if self._asked and at - self._since > PATIENCE:
+            self._hangs(at)
+        if not self._asked:
+            self._ask(at)
+        columns = zip(*(self._values.get(path, (counters.NAN,) * 4) for path in self._paths))  # noqa: B905 -- four each
+        return counters.Reading(
+            at=at,
+            suspended=suspended,
+            slots=self._slots,
+            width=len(self._slots),
+            batches=tuple(
+                counters.Batch(what, 0, 1, array("d", column))
+                for what, column in zip(_METERS, columns)  # noqa: B905 -- none without paths
+            ),
+        )
+
+    def close(self) -> None:
+        """End the child. One that hangs in the kernel is left to the kernel."""
+        child, self._child = self._child, None
+        self._asked, self._input = [], b""
+        if child is None:
+            return
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        # Not waited for: it may be asleep for good. poll() takes it if it has ended.
+        child.poll()
+
+    def _take(self, at: float) -> None:
+        if self._child is None or self._child.stdout is None:
+            return
+        try:
+            while data := os.read(self._child.stdout.fileno(), 65536):
+                self._input += data
+            self._died()  # end of its output
+        except BlockingIOError:
+            pass
+        *lines, self._input = self._input.split(b"\n")
+        for line in lines:
+            self._answer(line.decode("utf-8", "replace"))
+            self._since = at
+
+    def _answer(self, line: str) -> None:
+        *numbers, path = line.split(" ", 4)
+        if path not in self._asked:
+            return
+        self._asked.remove(path)
+        try:
+            self._values[path] = tuple(float(one) for one in numbers)
+        except ValueError:
+            self._values.pop(path, None)
+
+    def _died(self) -> None:
+        """Whatever it had to say is not known; the next question goes to another one."""
+        self._values.clear()
+        self.restarts += 1
+        self.close()
+
+    def _hangs(self, at: float) -> None:
+        """The first that was not answered is the one that the child sleeps on."""
+        path = self._asked[0]
+        self._resting[path] = at + REST
+        self._values.pop(path, None)
+        self.hung += 1
+        self.close()
+
+    def _ask(self, at: float) -> None:
+        self._resting = {path: due for path, due in self._resting.items() if at < due}
+        wanted = [path for path in self._paths if path not in self._resting]
+        try:
+            child = self._child or self._start()
+            assert child.stdin is not None  # noqa: S101 -- it is a pipe
+            os.write(child.stdin.fileno(), "".join(f"{path}\n" for path in wanted).encode())
+        except OSError:
+            self._died()
+            return
+        self._asked, self._since = wanted, at
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._child = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            close_fds=True,
+        )
+        for pipe in (self._child.stdin, self._child.stdout):
+            assert pipe is not None  # noqa: S101 -- both are pipes
+            os.set_blocking(pipe.fileno(), False)
+        return self._child

@@ -1,0 +1,114 @@
+"""Room on filesystems: answers come later, a hung mount stops nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.history import series
+from koordlet.host import space
+from koordlet.model import meter
+from tests.kit import deadline
+
+#: Answers nothing, as a child that sleeps in the kernel does.
+HANGS = ("sleep", "infinity")
+#: Answers for the first directory only.
+STOPS = (
+    sys.executable,
+    "-c",
+    "import sys, time\nprint(1, 2, 3, 4, sys.stdin.readline()[:-1], flush=True)\ntime.sleep(1000)",
+)
+
+
+@pytest.fixture
+def made() -> Iterator[list[space.Reader]]:
+    """Readers that are closed at the end, with their children."""
+    readers: list[space.Reader] = []
+    yield readers
+    for one in readers:
+        child = one._child
+        one.close()
+        if child is not None:
+            child.wait()
+
+
+def answered(look: space.Reader, path: str, at: float = 0.0) -> series.History:
+    """What is known once that directory was answered for."""
+    past = series.History()
+
+    def known() -> bool:
+        past.take({"disks": look.read(at)})
+        return past.disks.last(path, meter.SPACE_TOTAL) is not None
+
+    deadline.until(known, "an answer")
+    return past
+
+
+def test_room(tmp_path: Path, made: list[space.Reader]) -> None:
+    """Bytes and inodes are those of statvfs; a directory that is not there has no values."""
+    odd = tmp_path / "with a blank"
+    odd.mkdir()
+    made.append(space.Reader([str(odd), "/does/not/exist"]))
+    past = answered(made[0], str(odd))
+    exact = os.statvfs(odd)
+
+    assert exact.f_blocks * exact.f_frsize == past.disks.last(str(odd), meter.SPACE_TOTAL)
+    assert exact.f_files == past.disks.last(str(odd), meter.INODES_TOTAL)
+    assert past.disks.last("/does/not/exist", meter.SPACE_TOTAL) is None
+
+
+def test_a_mount_that_hangs(made: list[space.Reader]) -> None:
+    """The directory that is not answered for rests; the others are asked about again."""
+    look = space.Reader(["/", "/hung", "/proc"], STOPS)
+    made.append(look)
+    answered(look, "/")
+    child = look._child
+    assert child is not None
+    look.read(space.PATIENCE + 1)
+
+    assert (("/hung",), 1) == (look.stale, look.hung)
+    assert child.wait() < 0
+
+    def next_one() -> bool:
+        look.read(space.PATIENCE + 2)
+        return look._asked == ["/proc"]
+
+    deadline.until(next_one, "an answer for the first of those that are left")
+    look.read(space.PATIENCE + space.REST + 20)
+    assert ("/proc",) == look.stale, "the first has rested; now the next one hangs"
+
+
+def test_nobody_waits(made: list[space.Reader]) -> None:
+    """Looking returns at once, with missing values, however long the child sleeps."""
+    look = space.Reader(["/"], HANGS)
+    made.append(look)
+    found = [look.read(at) for at in (0.0, 1.0, 2.0)]
+
+    assert all(one.batches[0].values[0] != one.batches[0].values[0] for one in found)
+    assert 0 == look.hung
+
+
+def test_a_child_that_dies(made: list[space.Reader]) -> None:
+    """It is started again at the next question."""
+    look = space.Reader(["/"], ("true",))
+    made.append(look)
+
+    def twice() -> bool:
+        look.read(0.0)
+        return look.restarts >= 2
+
+    deadline.until(twice, "two children")
+    assert () == look.stale
+
+
+def test_a_child_that_cannot_be_started() -> None:
+    """It costs the values, and nothing else."""
+    look = space.Reader(["/"], ("/does/not/exist",))
+    found = look.read(0.0)
+
+    assert found.batches[0].values[0] != found.batches[0].values[0]
+    look.close()
