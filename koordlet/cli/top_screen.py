@@ -94,8 +94,11 @@ def _headroom(found: Document, usage: Document) -> str:
         if one.get("kind") == "BE"
     )
     share = _part(_part(usage, "shares"), "BE").get("cpuCores")
-    room = len(pool) - share if pool and isinstance(share, int | float) else None
-    parts = [f"BE may use {_number(room, 2)} more CPUs" if room is not None else "no BE pool"]
+    cpus = [_part(usage, "cpus").get(str(cpu)) for cpu in pool]
+    idle = sum(max(0.0, 1 - one) for one in cpus if isinstance(one, int | float))
+    parts = [
+        f"BE uses {_number(share, 2)} CPUs, {_number(idle if pool else None, 2)} of its pool idle"
+    ]
     parts += [
         f"{one.get('name')} {one.get('observed')} (at {one.get('threshold')})"
         for one in _rows(found, "signals")[:2]

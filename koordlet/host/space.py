@@ -23,6 +23,8 @@ from koordlet.model import counters, meter
 #: Seconds until a question counts as hung, and until a directory that hung is asked for again.
 PATIENCE = 5.0
 REST = 300.0
+#: Seconds that a killed child has to go, at the end.
+_GOODBYE = 0.5
 _METERS = (meter.SPACE_TOTAL, meter.SPACE_AVAILABLE, meter.INODES_TOTAL, meter.INODES_FREE)
 
 #: The child: a path a line in, five fields a line out. It ends with its parent: end of input.
@@ -51,6 +53,8 @@ class Reader:
         self._slots = {path: slot for slot, path in enumerate(self._paths)}
         self._command = command
         self._child: subprocess.Popen[bytes] | None = None
+        #: Killed, and perhaps asleep in the kernel.
+        self._ending: list[subprocess.Popen[bytes]] = []
         self._input = b""
         #: Paths that were asked and not answered, and when the first of them was.
         self._asked: list[str] = []
@@ -69,6 +73,7 @@ class Reader:
 
     def read(self, at: float, suspended: float = 0.0) -> counters.Reading:
         """What was answered since the last call; the next question goes out."""
+        self._ending = [child for child in self._ending if child.poll() is None]
         self._take(at)
         if self._asked and at - self._since > PATIENCE:
             self._hangs(at)
@@ -88,6 +93,14 @@ class Reader:
 
     def close(self) -> None:
         """End the child. One that hangs in the kernel is left to the kernel."""
+        self._end()
+        for child in self._ending:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GOODBYE)
+        self._ending = []
+
+    def _end(self) -> None:
+        """Kill the child, and wait for nothing."""
         child, self._child = self._child, None
         self._asked, self._input = [], b""
         if child is None:
@@ -97,8 +110,7 @@ class Reader:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        # Not waited for: it may be asleep for good. poll() takes it if it has ended.
-        child.poll()
+        self._ending.append(child)
 
     def _take(self, at: float) -> None:
         if self._child is None or self._child.stdout is None:
@@ -128,7 +140,7 @@ class Reader:
         """Whatever it had to say is not known; the next question goes to another one."""
         self._values.clear()
         self.restarts += 1
-        self.close()
+        self._end()
 
     def _hangs(self, at: float) -> None:
         """The first that was not answered is the one that the child sleeps on."""
@@ -136,7 +148,7 @@ class Reader:
         self._resting[path] = at + REST
         self._values.pop(path, None)
         self.hung += 1
-        self.close()
+        self._end()
 
     def _ask(self, at: float) -> None:
         self._resting = {path: due for path, due in self._resting.items() if at < due}

@@ -30,10 +30,7 @@ def made() -> Iterator[list[space.Reader]]:
     readers: list[space.Reader] = []
     yield readers
     for one in readers:
-        child = one._child
         one.close()
-        if child is not None:
-            child.wait()
 
 
 def answered(look: space.Reader, path: str, at: float = 0.0) -> series.History:
