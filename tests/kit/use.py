@@ -76,7 +76,8 @@ def check(seen: Mapping[str, Any]) -> None:
     assert HELD_BYTES <= said["holder"]["working_set"] <= 2 * HELD_BYTES, seen
     assert said["holder"]["working_set"] <= said["holder"]["memory"], seen
     assert all(one["pids"] == 1 for one in said.values()), seen
-    assert proc["busy"] * 0.9 <= seen["node"]["cores"] <= seen["node"]["cpus"] * 1.05, seen
+    # The node's time is counted at clock ticks, of which an emulated machine loses some.
+    assert proc["busy"] * 0.5 <= seen["node"]["cores"] <= seen["node"]["cpus"] * 1.05, seen
     if said["limited"]["pressure"] is not None:
         # A task that has to wait for its next period is stalled.
         assert said["limited"]["pressure"] > 0.2, seen
