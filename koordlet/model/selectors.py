@@ -39,9 +39,9 @@ class Requirement:
         """Whether labels satisfy it."""
         match self.operator:
             case Operator.IN:
-                return self.key in labels and labels[self.key] in self.values
+                return str(labels.get(self.key)) in self.values and self.key in labels
             case Operator.NOT_IN:
-                return self.key not in labels or labels[self.key] not in self.values
+                return self.key not in labels or str(labels[self.key]) not in self.values
             case Operator.EXISTS:
                 return self.key in labels
             case Operator.DOES_NOT_EXIST:
@@ -145,13 +145,16 @@ def parse_fields(text: str) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def from_object(selector: Mapping[str, Any] | None) -> Compiled | None:
+def from_object(selector: object) -> Compiled | None:
     """A ``LabelSelector`` as objects hold it; ``None`` (matches nothing) for a missing one.
 
     ``ValueError`` where it is malformed.
     """
     if selector is None:
         return None
+    if not isinstance(selector, Mapping):
+        msg = "a selector is a mapping"
+        raise ValueError(msg)  # noqa: TRY004 - bad input
     wanted = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):

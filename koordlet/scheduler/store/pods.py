@@ -32,7 +32,7 @@ def bound(pod: Body, ref: objects.Ref, node: str, annotations: Mapping[str, str]
         key: value for key, value in _part(pod, "status").items() if key != "nominatedNodeName"
     }
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    rest = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
+    rest = [one for one in _conditions(status) if one.get("type") != "PodScheduled"]
     wanted = {
         "spec": {"nodeName": node},
         "status": {"conditions": [*rest, scheduled]},
@@ -92,16 +92,15 @@ def budget_of(pod: Body, ref: objects.Ref, budgets: Sequence[Body]) -> Body | No
 def spend(budget: Body, pod: objects.Ref, now: str) -> Body:
     """A budget with one disruption less; ``TooMany`` or ``Forbidden`` where it has none."""
     status, name = _part(budget, "status"), objects.text(budget, "name")
-    observed, wanted = status.get("observedGeneration"), budget["metadata"].get("generation")
-    if (observed or 0) < (wanted or 0):
+    if _number(status, "observedGeneration") < _number(budget["metadata"], "generation"):
         why = f"The disruption budget {name} is still being processed by the server."
         raise _too_many(pod, why, retry_after=10)
-    allowed = status.get("disruptionsAllowed") or 0
+    allowed = _number(status, "disruptionsAllowed")
     if allowed < 0:
         raise refusals.Forbidden("pdb disruptions allowed is negative", culprit=name)
     if allowed == 0:
         raise _too_many(pod, _why_none(status, name), retry_after=None)
-    disrupted = {**(status.get("disruptedPods") or {}), pod.name: now}
+    disrupted = {**_part(status, "disruptedPods"), pod.name: now}
     return {
         **budget,
         "status": {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted},
@@ -118,15 +117,15 @@ def doomed(pod: Body, now: str) -> Body:
         "message": "Eviction API: evicting",
     }
     status = _part(pod, "status")
-    rest = [one for one in status.get("conditions") or () if one.get("type") != "DisruptionTarget"]
+    rest = [one for one in _conditions(status) if one.get("type") != "DisruptionTarget"]
     return {**pod, "status": {**status, "conditions": [*rest, condition]}}
 
 
 def _why_none(status: Mapping[str, Any], name: str) -> str:
     """The first that applies."""
-    healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+    healthy, desired = _number(status, "currentHealthy"), _number(status, "desiredHealthy")
     refused = f"The disruption budget {name} does not allow evicting pods currently"
-    found = [one for one in status.get("conditions") or () if one.get("status") == "False"]
+    found = [one for one in _conditions(status) if one.get("status") == "False"]
     failed = next((one for one in found if one.get("reason") == "SyncFailed"), None)
     if failed is not None:
         return f"{refused} because it failed sync: {failed.get('message', '')}"
@@ -149,14 +148,25 @@ def _covers(budget: Body, pod: Body) -> bool:
 
 
 def _unready_is_free(pod: Body, budget: Body) -> bool:
-    conditions = _part(pod, "status").get("conditions") or ()
+    conditions = _conditions(_part(pod, "status"))
     if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
         return False
     if _part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = _part(budget, "status")
-    desired = status.get("desiredHealthy") or 0
-    return desired > 0 and (status.get("currentHealthy") or 0) >= desired
+    desired = _number(status, "desiredHealthy")
+    return desired > 0 and _number(status, "currentHealthy") >= desired
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The conditions that are some; nobody checks what a patch of the status brings."""
+    found = status.get("conditions")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _number(status: Mapping[str, Any], name: str) -> int:
+    found = status.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _part(body: objects.Object, name: str) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ LIST_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 #: Only strategic merge patches know these; server-side apply takes the list as one value.
-STRATEGIC_KEYS: Mapping[str, tuple[str, ...]] = {**LIST_KEYS, "taints": ("key", "effect")}
+STRATEGIC_KEYS: Mapping[str, tuple[str, ...]] = {"taints": ("key", "effect")}
 
 #: Every kind, custom ones as well.
 OWN_KEYS: Mapping[str, tuple[str, ...]] = {"ownerReferences": ("uid",)}
@@ -90,7 +90,10 @@ _BUILT_IN: Mapping[str, Rule] = {
             ),
         ),
         (kinds.NAMESPACES, Rule(generation=False, list_keys=LIST_KEYS)),
-        (kinds.SERVICES, Rule(generation=False, list_keys=LIST_KEYS)),
+        (
+            kinds.SERVICES,
+            Rule(generation=False, list_keys={**LIST_KEYS, "ports": ("port", "protocol")}),
+        ),
         (kinds.PERSISTENT_VOLUMES, Rule(generation=False, list_keys=LIST_KEYS)),
         (kinds.PERSISTENT_VOLUME_CLAIMS, Rule(generation=False, list_keys=LIST_KEYS)),
         (kinds.POD_DISRUPTION_BUDGETS, _COUNTED),

@@ -196,7 +196,7 @@ def _wanted(
                     reason="UnsupportedMediaType",
                 )
             check_revision(ref, old, revision)
-            return merging.strategic(old, body, rules.STRATEGIC_KEYS), None
+            return merging.strategic(old, body, {**_keys(ref), **rules.STRATEGIC_KEYS}), None
         case objects.Apply(body=body, manager=manager, force=force):
             owner = ownership.Owner(manager, "Apply", subresource)
             before = ownership.read(old["metadata"].get("managedFields"))
