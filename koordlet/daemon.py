@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from koordlet import agent, log, notify, opening
+from koordlet import agent, log, notify, opening, sourcing
 from koordlet.config import loader, reloader
 from koordlet.model import errors
 from koordlet.report import view
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
 
 #: What is read once, when the agent starts.
-_AT_START = ("report.", "state.dir", "cgroups.root")
+_AT_START = ("report.", "state.dir", "cgroups.root", "kubelet.", "kube.")
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
 #: files) has happened, but not too soon after the last one, and ...
@@ -68,6 +72,19 @@ class Surfaces(Protocol):
         """Go away."""
 
 
+class Sources(Protocol):
+    """Who runs here, asked in the background."""
+
+    async def start(self, patience: float) -> None:
+        """Begin to ask, and wait so long for first answers."""
+
+    def take(self) -> observed.Observed:
+        """The newest of what they said."""
+
+    async def stop(self) -> None:
+        """Cease to ask."""
+
+
 class Daemon:
     """Runs an agent until it is told to stop."""
 
@@ -79,8 +96,10 @@ class Daemon:
         notifier: notify.Notifier,
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
+        sources: Sources | None = None,
     ) -> None:
         self.agent = who
+        self.sources = sources
         self.teller = who.teller
         self.reload = reload
         self.notifier = notifier
@@ -99,6 +118,10 @@ class Daemon:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.hup)
         try:
+            if self.sources is not None:
+                # The first pass shall know who runs here, if that can be known soon.
+                await self.sources.start(sourcing.PATIENCE)
+                self.agent.line.take = self.sources.take
             self._begin()
             try:
                 await self._show()
@@ -106,6 +129,8 @@ class Daemon:
             finally:
                 await self.surfaces.stop()
         finally:
+            if self.sources is not None:
+                await self.sources.stop()
             self._end()
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,10 @@ from koordlet.workloads import declared
 
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
+
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,9 @@ class Line:
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
         self.extra_settings: Mapping[str, object] = {}
         self.extra_pods: tuple[pod.Pod, ...] = ()
+        #: What the sources of workloads said last; ``take`` brings the newest.
+        self.observed: observed.Observed | None = None
+        self.take: Callable[[], observed.Observed] | None = None
         self.observer = observe.Observer(
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
@@ -89,15 +97,19 @@ class Line:
             self._finder = declared.Declared(self.observer.layout, self.observer.reader)
         self.observer.poll()
         now = self.clock()
+        if self.take is not None:
+            self.observed = self.take()
         pods = self._pods(search=slow)
         seen = self.observer.snapshot(
             now,
-            self.node,
+            self._node(),
             pods,
             also=dict.fromkeys(entry.group for entry in entries),
             full=full,
-            sources=(snapshot.Source(name="configuration", ok=True, last_good=now.at),),
+            sources=self._sources(now),
         )
+        if self.observed is not None:
+            seen = replace(seen, slo=self.observed.slo, kubelet=self.observed.kubelet)
         self.usage.configure(seen.layout, seen.topology)
         readings = self.usage.read(now, seen.groups)
         self.history.take(readings)
@@ -109,13 +121,33 @@ class Line:
     def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""
         reader = self.observer.reader
-        known = (self.declared, self.extra_pods, reader, reader.generation)
+        told = self.observed.pods if self.observed is not None else ()
+        known = (self.declared, self.extra_pods, told, reader, reader.generation)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.
             search |= reader.watched
-            found = self._finder.find((*self.declared, *self.extra_pods), search=search)
+            pods = (*self.declared, *self.extra_pods, *told)
+            found = self._finder.find(pods, search=search)
+            # What nobody vouches for any more goes with its cgroup, which the kernel vouches for.
+            found = tuple(one for one in found if one.group is not None or not one.stale)
             self._found = (known, self._found[1] if found == self._found[1] else found)
         return self._found[1]
+
+    def _node(self) -> snapshot.NodeInfo:
+        """The node as the control plane knows it, over the configuration file."""
+        told = self.observed.node if self.observed is not None else None
+        if told is None:
+            return self.node
+        return replace(
+            told,
+            name=told.name or self.node.name,
+            labels={**self.node.labels, **told.labels},
+            annotations={**self.node.annotations, **told.annotations},
+        )
+
+    def _sources(self, now: machine.Now) -> tuple[snapshot.Source, ...]:
+        told = self.observed.sources if self.observed is not None else ()
+        return (snapshot.Source(name="configuration", ok=True, last_good=now.at), *told)
 
     def decide(self, seen: snapshot.Snapshot) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""

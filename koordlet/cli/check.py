@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from koordlet import opening
+from koordlet import opening, sourcing
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
 
@@ -33,17 +33,19 @@ def run(args: argparse.Namespace) -> int:
     config = opening.effective(args, {})
     host = opening.host(args)
     run_line = opening.open_line(args, host, config)
+    run_line.observed = sourcing.once(config.config, host)
     seen = run_line.look()
     why = opening.why_observe(config, seen.layout) if host.live else "a recorded machine"
-    found = document(seen, why)
+    choice = sourcing.choose(config.config, host)
+    found = document(seen, why, choice)
     if args.output == "json":
         output.print_json(found)
     else:
-        print("\n".join(lines(seen, why)))
+        print("\n".join(lines(seen, why, choice)))
     return 1 if args.strict and (seen.unsupported or why) else 0
 
 
-def document(seen: snapshot.Snapshot, why: str) -> dict[str, object]:
+def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict[str, object]:
     """The machine's abilities."""
     return {
         "mode": "observe" if why else "enforce",
@@ -59,6 +61,11 @@ def document(seen: snapshot.Snapshot, why: str) -> dict[str, object]:
             for one in seen.layout.hierarchies
         ],
         "cpus": {"online": str(seen.topology.online), "count": len(seen.topology.online)},
+        "standalone": choice.standalone,
+        "sources": [
+            {"name": one.name, "ok": one.ok, "problem": one.problem} for one in seen.sources
+        ],
+        "sourcesWhy": list(choice.why),
         "workloads": [
             {"workload": pod.key, "match": pod.match, "cgroup": pod.group} for pod in seen.pods
         ],
@@ -67,7 +74,7 @@ def document(seen: snapshot.Snapshot, why: str) -> dict[str, object]:
     }
 
 
-def lines(seen: snapshot.Snapshot, why: str) -> list[str]:
+def lines(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> list[str]:
     """The same for people."""
     text = [
         f"mode          {'observe: ' + why if why else 'enforce'}",
@@ -78,6 +85,11 @@ def lines(seen: snapshot.Snapshot, why: str) -> list[str]:
         names = ",".join(sorted(one.controllers)) or "no controllers"
         state = "" if one.writable else f"  ({one.why})"
         text.append(f"  {'v2' if one.unified else 'v1'} {one.mount}  {names}{state}")
+    text.append(f"sources       {'standalone' if choice.standalone else 'Kubernetes'}")
+    text += (f"  {reason}" for reason in choice.why)
+    for source in seen.sources:
+        state = "ok" if source.ok else f"FAILED: {output.visible(source.problem)}"
+        text.append(f"  {source.name}: {state}")
     if not seen.pods:
         text.append("workloads     none declared: there is nothing to enforce")
     for pod in seen.pods:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from koordlet import opening
+from koordlet import opening, sourcing
 from koordlet.cli import options, output
 from koordlet.model import action, plan
 from koordlet.report import plan_json
-from koordlet.workloads import manifests
 
 NAME = "plan"
 HELP = "show what would be done now, and why; change nothing"
@@ -30,7 +29,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--pods",
         metavar="FILE",
         default=None,
-        help="Pods (and one Node) as kubectl prints them: a List or several documents",
+        help="Pods as kubectl prints them, a List or several documents; with them one Node,"
+        " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
     )
     options.cgroup_root(parser)
 
@@ -40,11 +40,14 @@ def run(args: argparse.Namespace) -> int:
     config = opening.effective(args, {})
     run_line = opening.open_line(args, opening.host(args), config)
     if args.pods is not None:
+        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
         found = manifests.load(args.pods)
-        run_line.extra_pods = found.pods
-        run_line.node = found.node or run_line.node
+        run_line.observed = found.observed()
         for warning in found.warnings:
             print(f"koordlet: {warning}", file=sys.stderr)
+    else:
+        run_line.observed = sourcing.once(config.config, run_line.host)
     made = run_line.run_once({}).draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))

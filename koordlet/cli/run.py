@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from koordlet import agent, daemon, demo, log, notify, opening, surfaces
+from koordlet import agent, daemon, demo, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
 from koordlet.model import errors
@@ -93,6 +93,7 @@ def _run(args: argparse.Namespace) -> int:
             notifier=notify.Notifier(os.environ),
             surfaces=shown,
             on_ready=_say_hello(demo_on=args.demo),
+            sources=sourcing.gatherer(config.config, host),
         )
         asyncio.run(life.run())
     finally:

@@ -164,6 +164,10 @@ def _address(value: object) -> object:
     return text
 
 
+def _optional_address(value: object) -> object:
+    return None if value is None else _address(value)
+
+
 def _name(value: object) -> object:
     text = _text(value, "a name")
     if not _NAME.match(text) or len(text) > _MAX_NAME:
@@ -220,6 +224,9 @@ CgroupRoot = Annotated[str | None, BeforeValidator(_cgroup_root), WithJsonSchema
 Directory = Annotated[str | None, BeforeValidator(_directory), WithJsonSchema(_NULL_OR_TEXT)]
 SocketPath = Annotated[str | None, BeforeValidator(_socket), WithJsonSchema(_NULL_OR_TEXT)]
 Address = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string"})]
+OptionalAddress = Annotated[
+    str | None, BeforeValidator(_optional_address), WithJsonSchema(_NULL_OR_TEXT)
+]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string"})]
 NodeName = Annotated[str | None, BeforeValidator(_node_name), WithJsonSchema(_NULL_OR_TEXT)]
 

@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from koordlet.config import fieldtypes, resctrl_section, sections
+from koordlet.config import kube as kube_section
+from koordlet.config import kubelet as kubelet_section
 from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
@@ -230,6 +232,12 @@ class Config(Section):
     )
     node: Node = Field(default_factory=Node, description="Who this node is.")
     cgroups: Cgroups = Field(default_factory=Cgroups, description="Where the managed cgroups are.")
+    kubelet: kubelet_section.Kubelet = Field(
+        default_factory=kubelet_section.Kubelet, description="The kubelet of this node."
+    )
+    kube: kube_section.Kube = Field(
+        default_factory=kube_section.Kube, description="The API server of the cluster."
+    )
     workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The workloads of a machine without a cluster."
     )

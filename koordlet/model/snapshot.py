@@ -5,8 +5,13 @@ Covers: the value. Does not cover: making it (``host.observe``), the past (``his
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+if typing.TYPE_CHECKING:
+    # A machine without a cluster never loads them.
+    from koordlet.model import kubelet, nodeslo
 
 from koordlet.model import absence, cgroup, cpuset, ledger, pod, resctrl, resources, topology
 
@@ -36,6 +41,14 @@ class Source:
     #: Monotonic time of its last good answer; ``None`` before the first.
     last_good: float | None = None
     problem: str = ""
+    #: How long its last good answer is believed; ``None``: for ever, it cannot change behind us.
+    max_age: float | None = None
+
+    def aged(self, now: float) -> bool:
+        """True where it has not said anything good for longer than it is believed."""
+        if self.max_age is None:
+            return False
+        return self.last_good is None or now - self.last_good > self.max_age
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +72,10 @@ class Snapshot:
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
     #: Cache ways and memory bandwidth; ``None`` where they cannot be controlled (see unsupported).
     resctrl: resctrl.Resctrl | None = None
+    #: What the cluster's control plane wants of this node; ``None``: nobody says it.
+    slo: nodeslo.NodeSlo | None = None
+    #: What the kubelet says beside its pods; ``None``: it is not asked.
+    kubelet: kubelet.Kubelet | None = None
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

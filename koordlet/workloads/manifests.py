@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from koordlet.model import errors, nodemetric, nodeslo, pod, snapshot
+from koordlet.model import errors, nodemetric, nodeslo, observed, pod, snapshot
+from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
 from koordlet.workloads import nodemetric as metrics
-from koordlet.workloads import nodes, poddecode, sloconfig
 from koordlet.workloads import nodeslo as slo
 
 _MAX_BYTES = 64 << 20
@@ -40,6 +40,17 @@ class Manifests:
     slo: nodeslo.NodeSlo | None = None
     metric: nodemetric.NodeMetric | None = None
     warnings: tuple[str, ...] = ()
+
+    def observed(self) -> observed.Observed:
+        """As if sources had said it."""
+        applications = self.slo.applications if self.slo is not None else ()
+        return observed.Observed(
+            pods=(*self.pods, *host_applications.pods(applications)),
+            node=self.node,
+            slo=self.slo,
+            metric=self.metric,
+            problems=self.warnings,
+        )
 
 
 def load(path: str) -> Manifests:

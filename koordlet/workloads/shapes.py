@@ -17,6 +17,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from koordlet.model import cpuset, quantity
 
 _T = TypeVar("_T")
@@ -44,6 +46,15 @@ def parse(text: str) -> object:
         raise ValueError(msg) from error
     except json.JSONDecodeError as error:
         msg = f"not JSON: {error.msg} at character {error.pos}"
+        raise ValueError(msg) from error
+
+
+def parse_bytes(data: bytes) -> object:
+    """A whole answer as JSON, however long; ``ValueError`` for what is none."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        msg = f"not JSON: {error}"
         raise ValueError(msg) from error
 
 

@@ -20,7 +20,9 @@ PLAIN: dict[str, Any] = {
         "labels": {"app": "web", "koordinator.sh/qosClass": "LS"},
         "annotations": {"kubernetes.io/config.seen": "2026-01-01T00:00:00Z"},
         "creationTimestamp": "2026-01-01T00:00:00Z",
-        "ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": True}],
+        "ownerReferences": [
+            {"kind": "ReplicaSet", "name": "web", "uid": "8c1d", "controller": True}
+        ],
     },
     "spec": {
         "volumes": [{"name": "token", "projected": {"sources": [{"configMap": {"name": "ca"}}]}}],

@@ -1,0 +1,31 @@
+"""What the sources of workloads said, as one value that a tick takes whole.
+
+Covers: the value.
+Does not cover: asking (``workloads.gathering``), merging (``workloads.merging``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.model import kubelet, nodemetric, nodeslo, pod, snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Immutable: a source that says something new makes a new one."""
+
+    pods: tuple[pod.Pod, ...] = ()
+    #: ``None``: nobody said it; the configuration file's node counts.
+    node: snapshot.NodeInfo | None = None
+    slo: nodeslo.NodeSlo | None = None
+    #: Usage that somebody else reported; only of files (``plan --pods``).
+    metric: nodemetric.NodeMetric | None = None
+    kubelet: kubelet.Kubelet | None = None
+    sources: tuple[snapshot.Source, ...] = ()
+    #: What was dropped or defaulted, each naming its object.
+    problems: tuple[str, ...] = ()
+
+
+#: No source said anything.
+NOTHING = Observed()

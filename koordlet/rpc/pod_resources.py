@@ -1,0 +1,82 @@
+"""The kubelet's pod-resources socket: what its managers gave to each container.
+
+Covers: ``v1.PodResourcesLister/List`` with a deadline and a bounded answer.
+Does not cover: the checkpoints of the same managers (``workloads.kubelet``).
+"""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+
+from koordlet.model import cpuset, errors, kubelet
+from koordlet.rpc.gen import podresources_pb2
+
+_LIST = "/v1.PodResourcesLister/List"
+_MAX_BYTES = 16 << 20
+
+
+class Unanswered(errors.KoordletError):
+    """The socket gave no answer that can be used."""
+
+    code = "kubelet"
+
+
+class Lister:
+    """Asks one socket; a connection serves one question, so a new kubelet is found at once."""
+
+    def __init__(self, path: str, *, seconds: float) -> None:
+        self.path = path
+        self.seconds = seconds
+
+    async def list(self) -> kubelet.Holdings:
+        """What every container holds."""
+        # The kubelet's server judges the authority of a request; a socket's path is none.
+        options = [
+            ("grpc.max_receive_message_length", _MAX_BYTES),
+            ("grpc.default_authority", "localhost"),
+        ]
+        async with grpc.aio.insecure_channel(f"unix:{self.path}", options=options) as channel:
+            ask = channel.unary_unary(
+                _LIST,
+                request_serializer=podresources_pb2.ListPodResourcesRequest.SerializeToString,
+                response_deserializer=podresources_pb2.ListPodResourcesResponse.FromString,
+            )
+            try:
+                answer = await ask(podresources_pb2.ListPodResourcesRequest(), timeout=self.seconds)
+            except grpc.aio.AioRpcError as error:
+                raise Unanswered(
+                    f"{error.code().name}: {error.details() or 'no details'}",
+                    culprit=f"pod-resources socket {self.path}",
+                    fix="does the kubelet run, is kubelet.podResourcesSocket its socket?",
+                ) from error
+        return decode(answer)
+
+
+def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holdings:
+    """The answer in our words; CPUs that no machine has are left out."""
+    return {
+        (f"{one.namespace}/{one.name}", container.name): kubelet.ContainerDevices(
+            cpus=cpuset.CPUSet.of(cpu for cpu in container.cpu_ids if 0 <= cpu < cpuset.MAX_CPUS),
+            devices=_devices(container),
+            memory=tuple(
+                kubelet.MemoryBlock(
+                    nodes=tuple(node.ID for node in block.topology.nodes),
+                    type=block.memory_type,
+                    size=block.size,
+                )
+                for block in container.memory
+            ),
+        )
+        for one in answer.pod_resources
+        for container in one.containers
+    }
+
+
+def _devices(container: podresources_pb2.ContainerResources) -> dict[str, tuple[str, ...]]:
+    """One resource may come in several parts, one for each place in the topology."""
+    found: dict[str, tuple[str, ...]] = {}
+    for device in container.devices:
+        name = device.resource_name
+        found[name] = (*found.get(name, ()), *device.device_ids)
+    return found

@@ -1,0 +1,155 @@
+"""Which sources of workloads this node has, from the configuration and from what is there.
+
+Covers: the choice between standalone and Kubernetes, building the gatherer.
+Does not cover: asking (``workloads.gathering``), fields (``config.kubelet``, ``config.kube``).
+
+Rules:
+1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the thing itself: the kubelet
+   by its directory, the API server by a service account, or by an address or kubeconfig that
+   somebody wrote down. Nothing is tried out over the network.
+2. Nothing on: the machine is standalone, and nothing of these rooms is loaded.
+3. A recorded machine is never asked over the network.
+"""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from koordlet.config import kube, kubelet, schema
+from koordlet.host import machine, root
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import objects, observed
+    from koordlet.workloads import gathering
+    from koordlet.workloads.kubelet import asking
+
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+#: How long a start waits for the first answers. A source that is late is picked up when it comes.
+PATIENCE = 5.0
+_PORT, _READ_ONLY_PORT = 10250, 10255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What is asked, and why."""
+
+    kubelet: bool
+    kube: bool
+    why: tuple[str, ...]
+
+    @property
+    def standalone(self) -> bool:
+        """True where the configuration alone says who runs here."""
+        return not (self.kubelet or self.kube)
+
+
+def choose(
+    config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
+) -> Choice:
+    """Rule 1."""
+    runs, why_runs = _kubelet(config.kubelet, host)
+    wants, why_wants = _kube(config.kube, environment)
+    why = (f"kubelet: {why_runs}", f"API server: {why_wants}")
+    if not host.live:
+        return Choice(kubelet=False, kube=False, why=("a recorded machine is not asked",))
+    return Choice(kubelet=runs, kube=wants, why=why)
+
+
+def _kubelet(said: kubelet.Kubelet, host: root.HostRoot) -> tuple[bool, str]:
+    if said.mode != "auto":
+        return said.mode == "on", f"kubelet.mode is {said.mode}"
+    if said.address is not None:
+        return True, "kubelet.address is set"
+    mark = f"{said.directory}/cpu_manager_state"
+    there = host.exists(host.at(mark))
+    return there, f"{mark} is {'there' if there else 'not there'}"
+
+
+def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
+    if said.mode != "auto":
+        return said.mode == "on", f"kube.mode is {said.mode}"
+    if said.kubeconfig is not None:
+        return True, "kube.kubeconfig is set"
+    inside = bool(environment.get(_IN_CLUSTER)) and Path(_ACCOUNT, "token").exists()
+    return inside, "a service account is here" if inside else "no service account is here"
+
+
+def gatherer(
+    config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
+) -> gathering.Gatherer | None:
+    """The sources of this node; ``None`` where it is standalone."""
+    choice = choose(config, host, environment)
+    if choice.standalone:
+        return None
+    from koordlet.workloads import gathering  # noqa: PLC0415 -- rule 2
+
+    return gathering.Gatherer(
+        lambda: machine.now().at,
+        kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
+        store=_store(config.kube) if choice.kube else None,
+        node=config.node.name or environment.get("NODE_NAME") or machine.hostname(host),
+    )
+
+
+def once(config: schema.Config, host: root.HostRoot) -> observed.Observed | None:
+    """What the sources say now, for a command that runs once; ``None`` on a standalone machine."""
+    found = gatherer(config, host)
+    if found is None:
+        return None
+    import asyncio  # noqa: PLC0415 -- rule 2
+
+    async def ask() -> observed.Observed:
+        try:
+            await found.start(PATIENCE)
+            return found.take()
+        finally:
+            await found.stop()
+
+    return asyncio.run(ask())
+
+
+def _asked(said: kubelet.Kubelet, host: root.HostRoot) -> asking.Asked:
+    from koordlet.workloads.kubelet import asking, client  # noqa: PLC0415 -- rule 2
+
+    name, _, port = (said.address or "").rpartition(":")
+    usual = _READ_ONLY_PORT if said.read_only_port else _PORT
+    where = client.Endpoint(
+        host=name.strip("[]") or "127.0.0.1",
+        port=int(port) if port else usual,
+        secure=not said.read_only_port,
+        ca=said.ca_file or _account("ca.crt"),
+        token=said.token_file or _account("token"),
+        verify=not said.insecure_skip_verify,
+        server_name=said.server_name or "",
+        seconds=float(said.timeout_seconds),
+    )
+    period, max_age = float(said.interval_seconds), float(said.max_age_seconds)
+    directory = said.directory or "/var/lib/kubelet"
+    cpu, memory = asking.checkpoints(host, directory, max_age=max_age)
+    made = asking.endpoints(where, period=period, max_age=max_age, statistics=said.statistics)
+    held = None
+    if said.pod_resources:
+        from koordlet.rpc import pod_resources  # noqa: PLC0415 -- rule 2
+
+        socket = said.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
+        lister = pod_resources.Lister(socket, seconds=where.seconds)
+        held = asking.Held(lister.list, period=period, max_age=max_age)
+    return replace(made, cpu=cpu, memory=memory, holdings=held)
+
+
+def _account(name: str) -> str:
+    """A file of the service account, empty where this process has none."""
+    found = Path(_ACCOUNT, name)
+    return str(found) if found.exists() else ""
+
+
+def _store(said: kube.Kube) -> objects.Objects:
+    from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
+
+    source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    return adapter.Kube(credentials.Credentials(source))

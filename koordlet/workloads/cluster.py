@@ -1,0 +1,88 @@
+"""What the API server says of this node: its pods, the Node, its NodeSLO, the configuration map.
+
+Covers: which objects are mirrored, and what is made of each.
+Does not cover: listing and watching (``mirror``), transport (``kube``), who wins (``merging``).
+
+Rules:
+1. Objects are selected at the server: pods by ``spec.nodeName``, the others by their name.
+2. A kind that the server does not know, or no object of it, is nothing, not a failure: the peer's
+   definitions may not be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet import mirror
+from koordlet.model import kinds, nodeslo, objects, pod, selectors, snapshot
+from koordlet.workloads import nodes, poddecode, sloconfig
+from koordlet.workloads import nodeslo as slo
+
+_Changed = Callable[[Any, Any, Any], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The mirrors of one node."""
+
+    pods: mirror.Mirror[pod.Pod]
+    node: mirror.Mirror[snapshot.NodeInfo]
+    slo: mirror.Mirror[nodeslo.NodeSlo]
+    configuration: mirror.Mirror[objects.Object]
+
+    def named(self) -> Mapping[str, mirror.Mirror[Any]]:
+        """Each under the name of its source."""
+        return {
+            "cluster pods": self.pods,
+            "cluster node": self.node,
+            "cluster NodeSLO": self.slo,
+            f"cluster {sloconfig.NAME}": self.configuration,
+        }
+
+    def strategies(self) -> nodeslo.NodeSlo | None:
+        """The NodeSLO, else what the map makes for this node; ``None``: there is neither."""
+        found = only(self.slo)
+        if found is not None:
+            return found
+        config = only(self.configuration)
+        if config is None:
+            return None
+        node, data = only(self.node), config.get("data")
+        labels = node.labels if node is not None else {}
+        return sloconfig.decode(data if isinstance(data, dict) else {}, labels)
+
+
+def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
+    """What an agent on this node wants to know."""
+    named = selectors.Selector(fields=f"metadata.name={node}")
+    return Cluster(
+        pods=mirror.Mirror(
+            store,
+            kinds.PODS,
+            _pod,
+            selector=selectors.Selector(fields=f"spec.nodeName={node}"),
+            changed=changed,
+        ),
+        node=mirror.Mirror(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
+        slo=mirror.Mirror(store, kinds.NODE_SLOS, slo.decode, selector=named, changed=changed),
+        configuration=mirror.Mirror(
+            store,
+            kinds.CONFIG_MAPS,
+            lambda body: body,
+            namespace=sloconfig.NAMESPACE,
+            selector=selectors.Selector(fields=f"metadata.name={sloconfig.NAME}"),
+            changed=changed,
+        ),
+    )
+
+
+def only(found: mirror.Mirror[mirror.Value]) -> mirror.Value | None:
+    """The object of a mirror of one name."""
+    return next(iter(found.snapshot.values()), None)
+
+
+def _pod(body: objects.Object) -> pod.Pod:
+    namespace, name = objects.key(body)
+    return poddecode.from_object(body, "cluster", f"Pod {namespace}/{name}")

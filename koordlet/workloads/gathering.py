@@ -1,0 +1,259 @@
+"""Asks all sources in the background, and holds what they say as one value.
+
+Covers: when each source is asked, its health, when a new value is made, what is said about it.
+Does not cover: asking itself (``source``, ``cluster``), who wins (``merging``).
+
+Rules:
+1. Every source has its own task: one that hangs or fails costs only itself.
+2. A source that fails is asked again after a delay that doubles up to its period (at least
+   ``_SLOWEST``), with jitter, so that a thousand agents do not return together.
+3. A new value is made once for all changes of a short moment. A tick takes the newest and waits for
+   nobody.
+4. What a source says of itself is logged when it changes, not each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from koordlet import log, mirror
+from koordlet.model import errors, nodeslo, objects, observed, pod, snapshot
+from koordlet.workloads import cluster, host_applications, merging, source
+from koordlet.workloads.kubelet import asking
+
+#: The first delay after a failure, and the longest where the period is shorter.
+_FIRST, _SLOWEST = 1.0, 30.0
+#: How long changes are collected.
+_GATHER = 0.05
+#: A quiet watch is heard once a minute; what was not heard for two has missed one bookmark.
+_MIRROR_AGE = 130.0
+
+
+@dataclass(slots=True)
+class _Health:
+    """Of one source."""
+
+    ok: bool = False
+    last_good: float | None = None
+    problem: str = "not asked yet"
+
+
+class Gatherer:
+    """All sources of one node."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        kubelet: asking.Asked | None = None,
+        store: objects.Objects | None = None,
+        node: str = "",
+        chance: Callable[[], float] = random.random,
+        told: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.newest = observed.NOTHING
+        self._clock = clock
+        self._chance = chance
+        #: Called when there is a new value.
+        self._told = told
+        self._kubelet = kubelet
+        self._store = store
+        self._api = None if store is None else cluster.mirrors(store, node, self._changed)
+        polled = kubelet.all() if kubelet is not None else ()
+        self._polled = {one.name: one for one in polled}
+        self._mirrors = dict(self._api.named()) if self._api is not None else {}
+        self._health = {name: _Health() for name in self._polled}
+        self._repeats = log.Repeats(clock)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._pending: asyncio.TimerHandle | None = None
+        self._answered = asyncio.Event()
+        #: Those that have said nothing yet, good or bad.
+        self._unheard = {*self._polled, *self._mirrors}
+        #: Those that are not believed any more.
+        self._aged: set[str] = set()
+
+    async def start(self, patience: float) -> None:
+        """Begin to ask, and wait so long for every source's first answer, good or bad."""
+        self._tasks = [
+            *(asyncio.create_task(self._ask(one)) for one in self._polled.values()),
+            *(asyncio.create_task(self._mirror(*one)) for one in self._mirrors.items()),
+        ]
+        if self._unheard:
+            try:
+                await asyncio.wait_for(self._answered.wait(), patience)
+            except TimeoutError:
+                log.get().warning("source.late", sources=sorted(self._unheard))
+        self._make()
+
+    async def stop(self) -> None:
+        """Cease to ask."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self._pending is not None:
+            self._pending.cancel()
+        if self._store is not None:
+            await self._store.close()
+
+    def take(self) -> observed.Observed:
+        """The newest value, with ages as they are now; costs nothing while nothing happens."""
+        now = self._clock()
+        sources = self._sources()
+        if {one.name for one in sources if one.aged(now)} != self._aged:
+            self._make()
+        elif sources != self.newest.sources:
+            self.newest = replace(self.newest, sources=sources)
+        return self.newest
+
+    async def _ask(self, one: source.Source) -> None:
+        delay = _FIRST
+        while True:
+            failed = await self._poll(one)
+            if failed:
+                pause = delay * (0.5 + self._chance())
+                delay = min(delay * 2, max(one.period, _SLOWEST))
+            else:
+                delay, pause = _FIRST, one.period
+            # Even a source that waits inside of its poll lets others have a turn.
+            await asyncio.sleep(pause)
+
+    async def _poll(self, one: source.Source) -> bool:
+        """Ask once; whether it failed."""
+        health = self._health[one.name]
+        problem = ""
+        changed = False
+        try:
+            changed = await one.poll()
+        except errors.KoordletError as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - a source that breaks costs only itself
+            problem = f"{type(error).__name__}: {error}"
+        if not problem:
+            health.last_good = self._clock()
+        if changed or problem != health.problem:
+            health.problem, health.ok = problem, not problem
+            self._tell(one, problem)
+            self._soon()
+        self._heard(one.name)
+        return bool(problem)
+
+    async def _mirror(self, name: str, one: mirror.Mirror[Any]) -> None:
+        """Keep a mirror running; what breaks it costs only it."""
+        while True:
+            watching = asyncio.create_task(self._first_list(name, one))
+            try:
+                await one.run()
+            except Exception as error:  # noqa: BLE001 - rule 1
+                self._repeats.say(
+                    log.get().error,
+                    "source.failed",
+                    (name, repr(error)),
+                    source=name,
+                    exc_info=error,
+                )
+                await asyncio.sleep(_SLOWEST)
+            finally:
+                watching.cancel()
+
+    async def _first_list(self, name: str, one: mirror.Mirror[Any]) -> None:
+        await one.synced()
+        self._heard(name)
+        self._soon()
+
+    def _heard(self, name: str) -> None:
+        self._unheard.discard(name)
+        if not self._unheard:
+            self._answered.set()
+
+    def _changed(self, *_: object) -> None:
+        self._soon()
+
+    def _tell(self, one: source.Source, problem: str) -> None:
+        if problem:
+            self._repeats.say(
+                log.get().warning,
+                "source.failed",
+                (one.name, problem),
+                source=one.name,
+                detail=problem,
+            )
+
+    def _soon(self) -> None:
+        """Rule 3."""
+        if self._pending is None:
+            loop = asyncio.get_running_loop()
+            self._pending = loop.call_later(_GATHER, self._make)
+
+    def _make(self) -> None:
+        self._pending = None
+        now = self._clock()
+        sources = self._sources()
+        self._aged = {one.name for one in sources if one.aged(now)}
+        slo = self._api.strategies() if self._api is not None else None
+        problems = (
+            *(problem for one in self._polled.values() for problem in one.problems),
+            *(why for one in self._mirrors.values() for why in one.rejected.values()),
+            *(slo.problems if slo is not None else ()),
+        )
+        for one in problems:
+            self._repeats.say(log.get().warning, "source.dropped", one, detail=one)
+        self.newest = observed.Observed(
+            pods=(*self._pods(), *_applications(slo)),
+            node=cluster.only(self._api.node) if self._api is not None else None,
+            slo=slo,
+            kubelet=self._kubelet.said() if self._kubelet is not None else None,
+            sources=sources,
+            problems=problems,
+        )
+        self._told()
+
+    def _sources(self) -> tuple[snapshot.Source, ...]:
+        """How all of them are, now."""
+        now = self._clock()
+        return (
+            *(
+                snapshot.Source(
+                    name=name,
+                    ok=health.ok,
+                    last_good=health.last_good,
+                    problem=health.problem,
+                    max_age=self._polled[name].max_age,
+                )
+                for name, health in self._health.items()
+            ),
+            *(_mirrored(name, one, now) for name, one in self._mirrors.items()),
+        )
+
+    def _pods(self) -> tuple[pod.Pod, ...]:
+        runs = wants = None
+        if self._kubelet is not None and self._kubelet.pods is not None:
+            answer = self._kubelet.pods
+            if answer.value is not None:
+                runs = merging.Said(pods=answer.value, fresh=answer.name not in self._aged)
+        if self._api is not None and self._api.pods.health.lists:
+            bound = tuple(self._api.pods.snapshot.values())
+            wants = merging.Said(pods=bound, fresh="cluster pods" not in self._aged)
+        held = self._kubelet.said().cpu if self._kubelet is not None else None
+        return merging.merge(runs, wants, held)
+
+
+def _mirrored(name: str, one: mirror.Mirror[Any], now: float) -> snapshot.Source:
+    """A kind that is not served, and a quiet watch, are no failures."""
+    health, age = one.health, one.age()
+    absent = health.state is mirror.State.NOT_SERVED
+    return snapshot.Source(
+        name=name,
+        ok=health.state is mirror.State.WATCHING or absent,
+        last_good=now if absent else None if age is None else round(now - age, 3),
+        problem=health.error or ("not listed yet" if health.state is mirror.State.STARTING else ""),
+        max_age=_MIRROR_AGE,
+    )
+
+
+def _applications(slo: nodeslo.NodeSlo | None) -> tuple[pod.Pod, ...]:
+    return host_applications.pods(slo.applications) if slo is not None else ()

@@ -1,0 +1,1 @@
+"""The kubelet of this node: its endpoints and its checkpoints, each optional."""

@@ -1,0 +1,165 @@
+"""Everything that is asked of one kubelet, as sources.
+
+Covers: which endpoints and files, how often, how long each is believed.
+Does not cover: merging what they say (``merging``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from koordlet.host import root
+from koordlet.model import kubelet, pod
+from koordlet.workloads import shapes, source
+from koordlet.workloads.kubelet import client, configz, cpu_state, memory_state, pods, summary
+
+#: The configuration changes with a restart of the kubelet only.
+_CONFIGZ_PERIOD = 60.0
+#: Checkpoints are small files on the local disk, and say what a container may use since just now.
+_FILE_PERIOD = 2.0
+_MAX_CHECKPOINT = 4 << 20
+
+#: Asks the pod-resources socket.
+Holdings = Callable[[], Awaitable[kubelet.Holdings]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The sources of one kubelet; ``None`` where one is not asked."""
+
+    pods: source.Polled[tuple[pod.Pod, ...]] | None = None
+    configuration: source.Polled[kubelet.Configuration] | None = None
+    summary: source.Polled[kubelet.Summary] | None = None
+    cpu: source.Polled[kubelet.CpuState] | None = None
+    memory: source.Polled[kubelet.MemoryState] | None = None
+    holdings: Held | None = None
+
+    def all(self) -> tuple[source.Source, ...]:
+        """Those that are asked."""
+        every: tuple[source.Source | None, ...] = (
+            self.pods,
+            self.configuration,
+            self.summary,
+            self.cpu,
+            self.memory,
+            self.holdings,
+        )
+        return tuple(one for one in every if one is not None)
+
+    def said(self) -> kubelet.Kubelet:
+        """What they said last, beside the pods."""
+        return kubelet.Kubelet(
+            configuration=self.configuration.value if self.configuration is not None else None,
+            summary=self.summary.value if self.summary is not None else None,
+            cpu=self.cpu.value if self.cpu is not None else None,
+            memory=self.memory.value if self.memory is not None else None,
+            holdings=self.holdings.value if self.holdings is not None else None,
+        )
+
+
+class Held:
+    """The pod-resources socket as a source."""
+
+    def __init__(self, ask: Holdings, *, period: float, max_age: float) -> None:
+        self.name = "kubelet pod-resources"
+        self.period = period
+        self.max_age = max_age
+        self.problems: tuple[str, ...] = ()
+        self.value: kubelet.Holdings | None = None
+        self._ask = ask
+
+    async def poll(self) -> bool:
+        """Ask once."""
+        found = await self._ask()
+        changed = found != self.value
+        self.value = found
+        return changed
+
+
+def endpoints(where: client.Endpoint, *, period: float, max_age: float, statistics: bool) -> Asked:
+    """The HTTP endpoints; the read-only port serves no configuration."""
+    asker = client.Client(where)
+    decoder = pods.Decoder("kubelet")
+
+    def get(path: str) -> Callable[[], Awaitable[bytes]]:
+        return lambda: asker.get(path)
+
+    return Asked(
+        pods=source.Polled(
+            "kubelet", get(pods.PATH), decoder.decode, period=period, max_age=max_age
+        ),
+        configuration=source.Polled(
+            "kubelet configz",
+            get(configz.PATH),
+            _configuration,
+            period=_CONFIGZ_PERIOD,
+            max_age=max_age + _CONFIGZ_PERIOD,
+        )
+        if where.secure
+        else None,
+        summary=source.Polled(
+            "kubelet stats", get(summary.PATH), _summary, period=period, max_age=max_age
+        )
+        if statistics
+        else None,
+    )
+
+
+def checkpoints(
+    host: root.HostRoot, directory: str, *, max_age: float
+) -> tuple[source.Polled[kubelet.CpuState], source.Polled[kubelet.MemoryState]]:
+    """The files below the kubelet's directory."""
+
+    def read(name: str) -> Callable[[], Awaitable[bytes]]:
+        async def content() -> bytes:
+            try:
+                return host.content(host.at(f"{directory}/{name}"), _MAX_CHECKPOINT)
+            except FileNotFoundError:
+                # No kubelet, or one without the manager: nothing is held.
+                return b""
+            except OSError as error:
+                raise client.Unreachable(
+                    error.strerror or str(error), culprit=f"{directory}/{name}"
+                ) from error
+
+        return content
+
+    return (
+        source.Polled(
+            "kubelet cpu_manager_state",
+            read(cpu_state.NAME),
+            _cpu,
+            period=_FILE_PERIOD,
+            max_age=max_age,
+        ),
+        source.Polled(
+            "kubelet memory_manager_state",
+            read(memory_state.NAME),
+            _memory,
+            period=_FILE_PERIOD,
+            max_age=max_age,
+        ),
+    )
+
+
+def _configuration(data: bytes, problems: list[str]) -> kubelet.Configuration:
+    found = configz.decode(shapes.parse_bytes(data))
+    problems.extend(found.problems)
+    return found
+
+
+def _summary(data: bytes, problems: list[str]) -> kubelet.Summary:
+    found = summary.decode(shapes.parse_bytes(data))
+    problems.extend(found.problems)
+    return found
+
+
+def _cpu(data: bytes, problems: list[str]) -> kubelet.CpuState:
+    del problems
+    return cpu_state.decode(data.decode()) if data else kubelet.CpuState()
+
+
+def _memory(data: bytes, problems: list[str]) -> kubelet.MemoryState:
+    del problems
+    return memory_state.decode(data.decode()) if data else kubelet.MemoryState()

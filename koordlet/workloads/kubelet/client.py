@@ -1,0 +1,141 @@
+"""A GET to the kubelet: the body, or a reason that names the fix.
+
+Covers: TLS with the cluster's CA, a token that rotates, the read-only port, what may be answered.
+Does not cover: connections, sizes, deadlines (``http.client``), what the body says.
+
+Rules:
+1. Token and CA are looked at for each request: a rotated one is used at once.
+2. Only a 200 with JSON is an answer: a proxy's error page is no list of pods.
+3. Every failure is an ``Unreachable`` that names the address and what to do.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from koordlet.http import client as http
+from koordlet.model import errors
+
+#: 250 pods are 2-5 MB; what is larger than this is no list of pods of one node.
+MAX_BYTES = 32 << 20
+_MAX_TOKEN = 64 << 10
+_OK = 200
+
+_FIXES = {
+    401: "the token is not accepted: does the service account of kubelet.tokenFile exist?",
+    403: "allow its service account to get nodes/pods, nodes/configz, nodes/stats, nodes/proxy",
+    404: "this kubelet does not serve it; the read-only port serves no configz",
+}
+
+
+class Unreachable(errors.KoordletError):
+    """No answer that can be used."""
+
+    code = "kubelet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where the kubelet is and how it is spoken to."""
+
+    host: str
+    port: int
+    #: False: the read-only port, without TLS and without a token.
+    secure: bool = True
+    #: Empty: the system's certificate authorities.
+    ca: str = ""
+    #: Empty: no token is sent.
+    token: str = ""
+    #: False: whoever answers is believed. Only for kubelets with self-signed certificates.
+    verify: bool = True
+    #: The name in its certificate where it is not the host; empty: the host.
+    server_name: str = ""
+    seconds: float = 3.0
+    max_bytes: int = MAX_BYTES
+
+
+class Client:
+    """Asks one kubelet."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._mark: object = ()
+        self._http: http.Client | None = None
+
+    async def get(self, path: str) -> bytes:
+        """The body of a 200 with JSON."""
+        try:
+            answer = await self._client().request("GET", path, self._headers())
+        except http.CertificateError as error:
+            fix = "set kubelet.caFile to who signed its serving certificate"
+            raise self._wrong(path, error.message, fix) from error
+        except http.TransportError as error:
+            raise self._wrong(
+                path, error.message, "does the kubelet run, is the port its?"
+            ) from error
+        except OSError as error:
+            raise Unreachable(
+                error.strerror or str(error),
+                culprit=str(error.filename or self.endpoint.ca),
+                fix="correct it in section kubelet",
+            ) from error
+        if answer.status != _OK:
+            fix = _FIXES.get(answer.status, "")
+            raise self._wrong(path, f"answered {answer.status}", fix)
+        kind = answer.headers.get("content-type", "")
+        if "json" not in kind:
+            found = kind[:40] if kind.isprintable() else ""
+            raise self._wrong(path, f"answered {found or 'no type'}, not JSON", "is the port its?")
+        return answer.body
+
+    def close(self) -> None:
+        """Cut the connections."""
+        if self._http is not None:
+            self._http.close()
+
+    def _client(self) -> http.Client:
+        """Made anew when the CA's file changes."""
+        where = self.endpoint
+        mark: object = None
+        if where.secure and where.ca:
+            there = Path(where.ca).stat()
+            mark = (there.st_mtime_ns, there.st_ino, there.st_size)
+        if self._http is None or mark != self._mark:
+            self.close()
+            limits = http.Limits(
+                connections=4,
+                connect_seconds=where.seconds,
+                answer_seconds=where.seconds,
+                body_bytes=where.max_bytes,
+            )
+            tls = self._tls() if where.secure else None
+            endpoint = http.Endpoint(where.host, where.port, tls, where.server_name)
+            self._mark, self._http = mark, http.Client(endpoint, limits)
+        return self._http
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.endpoint.ca or None)
+        if not self.endpoint.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def _headers(self) -> http.Headers:
+        common = (("accept", "application/json"), ("user-agent", "koordlet"))
+        if not (self.endpoint.token and self.endpoint.secure):
+            return common
+        with Path(self.endpoint.token).open("rb") as file:
+            token = file.read(_MAX_TOKEN).decode("latin-1").strip()
+        if not (token and token.isprintable() and token.isascii()):
+            raise Unreachable(
+                "holds no token", culprit=self.endpoint.token, fix="set kubelet.tokenFile"
+            )
+        return (*common, ("authorization", f"Bearer {token}"))
+
+    def _wrong(self, path: str, what: str, fix: str) -> Unreachable:
+        scheme = "https" if self.endpoint.secure else "http"
+        host = f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
+        where = f"kubelet {scheme}://{host}:{self.endpoint.port}{path}"
+        return Unreachable(what, culprit=where, fix=fix)

@@ -1,0 +1,54 @@
+"""``/configz``: the configuration that the kubelet runs with.
+
+A field that does not fit has the kubelet's own default. An answer that is no configuration at all
+is refused: its defaults would be a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from koordlet.model import kubelet, resources
+from koordlet.workloads import shapes
+
+PATH = "/configz"
+
+
+def _amounts(value: object, problems: list[str]) -> dict[str, int]:
+    return resources.read(shapes.mapping(value), problems, "resources")
+
+
+_TEXTS = shapes.table(shapes.text)
+_FIELDS: shapes.Fields = {
+    "cpu_manager_policy": ("cpuManagerPolicy", shapes.text),
+    "cpu_manager_options": ("cpuManagerPolicyOptions", _TEXTS),
+    "topology_manager_policy": ("topologyManagerPolicy", shapes.text),
+    "topology_manager_scope": ("topologyManagerScope", shapes.text),
+    "memory_manager_policy": ("memoryManagerPolicy", shapes.text),
+    "cgroup_root": ("cgroupRoot", shapes.text),
+    "cgroup_driver": ("cgroupDriver", shapes.text),
+    "cpu_cfs_quota": ("cpuCFSQuota", shapes.boolean),
+    "max_pods": ("maxPods", shapes.integer(0)),
+    "pod_pids_limit": ("podPidsLimit", shapes.integer()),
+    "reserved_cpus": ("reservedSystemCPUs", shapes.cpus),
+    "system_reserved": ("systemReserved", _amounts),
+    "kube_reserved": ("kubeReserved", _amounts),
+    "eviction_hard": ("evictionHard", _TEXTS),
+    "eviction_soft": ("evictionSoft", _TEXTS),
+    "eviction_soft_grace": ("evictionSoftGracePeriod", _TEXTS),
+}
+_READ = shapes.record(kubelet.Configuration, _FIELDS)
+
+
+def decode(body: object) -> kubelet.Configuration:
+    """The configuration; ``ValueError`` for what is none."""
+    found = shapes.mapping(shapes.find(shapes.mapping(body), "kubeletconfig"))
+    problems: list[str] = []
+    ours = {key: shapes.find(found, key) for key, _ in _FIELDS.values()}
+    made = _READ(_said(ours), problems)
+    return replace(made, problems=tuple(f"configz: {one}" for one in problems))
+
+
+def _said(ours: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in ours.items() if value is not None}

@@ -1,0 +1,54 @@
+"""``/pods``: the pods that the kubelet runs.
+
+Covers: the list, pods that did not change since the last answer, UIDs that occur twice.
+Does not cover: asking (``client``), one pod (``poddecode``).
+
+Rules:
+1. A pod that cannot be read costs itself, with a problem that names its place in the answer.
+2. Of two pods with one UID, the one that is not being deleted counts, else the later one.
+"""
+
+from __future__ import annotations
+
+from koordlet.model import pod
+from koordlet.workloads import poddecode, podwire
+
+PATH = "/pods"
+
+
+class Decoder:
+    """Remembers the pods of the last answer by their bytes: most of them never change."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._known: dict[bytes, pod.Pod] = {}
+
+    def decode(self, data: bytes, problems: list[str]) -> tuple[pod.Pod, ...]:
+        """All pods of an answer; ``ValueError`` where it is no list."""
+        known: dict[bytes, pod.Pod] = {}
+        found: list[pod.Pod] = []
+        for at, item in enumerate(podwire.split(data)):
+            one = self._known.get(item)
+            if one is None:
+                try:
+                    one = poddecode.from_bytes(item, self._source, f"items[{at}]")
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
+            known[item] = one
+            found.append(one)
+        self._known = known
+        return unique(found, problems)
+
+
+def unique(pods: list[pod.Pod], problems: list[str]) -> tuple[pod.Pod, ...]:
+    """Rule 2."""
+    by_uid: dict[str, pod.Pod] = {}
+    for one in pods:
+        there = by_uid.get(one.uid)
+        if there is not None:
+            problems.append(f"pod {one.key}: UID {one.uid} is also that of {there.key}")
+            if one.deleting is not None and there.deleting is None:
+                continue
+        by_uid[one.uid] = one
+    return tuple(by_uid.values())

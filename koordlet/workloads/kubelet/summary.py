@@ -1,0 +1,88 @@
+"""``/stats/summary``: file systems, memory and processes as the kubelet counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from koordlet.model import kubelet
+from koordlet.workloads import shapes
+
+PATH = "/stats/summary"
+
+_COUNT = shapes.integer(0, 2**64 - 1)
+_FIELDS = {
+    "available_bytes": "availableBytes",
+    "capacity_bytes": "capacityBytes",
+    "used_bytes": "usedBytes",
+    "inodes": "inodes",
+    "inodes_free": "inodesFree",
+    "inodes_used": "inodesUsed",
+}
+_Object = Mapping[str, object]
+
+
+def decode(body: object) -> kubelet.Summary:
+    """The statistics; ``ValueError`` for what is no summary."""
+    whole = shapes.mapping(body)
+    node = shapes.mapping(shapes.find(whole, "node"))
+    problems: list[str] = []
+    runtime = shapes.section(node, "runtime", problems)
+    memory = shapes.section(node, "memory", problems)
+    limits = shapes.section(node, "rlimit", problems)
+    pods = {}
+    for one in _objects(whole, "pods"):
+        uid = shapes.section(one, "podRef", problems).get("uid")
+        if isinstance(uid, str) and uid:
+            pods[uid] = _pod(uid, one, problems)
+        else:
+            problems.append("pods: one without podRef.uid")
+    return kubelet.Summary(
+        node_fs=_files(node, "fs", problems),
+        image_fs=_files(runtime, "imageFs", problems),
+        container_fs=_files(runtime, "containerFs", problems),
+        memory_available_bytes=_count(memory, "availableBytes", problems),
+        memory_working_set_bytes=_count(memory, "workingSetBytes", problems),
+        max_pids=_count(limits, "maxpid", problems),
+        processes=_count(limits, "curproc", problems),
+        pods=pods,
+        problems=tuple(f"stats: {one}" for one in problems),
+    )
+
+
+def _pod(uid: str, one: _Object, problems: list[str]) -> kubelet.PodStatistics:
+    memory = shapes.section(one, "memory", problems)
+    processes = shapes.section(one, "process_stats", problems)
+    containers = {str(each.get("name")): each for each in _objects(one, "containers")}
+    return kubelet.PodStatistics(
+        uid=uid,
+        working_set_bytes=_count(memory, "workingSetBytes", problems),
+        ephemeral=_files(one, "ephemeral-storage", problems),
+        rootfs={name: _files(each, "rootfs", problems) for name, each in containers.items()},
+        logs={name: _files(each, "logs", problems) for name, each in containers.items()},
+        volumes={
+            str(each.get("name")): _read_files(each, problems) for each in _objects(one, "volume")
+        },
+        processes=_count(processes, "process_count", problems),
+    )
+
+
+def _files(body: _Object, key: str, problems: list[str]) -> kubelet.FileSystem:
+    return _read_files(shapes.section(body, key, problems), problems)
+
+
+def _read_files(body: _Object, problems: list[str]) -> kubelet.FileSystem:
+    return kubelet.FileSystem(
+        **{name: _count(body, key, problems) for name, key in _FIELDS.items()}
+    )
+
+
+def _count(body: _Object, key: str, problems: list[str]) -> int | None:
+    found: int | None = shapes.guarded(_COUNT, body.get(key), key, problems)
+    return found
+
+
+def _objects(body: _Object, key: str) -> Iterator[_Object]:
+    listed = body.get(key)
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            yield one

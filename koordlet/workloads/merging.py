@@ -1,0 +1,105 @@
+"""One pod out of what several sources say of it.
+
+Covers: who wins for each field, which pods count at all, what is stale.
+Does not cover: asking the sources (``gathering``), cgroups (``declared``).
+
+Rules, in order:
+1. A UID is one pod. Names and paths are used again.
+2. What only one source knows is taken from it.
+3. The kubelet wins for what happens: phase, containers with ids and amounts in force, resize, and
+   whether the pod is static. It runs them.
+4. The API server wins for what is wanted: labels, annotations and what follows from them (class,
+   band, wishes, granted CPUs), priority, deletion. The kubelet may not have seen a change yet. It
+   wins while its answer is believed; afterwards the kubelet's copy counts.
+5. A pod that the API server binds here and a fresh kubelet does not list counts while it is
+   pending: it is yet to start. Otherwise it is gone, and the API server has not heard of it.
+6. Pods that have ended hold nothing and are left out.
+7. CPUs that the kubelet's static policy holds are the pod's, unless a scheduler granted others or
+   its label says LS or BE; the kubelet owns those cgroup files.
+8. A pod is stale when every source that knows it is. It stays: what may be out of date is reason to
+   hold, never to evict or to shrink. It goes with its cgroup, which the kernel does not invent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from koordlet.model import kubelet, pod, qos
+
+_SHARED = (qos.Qos.LS, qos.Qos.BE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The last good answer of one source."""
+
+    pods: tuple[pod.Pod, ...]
+    #: Whether it is still believed.
+    fresh: bool
+
+
+def merge(
+    kubelet_said: Said | None, cluster_said: Said | None, held: kubelet.CpuState | None = None
+) -> tuple[pod.Pod, ...]:
+    """The pods of this node, by their keys."""
+    found = _join(kubelet_said, cluster_said)
+    active = (one for one in found if one.active)
+    return tuple(sorted((_held(one, held) for one in active), key=lambda one: (one.key, one.uid)))
+
+
+def _join(kubelet_said: Said | None, cluster_said: Said | None) -> Iterator[pod.Pod]:
+    if kubelet_said is None or cluster_said is None:
+        only = kubelet_said or cluster_said
+        return _marked(only.pods, stale=not only.fresh) if only is not None else iter(())
+    return _both(kubelet_said, cluster_said)
+
+
+def _both(runs: Said, wants: Said) -> Iterator[pod.Pod]:
+    wanted = _by_uid(wants.pods)
+    stale = not (runs.fresh or wants.fresh)
+    for one in runs.pods:
+        other = wanted.pop(one.uid, None)
+        if other is None:
+            yield replace(one, stale=True) if not runs.fresh else one
+            continue
+        both = _merged(one, other) if wants.fresh or not runs.fresh else one
+        yield replace(both, stale=True) if stale else both
+    rest = (one for one in wanted.values() if not runs.fresh or one.phase is pod.Phase.PENDING)
+    yield from _marked(rest, stale=not wants.fresh)
+
+
+def _merged(runs: pod.Pod, wants: pod.Pod) -> pod.Pod:
+    """Rules 3 and 4."""
+    return replace(
+        runs,
+        qos=wants.qos,
+        raw_qos=wants.raw_qos,
+        priority=wants.priority,
+        priority_class=wants.priority_class,
+        band=wants.band,
+        sub_priority=wants.sub_priority,
+        deleting=wants.deleting if wants.deleting is not None else runs.deleting,
+        labels=wants.labels,
+        annotations=wants.annotations,
+        wishes=wants.wishes,
+        cpus=wants.cpus,
+        match=wants.match if wants.match.partition("=")[0] != "pod" else runs.match,
+        problems=tuple(dict.fromkeys((*runs.problems, *wants.problems))),
+    )
+
+
+def _marked(pods: Iterable[pod.Pod], *, stale: bool) -> Iterator[pod.Pod]:
+    return (replace(one, stale=True) if stale else one for one in pods)
+
+
+def _by_uid(pods: Iterable[pod.Pod]) -> dict[str, pod.Pod]:
+    return {one.uid: one for one in pods}
+
+
+def _held(one: pod.Pod, held: kubelet.CpuState | None) -> pod.Pod:
+    """Rule 7."""
+    cpus = held.of_pod(one.uid) if held is not None and held.policy == "static" else None
+    if not cpus or one.cpus is not None or one.raw_qos in _SHARED:
+        return one
+    return replace(one, cpus=cpus, kubelet_owned=True)

@@ -1,0 +1,86 @@
+"""The kubelet's checkpoints are believed only with their checksum."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset, kubelet
+from koordlet.workloads.kubelet import checksum, cpu_state, memory_state
+from tests.kit.kubelet import server
+
+CPU = (server.FIXTURES / cpu_state.NAME).read_text()
+MEMORY = (server.FIXTURES / memory_state.NAME).read_text()
+POD = "0b6a7f0e-6a1e-4c1f-9f3f-000000000005"
+
+
+def test_checksums_that_kubelets_have_computed() -> None:
+    """Three files of the kubelet's own tests and documentation."""
+    two = {"pod": {"container1": "4-6", "container2": "1-3"}}
+    table = dict(zip(memory_state._TABLE, (2048, 512, 1536, 512, 1024), strict=True))
+    node = memory_state.Node(assignments=0, memory={"memory": table}, cells=())
+    block = kubelet.MemoryBlock(nodes=(0,), type="memory", size=512)
+
+    assert 354655845 == checksum.fnv1a(cpu_state.dump("none", "4-6", {}))
+    assert 3610638499 == checksum.fnv1a(cpu_state.dump("none", "1-3", two))
+    assert 4215593881 == checksum.fnv1a(
+        memory_state.dump("static", {0: node}, {"pod": {"container1": (block,)}})
+    )
+
+
+def test_what_is_held() -> None:
+    """CPUs and memory of each container."""
+    cpu, memory = cpu_state.decode(CPU), memory_state.decode(MEMORY)
+
+    assert ("static", "0,2-7") == (cpu.policy, str(cpu.default))
+    assert cpuset.CPUSet.parse("1") == cpu.of_pod(POD)
+    assert cpu.of_pod("other") is None
+    assert {"nginx": (kubelet.MemoryBlock(nodes=(0,), type="memory", size=1 << 30),)} == (
+        memory.entries[POD]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        CPU[:-20],
+        CPU.replace('"1"', '"2"'),
+        '{"policyName":"static","entries":{"container":"1"}}',
+        '{"policyName":"static","entries":{"pod":{"c":"3-1"}}}',
+        '{"policyName":"static","checksum":-1}',
+        '{"policyName":"static","checksum":"1"}',
+    ],
+)
+def test_a_half_written_or_damaged_file_is_refused(text: str) -> None:
+    """As a whole: what it leaves out would look free."""
+    with pytest.raises(ValueError, match=r".+"):
+        cpu_state.decode(text)
+
+
+def test_older_spelling_and_no_checksum_are_accepted() -> None:
+    """As the kubelet accepts them."""
+    found = cpu_state.decode('{"policyName":"none","defaultCPUSet":"0-3"}')
+
+    assert cpuset.CPUSet.parse("0-3") == found.default
+
+
+def test_cpus_of_whole_pods() -> None:
+    """The later format names them beside the containers."""
+    found = cpu_state.decode('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
+
+    assert cpuset.CPUSet.parse("4-5") == found.of_pod("u")
+
+
+@given(at=st.integers(0, len(MEMORY) - 1), digit=st.integers(0, 9))
+def test_no_change_of_a_digit_goes_unseen(at: int, digit: int) -> None:
+    """A file with another number is refused, or says the same."""
+    changed = MEMORY[:at] + str(digit) + MEMORY[at + 1 :]
+    try:
+        found = memory_state.decode(changed)
+    except ValueError:
+        return
+    assert memory_state.decode(MEMORY) == found or "checksum" not in json.loads(changed)

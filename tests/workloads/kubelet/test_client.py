@@ -1,0 +1,132 @@
+"""A kubelet that is ill costs one answer, within its deadline, and is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from koordlet.workloads.kubelet import client
+from tests.kit.apiserver import pki
+from tests.kit.kubelet import server
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> pki.Authority:
+    """Who signs kubelets here."""
+    return pki.Authority(tmp_path_factory.mktemp("pki"))
+
+
+Use = Callable[[server.Kubelet, client.Endpoint], Awaitable[None]]
+
+
+def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
+    """A kubelet, and where a client finds it."""
+
+    async def both() -> None:
+        one = server.Kubelet(authority.serving())
+        await one.start()
+        token = tmp_path / "token"
+        token.write_text("secret\n")
+        where = client.Endpoint(
+            host="127.0.0.1", port=one.port, ca=str(authority.certificate), token=str(token)
+        )
+        try:
+            await use(one, where)
+        finally:
+            await one.stop()
+
+    asyncio.run(both())
+
+
+def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
+    """The body, with the token shown and the certificate checked."""
+
+    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+        body = await client.Client(where).get("/pods")
+
+        assert (one.folder / "pods.json").read_bytes() == body
+
+    meet(authority, tmp_path, use)
+
+
+def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
+    """The new one is shown with the next request."""
+
+    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+        asker = client.Client(where)
+        await asker.get("/pods")
+        one.token = "rotated"  # noqa: S105 - of a test's kubelet
+        with pytest.raises(client.Unreachable, match="answered 401"):
+            await asker.get("/pods")
+        (tmp_path / "token").write_text("rotated")
+
+        assert await asker.get("/pods")
+
+    meet(authority, tmp_path, use)
+
+
+@pytest.mark.parametrize(
+    ("manner", "why"),
+    [
+        (server.Manner.HANG, "no answer within"),
+        (server.Manner.DRIP, "no answer within"),
+        (server.Manner.HTML, "text/html"),
+        (server.Manner.CUT, "peer closed connection|ended|garbled|incomplete"),
+        (server.Manner.HUGE, "over 4 MiB"),
+        (server.Manner.FLOOD, "over 4 MiB"),
+        (server.Manner.NOISE, "closed connection"),
+    ],
+)
+def test_an_ill_kubelet(
+    authority: pki.Authority, tmp_path: Path, manner: server.Manner, why: str
+) -> None:
+    """What is wrong, and with whom; never more than the limits."""
+
+    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+        one.manner = manner
+        seconds = 0.2 if manner in (server.Manner.HANG, server.Manner.DRIP) else 20.0
+        asker = client.Client(replace(where, seconds=seconds, max_bytes=4 << 20))
+        with pytest.raises(client.Unreachable, match=why) as caught:
+            await asker.get("/pods")
+        assert f"https://127.0.0.1:{one.port}/pods" in caught.value.culprit
+        one.manner = server.Manner.WELL
+
+        assert await asker.get("/configz")
+
+    meet(authority, tmp_path, use)
+
+
+def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: Path) -> None:
+    """Unless it is told to believe anybody; a CA that is replaced counts at once."""
+
+    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+        other = pki.Authority(tmp_path, "other")
+        ca = tmp_path / "used.crt"
+        ca.write_bytes(other.certificate.read_bytes())
+        asker = client.Client(replace(where, ca=str(ca)))
+        with pytest.raises(client.Unreachable, match="trust"):
+            await asker.get("/pods")
+
+        assert await client.Client(replace(where, ca=str(ca), verify=False)).get("/pods")
+        ca.unlink()
+        with pytest.raises(client.Unreachable, match=r"used\.crt"):
+            await asker.get("/pods")
+        ca.write_bytes(authority.certificate.read_bytes())
+        assert await asker.get("/pods")
+
+    meet(authority, tmp_path, use)
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    """And a token file without a token."""
+    empty = tmp_path / "token"
+    empty.write_text("\n")
+    closed = client.Endpoint(host="127.0.0.1", port=1, secure=False)
+    with pytest.raises(client.Unreachable, match=":1/pods"):
+        asyncio.run(client.Client(closed).get("/pods"))
+    with pytest.raises(client.Unreachable, match="holds no token"):
+        asyncio.run(client.Client(client.Endpoint(host="h", port=1, token=str(empty))).get("/pods"))

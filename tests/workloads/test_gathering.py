@@ -1,0 +1,241 @@
+"""Sources are asked in the background; each costs only itself; a tick takes the newest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.host import directory
+from koordlet.model import kinds, observed, pod
+from koordlet.scheduler.store import adapter
+from koordlet.workloads import gathering, source
+from koordlet.workloads.kubelet import asking, client
+from tests.kit import pods as examples
+from tests.kit.kubelet import server
+from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
+
+NODE = {"apiVersion": "v1", "kind": "Node", **test_nodes.OBJECT}
+
+
+class Clock:
+    """Time that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+class Watched:
+    """A gatherer that can be waited for."""
+
+    def __init__(self, clock: Clock, **sources: Any) -> None:
+        self._new = asyncio.Event()
+        self.all = gathering.Gatherer(clock, told=self._new.set, chance=lambda: 0.0, **sources)
+
+    async def until(self, holds: Callable[[observed.Observed], bool]) -> observed.Observed:
+        """Wait until what was gathered is so."""
+        async with asyncio.timeout(20):
+            while not holds(self.all.take()):
+                self._new.clear()
+                await self._new.wait()
+        return self.all.take()
+
+
+def asked(one: server.Kubelet, period: float = 0.02) -> asking.Asked:
+    """The endpoints on the read-only port, asked often."""
+    where = client.Endpoint(host="127.0.0.1", port=one.port, secure=False, seconds=5.0)
+    return asking.endpoints(where, period=period, max_age=60.0, statistics=True)
+
+
+def with_kubelet(
+    use: Callable[[server.Kubelet, Watched, Clock], Awaitable[None]],
+) -> None:
+    """A kubelet, and what gathers from it."""
+
+    async def both() -> None:
+        one, clock = server.Kubelet(), Clock()
+        await one.start()
+        gatherer = Watched(clock, kubelet=asked(one))
+        try:
+            await gatherer.all.start(20.0)
+            await use(one, gatherer, clock)
+        finally:
+            await gatherer.all.stop()
+            await one.stop()
+
+    asyncio.run(both())
+
+
+def test_the_first_answers_are_there_after_the_start() -> None:
+    """Pods and statistics, each source well."""
+
+    async def use(_: server.Kubelet, gatherer: Watched, __: Clock) -> None:
+        found = gatherer.all.take()
+
+        assert 5 == len(found.pods)
+        assert found.kubelet is not None
+        assert found.kubelet.summary is not None
+        assert ["kubelet", "kubelet stats"] == [one.name for one in found.sources if one.ok]
+
+    with_kubelet(use)
+
+
+def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None:
+    """They stay after that, marked; it is named while it fails; what comes back counts at once."""
+
+    async def use(one: server.Kubelet, gatherer: Watched, clock: Clock) -> None:
+        one.manner = server.Manner.HTML
+        failed = await gatherer.until(lambda now: not now.sources[0].ok)
+
+        assert [False] * 5 == [each.stale for each in failed.pods]
+        assert "text/html" in failed.sources[0].problem
+        clock.now += 61
+        aged = gatherer.all.take()
+        assert [True] * 5 == [each.stale for each in aged.pods]
+        one.manner = server.Manner.WELL
+        well = await gatherer.until(lambda now: now.sources[0].ok)
+        assert [False] * 5 == [each.stale for each in well.pods]
+
+    with_kubelet(use)
+
+
+def test_an_empty_list_empties_the_node() -> None:
+    """It is no failure."""
+
+    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+        one.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
+        found = await gatherer.until(lambda now: not now.pods)
+
+        assert found.sources[0].ok
+
+    with_kubelet(use)
+
+
+def test_a_broken_pod_costs_itself_and_is_said() -> None:
+    """Also statistics that lie cost only themselves."""
+
+    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+        one.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
+        one.bodies["/stats/summary"] = b"[1, 2"
+        found = await gatherer.until(lambda now: len(now.pods) == 1 and not now.sources[1].ok)
+
+        assert found.sources[0].ok
+        assert "items[0]" in found.problems[0]
+
+    with_kubelet(use)
+
+
+def test_the_same_answer_is_not_decoded_again() -> None:
+    """The very same value comes out."""
+
+    async def ask() -> None:
+        decoded = []
+
+        async def fetch() -> bytes:
+            return b"answer"
+
+        def decode(data: bytes, _: list[str]) -> bytes:
+            decoded.append(data)
+            return data
+
+        one = source.Polled("s", fetch, decode, period=1.0, max_age=1.0)
+
+        assert [True, False] == [await one.poll(), await one.poll()]
+        assert [b"answer"] == decoded
+
+    asyncio.run(ask())
+
+
+def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) -> None:
+    """A missing one holds nothing."""
+
+    async def ask() -> None:
+        cpu, memory = asking.checkpoints(directory.DirHost(str(tmp_path)), "/kubelet", max_age=9.0)
+        await cpu.poll()
+        await memory.poll()
+
+        assert cpu.value is not None
+        assert {} == cpu.value.entries
+        folder = tmp_path / "kubelet"
+        folder.mkdir()
+        whole = (server.FIXTURES / "cpu_manager_state").read_bytes()
+        (folder / "cpu_manager_state").write_bytes(whole)
+        await cpu.poll()
+        (folder / "cpu_manager_state").write_bytes(whole[:50])
+        with pytest.raises(source.Unusable, match="cpu_manager_state"):
+            await cpu.poll()
+        assert "static" == cpu.value.policy
+
+    asyncio.run(ask())
+
+
+def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
+    """Of this node only; a NodeSLO wins over the map; what changes comes by itself."""
+
+    async def use() -> None:
+        store = adapter.Store(tmp_path / "objects.db")
+        await store.open()
+        await store.create(kinds.NODES, NODE)
+        config = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "slo-controller-config", "namespace": "koordinator-system"},
+            "data": {"resource-threshold-config": json.dumps(test_sloconfig.THRESHOLD)},
+        }
+        await store.create(kinds.CONFIG_MAPS, config)
+        for number, node in ((1, "n1"), (2, "n2")):
+            body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(number, spec__nodeName=node)}
+            body["metadata"].pop("resourceVersion")
+            await store.create(kinds.PODS, body)
+        gatherer = Watched(Clock(), store=store, node="n1")
+        try:
+            await gatherer.all.start(20.0)
+            first = gatherer.all.take()
+
+            assert ["web-1"] == [one.name for one in first.pods]
+            assert first.node is not None
+            assert 4000 == first.node.capacity["cpu"]
+            assert first.slo is not None
+            assert "slo-controller-config" == first.slo.source
+            api = "slo.koordinator.sh/v1alpha1"
+            body = {**test_nodeslo.OBJECT, "metadata": {"name": "n1"}}
+            await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
+            slo = await gatherer.until(
+                lambda now: now.slo is not None and now.slo.source == "NodeSLO"
+            )
+            applications = [one for one in slo.pods if one.source == "host application"]
+            assert ["cgroup=host-latency-sensitive/a", "cgroup=kubepods/besteffort/b"] == [
+                one.match for one in applications
+            ]
+        finally:
+            await gatherer.all.stop()
+
+    asyncio.run(use())
+
+
+def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
+    """The kubelet's pods are there after the patience of the start."""
+
+    async def use() -> None:
+        one = server.Kubelet()
+        await one.start()
+        store = adapter.Store(tmp_path / "objects.db")
+        gatherer = Watched(Clock(), kubelet=asked(one, period=1.0), store=store, node="n1")
+        try:
+            await gatherer.all.start(0.5)
+            found = await gatherer.until(lambda now: bool(now.pods))
+
+            assert {pod.Phase.RUNNING} == {each.phase for each in found.pods}
+            assert {"kubelet", "kubelet stats"} == {each.name for each in found.sources if each.ok}
+        finally:
+            await gatherer.all.stop()
+            await one.stop()
+
+    asyncio.run(use())

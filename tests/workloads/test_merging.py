@@ -1,0 +1,94 @@
+"""Who wins for each field of a pod that several sources know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from koordlet.model import cpuset, kubelet, pod, qos
+from koordlet.workloads import merging
+
+
+def one(source: str, uid: str = "u", **fields: Any) -> pod.Pod:
+    """A pod as a source tells it."""
+    made: dict[str, Any] = {"namespace": "a", "name": uid, "qos": qos.Qos.LS, **fields}
+    return pod.Pod(uid=uid, source=source, **made)
+
+
+def said(*pods: pod.Pod, fresh: bool = True) -> merging.Said:
+    """An answer."""
+    return merging.Said(pods=pods, fresh=fresh)
+
+
+def test_the_kubelet_says_what_happens_and_the_api_server_what_is_wanted() -> None:
+    """Phase and containers of the one, labels and class of the other."""
+    running = (pod.Container(name="c", id="1", running=True),)
+    runs = one("kubelet", phase=pod.Phase.RUNNING, containers=running)
+    wants = one("cluster", phase=pod.Phase.PENDING, qos=qos.Qos.BE, labels={"a": "b"}, deleting=5.0)
+    (found,) = merging.merge(said(runs), said(wants))
+
+    assert (pod.Phase.RUNNING, running) == (found.phase, found.containers)
+    assert (qos.Qos.BE, {"a": "b"}, 5.0) == (found.qos, found.labels, found.deleting)
+    assert not found.stale
+
+
+def test_an_api_server_that_is_not_believed_any_more_loses() -> None:
+    """The kubelet's copy is at least as new."""
+    (found,) = merging.merge(
+        said(one("kubelet")), said(one("cluster", qos=qos.Qos.BE), fresh=False)
+    )
+
+    assert (qos.Qos.LS, False) == (found.qos, found.stale)
+
+
+@pytest.mark.parametrize(
+    ("runs_fresh", "phase", "expected"),
+    [
+        (True, pod.Phase.PENDING, True),
+        (True, pod.Phase.RUNNING, False),
+        (False, pod.Phase.RUNNING, True),
+    ],
+)
+def test_a_pod_that_the_kubelet_does_not_list(
+    runs_fresh: object, phase: pod.Phase, expected: object
+) -> None:
+    """It counts while it is yet to start, or while the kubelet is not believed."""
+    found = merging.merge(said(fresh=bool(runs_fresh)), said(one("cluster", phase=phase)))
+
+    assert bool(expected) is bool(found)
+
+
+def test_pods_that_nobody_vouches_for_are_stale_and_stay() -> None:
+    """Whatever sources there are."""
+    old = said(one("kubelet"), fresh=False)
+
+    assert [True] == [each.stale for each in merging.merge(old, None)]
+    assert [True] == [each.stale for each in merging.merge(None, old)]
+    assert [True] == [each.stale for each in merging.merge(old, said(one("cluster"), fresh=False))]
+    assert () == merging.merge(None, None)
+
+
+def test_pods_that_have_ended_are_left_out() -> None:
+    """They hold nothing."""
+    assert () == merging.merge(said(one("kubelet", phase=pod.Phase.FAILED)), None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "cpus", "owned"),
+    [
+        ({}, "4-5", True),
+        ({"cpus": cpuset.CPUSet.parse("0")}, "0", False),
+        ({"raw_qos": qos.Qos.LS}, None, False),
+        ({"uid": "other"}, None, False),
+    ],
+)
+def test_cpus_that_the_kubelet_holds(
+    fields: dict[str, Any], cpus: str | None, owned: object
+) -> None:
+    """They are the pod's, unless a scheduler or its label says otherwise."""
+    held = kubelet.CpuState(policy="static", entries={"u": {"c": cpuset.CPUSet.parse("4-5")}})
+    (found,) = merging.merge(said(one("kubelet", **fields)), None, held)
+
+    assert cpus == (None if found.cpus is None else str(found.cpus))
+    assert owned is found.kubelet_owned
