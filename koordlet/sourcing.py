@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from koordlet import log
 from koordlet.config import kube, kubelet, schema
 from koordlet.host import machine, root
 
@@ -102,6 +103,9 @@ def once(config: schema.Config, host: root.HostRoot) -> observed.Observed | None
     if found is None:
         return None
     import asyncio  # noqa: PLC0415 -- rule 2
+
+    # The command shows what failed itself, and its standard output is its own.
+    log.configure("error", config.log.format)
 
     async def ask() -> observed.Observed:
         try:

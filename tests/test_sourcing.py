@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from koordlet import sourcing
 from koordlet.config import schema
 from koordlet.host import directory, root
+from tests.kit import deadline
+from tests.kit.apiserver import pki
+from tests.kit.kubelet import server
 
 
 def config(**sections: Any) -> schema.Config:
@@ -54,3 +64,115 @@ def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:
     assert sourcing.choose(said, host, {}).standalone
     assert sourcing.gatherer(said, host) is None
     assert sourcing.once(said, host) is None
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """A kubelet as a process of its own, and the section that finds it."""
+    authority = pki.Authority(tmp_path)
+    certificate, key = authority.sign("kubelet")
+    folder = tmp_path / "kubelet"
+    shutil.copytree(server.FIXTURES, folder)
+    token = tmp_path / "token"
+    token.write_text(server.TOKEN)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tests.kit.kubelet"),
+            *("--cert", str(certificate), "--key", str(key), "--folder", str(folder)),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        port = process.stdout.readline().strip()
+        yield {
+            "address": f"127.0.0.1:{port}",
+            "caFile": str(authority.certificate),
+            "tokenFile": str(token),
+            "directory": str(folder),
+            "intervalSeconds": 1,
+        }
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def written(where: Path, **sections: Any) -> Path:
+    """A configuration file."""
+    head = {"apiVersion": "koordlet.io/v1", "kind": "Config"}
+    where.write_text(yaml.safe_dump(head | sections))
+    return where
+
+
+def checked(config: Path) -> dict[str, Any]:
+    """What ``koordlet check`` says."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "koordlet", "check", "-o", "json", "--config", str(config)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any]) -> None:
+    """Over TLS, from another process; and what is wrong with a token that is none."""
+    well = checked(written(tmp_path / "well.yaml", kubelet=kubelet))
+    Path(kubelet["tokenFile"]).write_text("expired")
+    ill = checked(written(tmp_path / "ill.yaml", kubelet=kubelet))
+
+    assert not well["standalone"]
+    assert [True] * 6 == [one["ok"] for one in well["sources"]]
+    assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
+    assert "answered 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
+
+
+def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> None:
+    """Pods come with the first pass, go when the kubelet says so, and stay when it does not."""
+    config = written(
+        tmp_path / "config.yaml",
+        kubelet=kubelet,
+        report={"http": {"address": "127.0.0.1:0"}, "grpc": {"enabled": False}},
+        log={"format": "json"},
+    )
+    log = tmp_path / "log"
+    with log.open("w") as said:
+        agent = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
+                *("--state-dir", str(tmp_path / "state")),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+
+    def address() -> str | None:
+        ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
+        return str(json.loads(ready[0])["surfaces"][0]) if ready else None
+
+    def node() -> dict[str, Any]:
+        with urllib.request.urlopen(f"{base}api/v1/node", timeout=30) as answer:  # noqa: S310 - the address is the agent's
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def names() -> set[str]:
+        return {one["name"] for one in node()["workloads"]}
+
+    pods = Path(kubelet["directory"]) / "pods.json"
+    try:
+        base = deadline.until(address, "ready")
+        assert {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"} <= names()
+        pods.write_text('{"kind":"PodList","items":[')
+        deadline.until(
+            lambda: [one for one in node()["sources"] if not one["ok"]], "the kubelet has failed"
+        )
+        assert "db-0" in names()
+        pods.write_text('{"kind":"PodList","items":[]}')
+        deadline.until(lambda: "db-0" not in names(), "the pods are gone")
+    finally:
+        agent.terminate()
+        assert 0 == agent.wait(60)
+    assert "source.failed" in log.read_text()
