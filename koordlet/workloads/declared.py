@@ -1,7 +1,8 @@
 """Workloads and the cgroups that hold them.
 
-Covers: finding the cgroup of a match: a path, a systemd unit, a pod of the kubelet.
-Does not cover: starting anything: koordlet never starts workloads.
+Covers: finding the cgroup of a match: a path, a systemd unit, a pod of the kubelet; those of a
+pod's containers. Does not cover: names (``model.grouppath``), starting anything: koordlet never
+starts workloads.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from koordlet.host import cgroups
-from koordlet.model import cgroup, kubepath, pod, qos
+from koordlet.model import cgroup, grouppath, pod, qos
+from koordlet.workloads import containers
 
 #: A declared workload lives in this namespace, so that it has a key like any other pod.
 NAMESPACE = "host"
 
 #: How deep slices are searched for a unit. systemd nests one level per dash in a slice's name.
 _SLICE_DEPTH = 6
+
+#: The kubelet writes the UID that a static pod has in paths onto the object that mirrors it.
+_HASHES = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
 
 
 class Declared:
@@ -26,12 +31,24 @@ class Declared:
         self.layout = layout
         self.reader = reader
         self._units: dict[str, str] = {}
+        #: Trees of kubelets, those first in which a pod was found.
+        self._trees: tuple[grouppath.Tree, ...] = grouppath.USUAL
+        self._proved = False
 
     def find(self, pods: Sequence[pod.Pod], *, search: bool) -> tuple[pod.Pod, ...]:
         """The pods with their groups. ``search`` allows walking the slices for unknown units."""
         wanted = {one.match for one in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
-        return tuple(replace(one, group=self._group(one, search=search)) for one in pods)
+        return tuple(self._placed(one, search=search) for one in pods)
+
+    def _placed(self, one: pod.Pod, *, search: bool) -> pod.Pod:
+        """The pod with its group, and its containers with theirs."""
+        group = self._group(one, search=search)
+        boxes = one.containers
+        if any(box.id for box in boxes):
+            there = containers.below(self.reader.children(group)) if group is not None else {}
+            boxes = tuple(replace(box, group=there.get(box.id)) for box in boxes)
+        return replace(one, group=group, containers=boxes)
 
     def _group(self, one: pod.Pod, *, search: bool) -> str | None:
         how, _, what = one.match.partition("=")
@@ -41,8 +58,7 @@ class Declared:
         if how == "cgroup":
             return what if self.reader.exists(what) else None
         if how == "pod":
-            kind = one.kube_qos or qos.KubeQos.GUARANTEED
-            return next(filter(self.reader.exists, kubepath.candidates(kind, what)), None)
+            return self._pod(one, what, search=search)
         known = self._units.get(one.match)
         if known is not None and self.reader.exists(known):
             return known
@@ -52,6 +68,27 @@ class Declared:
         if found is not None:
             self._units[one.match] = found
         return found
+
+    def _pod(self, one: pod.Pod, uid: str, *, search: bool) -> str | None:
+        """The pod's group in a known tree; other trees are looked for while none was right."""
+        found = self._in_trees(one, uid)
+        if found is None and search and not self._proved:
+            more = containers.trees(self.reader.children)
+            self._trees = tuple(dict.fromkeys((*more, *grouppath.USUAL)))
+            found = self._in_trees(one, uid)
+        return found
+
+    def _in_trees(self, one: pod.Pod, uid: str) -> str | None:
+        kind = one.kube_qos or qos.KubeQos.GUARANTEED
+        hashes = [one.annotations[key] for key in _HASHES if key in one.annotations]
+        for tree in self._trees:
+            for name in dict.fromkeys((uid, *hashes)):
+                group = tree.pod(kind, name)
+                if cgroup.is_plain(group) and self.reader.exists(group):
+                    self._trees = tuple(dict.fromkeys((tree, *self._trees)))
+                    self._proved = True
+                    return group
+        return None
 
     def _search(self, path: str, unit: str, depth: int) -> Iterator[str]:
         """Walk slices only: services and scopes hold no other units."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from koordlet.host import cgroups, hierarchies
@@ -105,3 +107,55 @@ def test_units_that_come_and_go(host: KernelHost) -> None:
 
     nginx, late = "system.slice/nginx.service", "system.slice/late.service"
     assert ([nginx, None], [nginx, None], [None, late]) == (first, without, after)
+
+
+def machine(*groups: str) -> KernelHost:
+    """A machine with these groups and those above them."""
+    made = Machine("0-1", cgroup="v2")
+    for path in groups:
+        steps = path.split("/")
+        for number in range(len(steps)):
+            where = made.at("/sys/fs/cgroup/" + "/".join(steps[: number + 1]))
+            if not Path(where).is_dir():
+                made.mkdir(where)
+    return made
+
+
+KIND = "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podabc_1.slice"
+ID = "a" * 64
+
+
+@pytest.mark.parametrize("group", [KIND, f"docker/{ID}/{KIND}", "kubelet/kubepods/podabc-1"])
+def test_pods_below_a_root_of_the_kubelets_own(group: str) -> None:
+    """The kubelet's tree is found wherever it is, once searching is allowed."""
+    where = finder(machine(group, "kubepods"))
+    one = moments.workload("w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED)
+
+    assert where.find([one], search=False)[0].group is None
+    assert group == where.find([one], search=True)[0].group
+    assert group == where.find([one], search=False)[0].group
+
+
+def test_the_groups_of_containers() -> None:
+    """A container is found by its id below its pod; one that is gone has no group."""
+    there = f"kubepods/podabc-1/{ID}"
+    boxes = tuple(pod.Container(name=name, id=name * 64, group="stale") for name in ("a", "b"))
+    one = moments.workload(
+        "w", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED, containers=boxes
+    )
+    found = finder(machine(there)).find([one], search=True)[0]
+
+    assert [there, None] == [box.group for box in found.containers]
+
+
+def test_a_static_pod_is_found_by_its_hash() -> None:
+    """The object that mirrors a static pod has a UID that no path has."""
+    one = moments.workload(
+        "w",
+        match="pod=abc-1",
+        kube_qos=qos.KubeQos.BURSTABLE,
+        annotations={"kubernetes.io/config.mirror": "f" * 32},
+    )
+    path = f"kubepods/burstable/pod{'f' * 32}"
+
+    assert path == finder(machine(path)).find([one], search=False)[0].group

@@ -1,0 +1,83 @@
+"""The last step of a container's path: which runtime made it, and its id. Pure.
+
+Covers: the names that runtimes give, both ways. Does not cover: the path above (``grouppath``).
+
+Under the systemd driver a runtime asks systemd for the scope ``<prefix>-<id>.scope``; under
+cgroupfs it makes a directory itself, with or without its prefix. ``slice:prefix:id`` is how a
+runtime is told to use systemd; one that is set to cgroupfs takes it for a directory's name, and so
+it is found.
+The pause container is named like any other: only the runtime can tell which one it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: Prefix of the name to the scheme of the id, as ``containerStatuses[].containerID`` has it.
+RUNTIMES = {
+    "cri-containerd": "containerd",
+    "nerdctl": "containerd",
+    "crio": "cri-o",
+    "docker": "docker",
+    "libpod": "podman",
+    "pouch": "pouch",
+}
+
+#: Watches over one container and is none itself: ``crio-conmon-<id>.scope``.
+_MONITOR = "conmon-"
+_SCOPE = ".scope"
+#: All runtimes draw 32 random bytes. A bare name must be just that; behind a prefix, names that a
+#: person shortened are known too.
+_FULL = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"[0-9a-f]{12,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One container's name."""
+
+    id: str
+    #: Of ``RUNTIMES``; empty where the directory is named by the id alone.
+    prefix: str = ""
+    #: ``<prefix>-<id>.scope`` and not a plain directory.
+    scope: bool = False
+    #: The slice of an instruction to systemd that was taken for a name.
+    misplaced: str = ""
+
+    @property
+    def runtime(self) -> str:
+        """The scheme of the id, empty while unknown."""
+        return RUNTIMES.get(self.prefix, "")
+
+    def __str__(self) -> str:
+        """The name of the directory."""
+        if self.misplaced:
+            return f"{self.misplaced}:{self.prefix}:{self.id}"
+        name = f"{self.prefix}-{self.id}" if self.prefix else self.id
+        return name + (_SCOPE if self.scope else "")
+
+
+def parse(name: str) -> Leaf | None:
+    """The container of a directory's name; ``None`` where it is none."""
+    if name.count(":") == 2:
+        where, prefix, what = name.split(":")
+        known = prefix in RUNTIMES and _ID.fullmatch(what) and where.endswith(".slice")
+        return Leaf(id=what, prefix=prefix, misplaced=where) if known and "/" not in where else None
+    if _FULL.fullmatch(name):
+        return Leaf(id=name)
+    body = name.removesuffix(_SCOPE)
+    prefix, _, what = body.rpartition("-")
+    if prefix not in RUNTIMES or not _ID.fullmatch(what):
+        return None
+    return Leaf(id=what, prefix=prefix, scope=body != name)
+
+
+def is_monitor(name: str) -> bool:
+    """True for the group of the process that a runtime leaves beside a container."""
+    prefix, _, rest = name.removesuffix(_SCOPE).partition("-")
+    return (
+        prefix in RUNTIMES
+        and rest.startswith(_MONITOR)
+        and bool(_ID.fullmatch(rest.removeprefix(_MONITOR)))
+    )

@@ -1,0 +1,62 @@
+r"""Names of systemd units as cgroups have them, pure.
+
+Covers: escaping, and the nesting of slices. Does not cover: what runs in them (``grouppath``).
+
+A dash in a slice's name nests it: ``a-b.slice`` lives in ``a.slice``; ``-.slice`` is the root. A
+dash that is none of that is written ``\x2d`` (systemd.unit(5), "String Escaping for Inclusion in
+Unit Names").
+"""
+
+from __future__ import annotations
+
+import re
+
+SUFFIX = ".slice"
+#: The root, which is no directory.
+ROOT = "-.slice"
+
+_PLAIN = re.compile(rb"[A-Za-z0-9:_.]")
+_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+
+
+def escape(text: str) -> str:
+    """A text as one part of a unit's name, as ``systemd-escape`` writes it."""
+    parts = []
+    for place, byte in enumerate(text.encode("utf-8", "surrogateescape")):
+        one = bytes((byte,))
+        if one == b"/":
+            parts.append("-")
+        elif _PLAIN.fullmatch(one) and not (one == b"." and place == 0):
+            parts.append(one.decode())
+        else:
+            parts.append(f"\\x{byte:02x}")
+    return "".join(parts)
+
+
+def unescape(name: str) -> str:
+    """What was escaped. A text that was not escaped properly is taken as it stands."""
+    raw = name.encode("utf-8", "surrogateescape").replace(b"-", b"/")
+    back = _ESCAPED.sub(lambda found: bytes((int(found[1], 16),)), raw)
+    return back.decode("utf-8", "surrogateescape")
+
+
+def stem(name: str) -> str | None:
+    """The name without ``.slice``; ``None`` where systemd knows no such slice.
+
+    Empty for the root. Two dashes in a row, or one at an end, would nest a slice without a name.
+    """
+    if name == ROOT:
+        return ""
+    found = name.removesuffix(SUFFIX)
+    if found == name or "/" in found or not all(found.split("-")):
+        return None
+    return found
+
+
+def expand(name: str) -> str | None:
+    """The path of a slice below the root group; ``None`` where systemd knows no such slice."""
+    found = stem(name)
+    if found is None:
+        return None
+    parts = found.split("-") if found else []
+    return "/".join("-".join(parts[: n + 1]) + SUFFIX for n in range(len(parts)))

@@ -1,0 +1,148 @@
+"""Pods and containers as the tree of groups shows them, whoever may have declared them.
+
+Covers: the walk to them, what was seen, which of it nobody declared.
+Does not cover: the grammar (``model.grouppath``), where pods are declared (other sources).
+
+Rules:
+1. Nothing inside a container is looked at, unless it holds a kubelet's tree (kind).
+2. After a change of driver both trees are there, and the old one is empty: a pod that is seen twice
+   is where its containers are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import container_names, grouppath, pod, qos
+
+#: Steps below the root. kind in systemd's slices has nine.
+_DEPTH = 12
+#: Groups looked at in one walk; a runaway tree costs no more than this.
+_MOST = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenContainer:
+    """One container's group."""
+
+    id: str
+    runtime: str
+    group: str
+    #: UID of its pod; ``None`` outside of pods.
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPod:
+    """One pod's group."""
+
+    uid: str
+    kube_qos: qos.KubeQos
+    group: str
+    tree: grouppath.Tree
+    containers: tuple[SeenContainer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a tree of groups shows."""
+
+    trees: tuple[grouppath.Tree, ...] = ()
+    pods: Mapping[str, SeenPod] = field(default_factory=dict)
+    #: By id, those of pods too.
+    containers: Mapping[str, SeenContainer] = field(default_factory=dict)
+
+
+def find(groups: Iterable[str]) -> Seen:
+    """Trees, pods by UID and containers by id among the paths."""
+    trees: set[grouppath.Tree] = set()
+    containers: dict[str, SeenContainer] = {}
+    places: dict[tuple[str, str], grouppath.Place] = {}
+    for path in sorted(groups):
+        place = grouppath.parse(path)
+        if place.tree is not None and not place.misplaced:
+            trees.add(place.tree)
+            if place.uid is not None and place.container is None and not place.rest:
+                places[place.uid, path] = place
+        leaf = place.container
+        if leaf is not None and not place.rest:
+            containers.setdefault(
+                leaf.id,
+                SeenContainer(id=leaf.id, runtime=leaf.runtime, group=path, uid=place.uid),
+            )
+    return Seen(trees=tuple(sorted(trees)), pods=_pods(places, containers), containers=containers)
+
+
+def _pods(
+    places: Mapping[tuple[str, str], grouppath.Place], containers: Mapping[str, SeenContainer]
+) -> dict[str, SeenPod]:
+    inside: dict[str, list[SeenContainer]] = {}
+    for one in containers.values():
+        inside.setdefault(one.uid or "", []).append(one)
+    pods: dict[str, SeenPod] = {}
+    for (uid, path), place in places.items():
+        own = tuple(inside.get(uid, ()))
+        here = any(one.group.startswith(f"{path}/") for one in own)
+        if uid in pods and not here:
+            continue
+        assert place.tree is not None  # noqa: S101 - only places in trees have a UID of a pod
+        assert place.kube_qos is not None  # noqa: S101 - as above
+        pods[uid] = SeenPod(
+            uid=uid, kube_qos=place.kube_qos, group=path, tree=place.tree, containers=own
+        )
+    return pods
+
+
+def walk(children: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Every group that may be or hold a pod or a container, parents first."""
+    todo = [("", 0)]
+    looked = 0
+    while todo and looked < _MOST:
+        path, depth = todo.pop()
+        looked += 1
+        for child in children(path):
+            yield child
+            place = grouppath.parse(child)
+            ended = place.tree is not None and place.container is not None
+            if not ended and depth + 1 < _DEPTH:
+                todo.append((child, depth + 1))
+
+
+def trees(children: Callable[[str], Iterable[str]]) -> tuple[grouppath.Tree, ...]:
+    """The kubelets' trees alone: nothing below a root is looked at."""
+
+    def above(path: str) -> Iterable[str]:
+        return () if path and grouppath.parse(path).tree is not None else children(path)
+
+    return find(walk(above)).trees
+
+
+def unmanaged(seen: Seen, pods: Iterable[pod.Pod]) -> tuple[SeenContainer, ...]:
+    """Containers that belong to nothing that was declared, sorted by group.
+
+    A pod's pause container is never declared and is its pod's all the same.
+    """
+    known = list(pods)
+    ids = {box.id for one in known for box in one.containers}
+    groups = {one.group for one in known if one.group}
+    return tuple(
+        sorted(
+            (
+                one
+                for one in seen.containers.values()
+                if one.id not in ids and not any(_within(one.group, group) for group in groups)
+            ),
+            key=lambda one: one.group,
+        )
+    )
+
+
+def _within(path: str, group: str) -> bool:
+    return path == group or path.startswith(f"{group}/")
+
+
+def below(children: Iterable[str]) -> dict[str, str]:
+    """Container id to group, of the groups directly in a pod. Monitors are no containers."""
+    found = ((container_names.parse(path.rpartition("/")[2]), path) for path in children)
+    return {leaf.id: path for leaf, path in found if leaf is not None}

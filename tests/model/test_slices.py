@@ -1,0 +1,54 @@
+"""Names of slices: nesting and escaping, both ways."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.model import slices
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("-.slice", ""),
+        ("a.slice", "a.slice"),
+        ("a-b-c.slice", "a.slice/a-b.slice/a-b-c.slice"),
+        (r"a\x2db.slice", r"a\x2db.slice"),
+        ("a--b.slice", None),
+        ("-a.slice", None),
+        ("a-.slice", None),
+        (".slice", None),
+        ("a.service", None),
+        ("a/b.slice", None),
+        ("", None),
+    ],
+)
+def test_nesting(name: str, path: str | None) -> None:
+    """Each dash nests; a name that would nest a slice without a name is none."""
+    assert path == slices.expand(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("a-b", r"a\x2db"), ("a/b", "a-b"), (".a", r"\x2ea"), ("ä", r"\xc3\xa4"), ("a:_.9", "a:_.9")],
+)
+def test_escaping(text: str, name: str) -> None:
+    """As systemd-escape writes it."""
+    assert name == slices.escape(text)
+
+
+@given(st.text())
+def test_an_escaped_text_comes_back(text: str) -> None:
+    """Whatever is escaped is one part of a name, and is read as it was."""
+    text = text.encode("utf-8", "replace").decode()
+    assert text == slices.unescape(slices.escape(text))
+
+
+@given(st.text())
+def test_nothing_is_refused(text: str) -> None:
+    """No text raises."""
+    slices.unescape(text)
+    slices.expand(text)
+    slices.expand(f"{text}.slice")

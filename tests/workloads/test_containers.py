@@ -1,0 +1,69 @@
+"""What a tree of groups shows of pods and containers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from koordlet.model import pod
+from koordlet.workloads import containers
+from tests.kit import moments
+
+ONE, TWO, THREE = ("1" * 64, "2" * 64, "3" * 64)
+OLD = "kubepods/burstable/podaa-1"
+NEW = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podaa_1.slice"
+ALONE = f"system.slice/docker-{THREE}.scope"
+
+
+def tree(*paths: str) -> tuple[set[str], Callable[[str], Iterable[str]]]:
+    """All groups of these paths, and who is below whom."""
+    every = {
+        "/".join(path.split("/")[: n + 1]) for path in paths for n in range(path.count("/") + 1)
+    }
+
+    def children(path: str) -> Iterable[str]:
+        return sorted(one for one in every if one.rpartition("/")[0] == path)
+
+    return every, children
+
+
+def test_a_pod_is_where_its_containers_are() -> None:
+    """After a change of driver the old tree stays behind, empty."""
+    for full, empty in ((OLD, NEW), (NEW, OLD)):
+        seen = containers.find(tree(f"{full}/{ONE}", f"{full}/{TWO}", empty)[0])
+
+        assert {"aa-1": full} == {uid: one.group for uid, one in seen.pods.items()}
+        assert {ONE, TWO} == {one.id for one in seen.pods["aa-1"].containers}
+        assert 2 == len(seen.trees)
+
+
+def test_the_walk_stays_out_of_containers() -> None:
+    """A container's own groups are nobody's business; a kubelet in a container (kind) is ours."""
+    inner = (
+        f"docker/{TWO}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podaa_1.slice/{ONE}"
+    )
+    every, children = tree(f"{OLD}/{ONE}/inside/deep", inner)
+    walked = set(containers.walk(children))
+
+    assert f"{OLD}/{ONE}/inside" not in walked
+    assert every - {f"{OLD}/{ONE}/inside", f"{OLD}/{ONE}/inside/deep"} == walked
+    assert ["docker", "kubepods"] == sorted(
+        one.root.split("/")[0] for one in containers.trees(children)
+    )
+
+
+def test_what_nobody_declared() -> None:
+    """What is in no declared group and has no declared id; a pause container is its pod's."""
+    seen = containers.find(tree(f"{OLD}/{ONE}", f"{OLD}/{TWO}", ALONE)[0])
+    declared = moments.workload("a", group=OLD, containers=(pod.Container(name="c", id=ONE),))
+    by_id = moments.workload("d", group=None, containers=(pod.Container(name="d", id=THREE),))
+
+    assert [ALONE] == [one.group for one in containers.unmanaged(seen, [declared])]
+    assert not containers.unmanaged(seen, [declared, by_id])
+    assert 3 == len(containers.unmanaged(seen, []))
+
+
+def test_containers_below_a_pod() -> None:
+    """Ids of the children, without monitors and strangers."""
+    found = containers.below((f"a/crio-{ONE}.scope", f"a/crio-conmon-{ONE}.scope", "a/other", "a/"))
+
+    assert {ONE: f"a/crio-{ONE}.scope"} == found
