@@ -72,6 +72,10 @@ class Filter:
         found: Bools = self.codes(rows) == 0
         return found
 
+    def allows(self, row: int) -> bool:
+        """Whether one node passes; a filter of kind ``LOAD`` says it without arrays."""
+        return bool(self.allowed(np.array([row], np.intp))[0])
+
 
 class Score:
     """The scores of one plugin for one class of pods."""
@@ -82,6 +86,10 @@ class Score:
     def raw(self, rows: Rows) -> Ints:
         """Scores, or what ``final`` makes scores of."""
         raise NotImplementedError
+
+    def one(self, row: int) -> int:
+        """The same for one node; a score of kind ``LOAD`` says it without arrays."""
+        return int(self.raw(np.array([row], np.intp))[0])
 
     def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- rows are for who needs them
         """Scores from 0 to 100 of the feasible nodes, from their raw values."""

@@ -25,6 +25,10 @@ class Profile:
     scores: tuple[tuple[Plugin, int], ...]
     preempts: bool = True
 
+    def gates(self) -> tuple[Plugin, ...]:
+        """The plugins that may keep a pod out of the queue."""
+        return tuple(one for one in self.plugins if type(one).pre_enqueue is not Plugin.pre_enqueue)
+
 
 def default(
     name: str = DEFAULT_NAME, arguments: Mapping[str, Mapping[str, Any]] | None = None

@@ -3,8 +3,8 @@
 Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: reading and printing.
 
 A pod that preempts is tried again at once: its priority makes it the next one anyway. Victims are
-gone for good. A pod that failed is tried again only where preemption freed room: nothing else in a
-simulation does.
+gone for good. Pods that failed are tried again in a next round, after all others, if somebody
+preempted meanwhile: nothing else in a simulation frees room.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ class Simulation:
         for one in made:
             cluster.equip(one)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
+        self._gates = {one.name: one.gates() for one in made}
         self._queue = Queue()
+        self._freed = False
+        #: Those that nothing in a simulation helps.
+        self._held: set[str] = set()
         self._failed: dict[str, tuple[Pod, str]] = {}
         self.result = Result()
 
@@ -83,7 +87,7 @@ class Simulation:
         for each in self._cluster.pending:
             self._enqueue(each)
         total, done = len(self._queue), 0
-        while (pod := self._queue.pop()) is not None:
+        while (pod := self._next()) is not None:
             self._try(pod)
             done += 1
             if done % _STEP == 0:
@@ -91,6 +95,16 @@ class Simulation:
         waiting = sorted(self._failed.values(), key=lambda one: one[0].position)
         self.result.pending += [{"pod": pod.key, "message": why} for pod, why in waiting]
         return self.result
+
+    def _next(self) -> Pod | None:
+        """The queue's next; when it is empty, whoever failed before victims left gets a try."""
+        if not len(self._queue) and self._freed:
+            self._freed = False
+            for waiting, _ in list(self._failed.values()):
+                if waiting.key not in self._held:
+                    del self._failed[waiting.key]
+                    self._queue.add(waiting)
+        return self._queue.pop()
 
     def _cycle(self, pod: Pod) -> Cycle | None:
         if self._any is not None:
@@ -105,12 +119,13 @@ class Simulation:
             )
             return
         why = next(
-            (said for one in cycle.profile.plugins if (said := one.pre_enqueue(pod))),
+            (said for one in self._gates[cycle.profile.name] if (said := one.pre_enqueue(pod))),
             pod.sort.unsupported,
         )
         if pod.terminating:
             why = f"skip schedule deleting pod: {pod.key}"
         if why:
+            self._held.add(pod.key)
             self._failed[pod.key] = pod, why
         else:
             self._queue.add(pod)
@@ -163,11 +178,7 @@ class Simulation:
         victims = [one.key for one in found.victims]
         self.result.preemptions.append({"pod": pod.key, "node": pod.nominated, "victims": victims})
         self._queue.add(pod)
-        # What is free now may be more than the preemptor takes.
-        for waiting, _ in list(self._failed.values()):
-            if not waiting.gates and not waiting.sort.unsupported and not waiting.terminating:
-                del self._failed[waiting.key]
-                self._queue.add(waiting)
+        self._freed = True
 
 
 def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:

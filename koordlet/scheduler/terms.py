@@ -79,7 +79,11 @@ class PodTerm:
 
     def _selects(self, namespace: str, known: Namespaces) -> bool:
         wanted = self.namespace_selector
-        return wanted is not None and holds(wanted, known.get(namespace, {}))
+        if wanted is None:
+            return False
+        # A namespace that is not in the input has the label that each one gets.
+        labels = known.get(namespace) or {"kubernetes.io/metadata.name": namespace}
+        return holds(wanted, labels)
 
 
 Namespaces = Mapping[str, Mapping[str, str]]

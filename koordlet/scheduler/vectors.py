@@ -134,12 +134,18 @@ class Best:
     def update(self, rows: Rows, values: Ints) -> None:
         """Some rows have new values."""
         self._values[rows] = values
-        if rows.size == 1:
-            block = int(rows[0]) // BLOCK
+        blocks = np.unique(rows // BLOCK)
+        self._tops[blocks] = self._blocks[blocks].max(axis=1)
+
+    def put(self, row: int, value: int) -> None:
+        """One row has a new value."""
+        block = row // BLOCK
+        before, top = self._values[row], self._tops[block]
+        self._values[row] = value
+        if value >= top:
+            self._tops[block] = value
+        elif before == top:
             self._tops[block] = self._blocks[block].max()
-        else:
-            blocks = np.unique(rows // BLOCK)
-            self._tops[blocks] = self._blocks[blocks].max(axis=1)
 
     def row(self) -> int:
         """The lowest row of the largest value; -1 where all are negative."""
@@ -147,7 +153,3 @@ class Best:
         if self._tops[block] < 0:
             return -1
         return block * BLOCK + int(self._blocks[block].argmax())
-
-    def value(self, row: int) -> int:
-        """The value of a row."""
-        return int(self._values[row])

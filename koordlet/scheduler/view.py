@@ -21,6 +21,9 @@ from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.vectors import Best, Bools, Ints, Rows
 
+#: Up to so many rows are cheaper one by one than as arrays.
+_FEW = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -55,9 +58,11 @@ class View:
         changed = columns.log.since(self._at)
         if changed is None or len(changed) > columns.size // 4:
             self._measure(np.arange(columns.size, dtype=np.intp), whole=True)
+        elif len(changed) <= _FEW:
+            for row in set(changed):
+                self._measure_one(row)
         else:
-            rows = np.array(changed if len(changed) == 1 else sorted(set(changed)), np.intp)
-            self._measure(rows, whole=False)
+            self._measure(np.array(sorted(set(changed)), np.intp), whole=False)
         self._at = columns.log.end
 
     def _build(self) -> None:
@@ -137,6 +142,16 @@ class View:
             self._totals[rows] = totals
             self._best.update(rows, totals)
 
+    def _measure_one(self, row: int) -> None:
+        """The same for one row, in plain integers: arrays of one element cost ten times that."""
+        total = -1
+        if self._static[row] and all(one.allows(row) for one in self._loaded):
+            total = int(self._fixed[row])
+            for weight, score in self._moving:
+                total += weight * score.one(row)
+        self._totals[row] = total
+        self._best.put(row, total)
+
     def _active(self) -> tuple[list[Filter], list[tuple[int, Score, Ints]]]:
         filters = [one for one in self._context if not getattr(one, "idle", False)]
         varying = [one for one in self._varying if not getattr(one[1], "idle", False)]
@@ -173,9 +188,8 @@ class View:
 
     def passes(self, row: int) -> bool:
         """Whether one node passes all filters now, whatever is remembered."""
-        rows = np.array([row], np.intp)
         return bool(self._inside[row]) and all(
-            bool(one.allowed(rows)[0]) for _, one in self.filters
+            one.allows(row) for _, one in self.filters if not getattr(one, "idle", False)
         )
 
     def verdict(self, row: int) -> Verdict | None:

@@ -13,6 +13,7 @@ from tests.bench import (
     memory,
     newcomer,
     reading,
+    scheduler,
     startup,
     store,
     topology,
@@ -31,6 +32,11 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,
+    "scheduler.kernel": scheduler.kernel,
+    "scheduler.flat": scheduler.flat,
+    "scheduler.basic": scheduler.basic,
+    "scheduler.spreading": scheduler.spreading,
+    "scheduler.anti_affinity": scheduler.anti_affinity,
 }
 
 

@@ -99,6 +99,7 @@ class Fit(Filter):
         self._names = names[:_MOST_BITS]
         self._which: Ints = np.array([row for row, _ in asked], np.int64)
         self._amounts: Ints = np.array([[one] for _, one in asked], np.int64).reshape(-1, 1)
+        self._pairs = [(row, amount) for row, amount in asked]
         bits = [1 << (1 + min(place, _MOST_BITS)) for place in range(len(asked))]
         self._bits: Ints = np.array([[one] for one in bits], np.int64).reshape(-1, 1)
 
@@ -113,6 +114,14 @@ class Fit(Filter):
                 hopeless = (self._amounts > room).any(axis=0)
                 found = found | np.where(hopeless, _HOPELESS, 0)
         return found
+
+    def allows(self, row: int) -> bool:
+        every, held = self._columns.allocatable, self._columns.requested
+        if held.item(_PODS, row) + 1 > every.item(_PODS, row):
+            return False
+        return all(
+            amount <= every.item(kind, row) - held.item(kind, row) for kind, amount in self._pairs
+        )
 
     def verdict(self, code: int) -> Verdict:
         reasons = ["Too many pods"] if code & 1 else []
@@ -143,12 +152,25 @@ class _Chosen:
         self.asked: Ints = np.array([[asked.get(one.name, 0)] for one in used], np.int64)
         self.asked = self.asked.reshape(-1, 1)
         self._nonzero = [place for place, row in enumerate(self.rows) if row < 2] if nonzero else []
+        self._singles = [
+            (place, self.rows[place], one.weight, asked.get(one.name, 0))
+            for place, one in enumerate(used)
+        ]
 
     def held(self, rows: Rows) -> Ints:
         """What is requested on nodes now, with assumed amounts where those count."""
         found: Ints = self._columns.requested[np.array(self.rows, np.intp)[:, None], rows]
         for place in self._nonzero:
             found[place] = self._columns.nonzero[self.rows[place], rows]
+        return found
+
+    def triples(self, row: int) -> list[tuple[int, int, int, int]]:
+        """Of one node: weight, room, what is requested now, what the pod would add."""
+        columns = self._columns
+        found = []
+        for place, kind, weight, asked in self._singles:
+            held = columns.nonzero if place in self._nonzero else columns.requested
+            found.append((weight, columns.allocatable.item(kind, row), held.item(kind, row), asked))
         return found
 
     def room(self, rows: Rows) -> Ints:
@@ -178,6 +200,17 @@ class Least(Score):
         found: Ints = np.maximum(room - wanted, 0) * framework.MAX_SCORE // room
         return found
 
+    def one(self, row: int) -> int:
+        total = weights = 0
+        for weight, room, held, asked in self._chosen.triples(row):
+            if room > 0:
+                total += weight * self._single(room, held + asked)
+                weights += weight
+        return total // weights if weights else 0
+
+    def _single(self, room: int, wanted: int) -> int:
+        return max(room - wanted, 0) * framework.MAX_SCORE // room
+
 
 class Most(Least):
     """The fuller the better."""
@@ -185,6 +218,9 @@ class Most(Least):
     def _each(self, wanted: Ints, room: Ints) -> Ints:
         found: Ints = np.minimum(wanted, room) * framework.MAX_SCORE // room
         return found
+
+    def _single(self, room: int, wanted: int) -> int:
+        return min(wanted, room) * framework.MAX_SCORE // room
 
 
 class Ratio(Score):
@@ -259,6 +295,23 @@ class Balanced(Score):
         # Cut toward zero: the difference may be negative.
         half: Ints = (np.abs(moved) >> 1) * np.sign(moved)
         return half + 50
+
+    def one(self, row: int) -> int:
+        found = [(room, held, asked) for _, room, held, asked in self._chosen.triples(row) if room]
+        if len(found) > 2:
+            return super().one(row)
+        before = after = 100
+        if len(found) == 2:
+            (room, held, asked), (space, taken, more) = found
+            before = _pair(held / room, taken / space)
+            after = _pair((held + asked) / room, (taken + more) / space)
+        moved = 50 + after - before
+        return 50 + (moved // 2 if moved >= 0 else -(-moved // 2))
+
+
+def _pair(one: float, other: float) -> int:
+    """The same for two shares."""
+    return int((1 - abs(min(one, 1.0) - min(other, 1.0)) / 2) * 100.0)
 
 
 def evenness(wanted: Ints, room: Ints) -> Ints:

@@ -1,0 +1,114 @@
+"""One scheduling decision, every node ranked, against a full scan of all nodes in C.
+
+Reference: ``fullscan.c``, compiled for the occasion, at the same number of nodes. Ours: CPU time of
+one pod of the upstream benchmark's shapes, in a process that has decoded everything.
+
+* kernel: the resources' filter and score alone, and the pod's placing;
+* cycle: the same with all plugins of the default profile, through the queue.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from koordlet.scheduler import cluster, cycle, profile, shapes, sim
+from koordlet.scheduler.plugins import resources
+from tests.bench import gate
+
+_SOURCE = Path(__file__).with_name("fullscan.c")
+_PODS = 2000
+#: The budgets of ``docs/design.md``, in full scans in C at 5 000 nodes.
+KERNEL, FLAT, BASIC, SPREADING, ANTI_AFFINITY = 6.0, 2.0, 20.0, 38.0, 90.0
+_NODES = 5000
+
+
+def _scan(program: Path, nodes: int) -> float:
+    words = [str(program), str(nodes), "400"]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[0])
+
+
+def _kernel(nodes: int) -> float:
+    loaded = cluster.load(shapes.generate("SchedulingBasic", nodes, _PODS))
+    fit = resources.NodeResourcesFit({})
+    even = resources.NodeResourcesBalancedAllocation({})
+    small = profile.Profile("kernel", (fit, even), (fit,), ((fit, 1), (even, 1)))
+    one = cycle.Cycle(loaded.columns, small)
+    first, *rest = loaded.pending
+    loaded.columns.place(first, one.choose(first))
+    gc.collect()
+    start = time.process_time()
+    for pod in rest:
+        loaded.columns.place(pod, one.choose(pod))
+    return (time.process_time() - start) / len(rest)
+
+
+def _whole(workload: str, nodes: int) -> float:
+    loaded = cluster.load(shapes.generate(workload, nodes, _PODS))
+    tried = sim.Simulation(loaded, ties=False)
+    gc.collect()
+    start = time.process_time()
+    result = tried.run()
+    spent = time.process_time() - start
+    if len(result.placements) != _PODS:
+        raise ValueError(f"{len(result.placements)} of {_PODS} pods were placed")
+    return spent / _PODS
+
+
+def _against_c(name: str, ours: Callable[[], float], nodes: int, limit: float) -> gate.Ratio:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program"
+        subprocess.run(
+            ["gcc", "-O3", "-march=native", "-ffast-math", "-o", program, _SOURCE], check=True
+        )
+        mine, best = gate.interleaved(ours, lambda: _scan(program, nodes))
+    return gate.Ratio(
+        name=f"{name}, {nodes} nodes",
+        ours=mine * 1e6,
+        reference=best * 1e6,
+        limit=limit,
+        unit="CPU us a pod",
+        against="a full scan in C",
+    )
+
+
+def kernel() -> gate.Ratio:
+    """What looks at one node alone, and the best of all."""
+    return _against_c("kernel", functools.partial(_kernel, _NODES), _NODES, KERNEL)
+
+
+def flat() -> gate.Ratio:
+    """The kernel at twenty times as many nodes, against itself."""
+    ours, reference = gate.interleaved(lambda: _kernel(20 * _NODES), lambda: _kernel(_NODES))
+    return gate.Ratio(
+        name=f"kernel, {20 * _NODES} nodes",
+        ours=ours * 1e6,
+        reference=reference * 1e6,
+        limit=FLAT,
+        unit="CPU us a pod",
+        against=f"the kernel at {_NODES}",
+    )
+
+
+def basic() -> gate.Ratio:
+    """The whole cycle for pods that ask for amounts alone."""
+    ours = functools.partial(_whole, "SchedulingBasic", _NODES)
+    return _against_c("cycle, basic", ours, _NODES, BASIC)
+
+
+def spreading() -> gate.Ratio:
+    """The whole cycle with a hard constraint over three zones."""
+    ours = functools.partial(_whole, "TopologySpreading", _NODES)
+    return _against_c("cycle, spreading", ours, _NODES, SPREADING)
+
+
+def anti_affinity() -> gate.Ratio:
+    """The whole cycle with required anti-affinity between hosts."""
+    ours = functools.partial(_whole, "SchedulingPodAntiAffinity", _NODES)
+    return _against_c("cycle, anti-affinity", ours, _NODES, ANTI_AFFINITY)

@@ -1,0 +1,63 @@
+"""``koordlet sim``: one document, a table, a picture; errors that name the culprit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from tests.kit.clusters import node, pod
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> str:
+    """A file with a node and two pods."""
+    where = tmp_path / "all.json"
+    where.write_text(
+        json.dumps({"kind": "List", "items": [node("a"), pod("p", cpu="1"), pod("q", cpu="9")]})
+    )
+    return str(where)
+
+
+def test_document(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The contract's keys, ``version`` first; pending pods are no failure."""
+    assert 0 == cli.main(["sim", objects, "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert ["version", "placements", "pending", "preemptions", "reservations"] == list(found)
+    assert "a" == found["placements"][0]["node"]
+    assert "scores" not in found["placements"][0]
+
+
+def test_table_and_picture(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For people: a line a pod; bars."""
+    assert 0 == cli.main(["sim", objects])
+    assert "1 placed, 1 pending, 0 preemptions" in capsys.readouterr().out
+    assert 0 == cli.main(["sim", objects, "-o", "svg"])
+    assert capsys.readouterr().out.startswith("<svg")
+
+
+def test_explain(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Why a node is refused, by plugin."""
+    assert 0 == cli.main(["sim", objects, "--explain", "d/q"])
+
+    assert "NodeResourcesFit: Insufficient cpu" in capsys.readouterr().out
+
+
+def test_yaml_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Several documents of YAML are read as well."""
+    where = tmp_path / "all.yaml"
+    where.write_text(f"{json.dumps(node('a'))}\n---\n{json.dumps(pod('p'))}\n")
+
+    assert 0 == cli.main(["sim", str(where), "-o", "json"])
+    assert 1 == len(json.loads(capsys.readouterr().out)["placements"])
+
+
+def test_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Nothing to do, no such file, no such pod: status 2 and a culprit."""
+    assert 2 == cli.main(["sim"])
+    assert 2 == cli.main(["sim", str(tmp_path / "none")])
+    assert 2 == cli.main(["sim", "--nodes", "1", "--explain", "x"])
+    assert "default/x" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Pod affinity and anti-affinity: both ways, required and preferred."""
+
+from __future__ import annotations
+
+from tests.kit import clusters
+from tests.kit.clusters import HOST, affinity, node, pod
+
+WEB = {"app": "web"}
+NODES = [node("a1", labels={"zone": "a"}), node("a2", labels={"zone": "a"}), node("b1")]
+
+
+def feasible(*bodies: clusters.Body) -> set[str]:
+    """Where the last pod could go."""
+    placements = clusters.tried(*bodies)["placements"]
+    return set(placements[-1]["scores"]) if placements else set()
+
+
+def test_near_in_a_zone() -> None:
+    """All nodes of the zone, none without the key."""
+    wanted = pod("p", affinity=affinity("podAffinity", "zone"))
+
+    assert {"a1", "a2"} == feasible(*NODES, pod("o", on="a1", labels=WEB), wanted)
+
+
+def test_the_first_of_its_kind() -> None:
+    """Where nobody matches and it matches itself, any node with the key will do."""
+    wanted = pod("p", labels=WEB, affinity=affinity("podAffinity", "zone"))
+
+    assert {"a1", "a2"} == feasible(*NODES, wanted)
+    assert "3 node(s) didn't match pod affinity rules" in clusters.message(
+        "q", *NODES, pod("q", affinity=affinity("podAffinity", "zone"))
+    )
+
+
+def test_far_from_others() -> None:
+    """Own anti-affinity; a node without the key passes."""
+    wanted = pod("p", affinity=affinity("podAntiAffinity", "zone"))
+
+    assert {"b1"} == feasible(*NODES, pod("o", on="a1", labels=WEB), wanted)
+
+
+def test_others_keep_it_away() -> None:
+    """Anti-affinity of a pod that is there, with its own message."""
+    there = pod("o", on="a1", affinity=affinity("podAntiAffinity", "zone"))
+
+    assert {"b1"} == feasible(*NODES, there, pod("p", labels=WEB))
+    assert "2 node(s) didn't satisfy existing pods anti-affinity rules" in clusters.message(
+        "p", *NODES[:2], there, pod("p", labels=WEB)
+    )
+
+
+def test_namespaces() -> None:
+    """Own namespace by default; named, selected by labels, or all by an empty selector."""
+    there = pod("o", on="a1", labels=WEB, namespace="other")
+    space = {"kind": "Namespace", "metadata": {"name": "other", "labels": {"team": "x"}}}
+    far = {
+        "nothing": affinity("podAntiAffinity", HOST),
+        "named": affinity("podAntiAffinity", HOST, namespaces=["other"]),
+        "selected": affinity(
+            "podAntiAffinity", HOST, namespaceSelector={"matchLabels": {"team": "x"}}
+        ),
+        "all": affinity("podAntiAffinity", HOST, namespaceSelector={}),
+    }
+    found = {
+        name: "a1" not in feasible(space, *NODES, there, pod("p", affinity=one))
+        for name, one in far.items()
+    }
+
+    assert {"nothing": False, "named": True, "selected": True, "all": True} == found
+
+
+def test_preferred_terms_both_ways() -> None:
+    """The node of a friend gets 100, that of an enemy 0, times 2."""
+    friends = affinity("podAffinity", HOST, weight=10)
+    asked: clusters.Body = {"cpu": "0", "memory": "0"}
+    found = clusters.scores(
+        "p", *NODES, pod("o", on="a1", labels=WEB, **asked), pod("p", affinity=friends, **asked)
+    )
+    assert 200 == found["a1"] - found["a2"]
+
+    enemy = pod("o", on="a1", affinity=affinity("podAntiAffinity", HOST, weight=10), **asked)
+    found = clusters.scores("p", *NODES, enemy, pod("p", labels=WEB, **asked))
+    assert 200 == found["a2"] - found["a1"]
+
+
+def test_required_affinity_of_others_attracts() -> None:
+    """A pod that must be near web pods makes its zone better for one, by the hard weight."""
+    asked: clusters.Body = {"cpu": "0", "memory": "0"}
+    there = pod("o", on="a1", affinity=affinity("podAffinity", "zone"), **asked)
+    found = clusters.scores("p", *NODES, there, pod("p", labels=WEB, **asked))
+
+    assert 200 == found["a2"] - found["b1"]
+
+
+def test_victims_count_until_they_are_gone() -> None:
+    """Preemption sees anti-affinity vanish with the victim."""
+    there = pod("o", on="b1", affinity=affinity("podAntiAffinity", HOST), priority=0)
+    found = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
+
+    assert ["d/o"] == found["preemptions"][0]["victims"]

@@ -1,0 +1,166 @@
+"""Amounts: what fits, what it says, what it scores; one row gives what many rows give."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from koordlet.scheduler import cluster
+from koordlet.scheduler.plugins import resources
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+
+def test_every_shortage_is_named() -> None:
+    """All reasons of a node are counted."""
+    full = node("a", allocatable={"pods": "0"})
+
+    assert (
+        "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu,"
+        " 1 Insufficient memory, 1 Too many pods."
+        == clusters.message(
+            "p", full, pod("p", cpu="5", memory="9Gi", requests={"example.com/gpu": "1"})
+        )
+    )
+
+
+def test_hopeless_shortages_are_not_preempted_for() -> None:
+    """A request beyond the empty node is no case for preemption."""
+    [one] = clusters.tried(node("a"), pod("low", on="a"), pod("p", cpu="5", priority=1))["pending"]
+
+    assert one["message"].endswith("1 Preemption is not helpful for scheduling.")
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "3"}}}]}, 3000),
+        (
+            {
+                "initContainers": [
+                    {
+                        "name": "s",
+                        "restartPolicy": "Always",
+                        "resources": {"requests": {"cpu": "2"}},
+                    },
+                    {"name": "i", "resources": {"requests": {"cpu": "3"}}},
+                ]
+            },
+            5000,
+        ),
+        ({"overhead": {"cpu": "250m"}}, 1250),
+        ({"resources": {"requests": {"cpu": "4"}}}, 4000),
+    ],
+)
+def test_requests(spec: dict[str, Any], cpu: int) -> None:
+    """Init containers, sidecars, overhead and the pod's own amounts, made one."""
+    loaded = cluster.load([node("a"), pod("p", cpu="1", **spec)])
+
+    assert cpu == loaded.pending[0].sort.requests.real["cpu"]
+
+
+def test_a_resize_counts_what_is_largest() -> None:
+    """A placed pod holds the larger of what it asks for, has, and was allocated."""
+    placed = pod("p", on="a", cpu="1")
+    placed["status"] = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}
+    loaded = cluster.load([node("a"), placed])
+
+    assert 2000 == loaded.columns.requested[0, 0]
+
+
+def test_scores_by_hand() -> None:
+    """Least: (4-1)/4 and 7/8 make 75 and 87, so 81; balance 50 + (50 + 93 - 100) / 2 = 71."""
+    found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"))
+
+    assert 300 + 81 + 71 == found["a"]
+
+
+def test_a_container_that_says_nothing_counts_for_scores_only() -> None:
+    """100m and 200 MiB: 97 and 97; no balance for a pod that asks for nothing."""
+    found = clusters.scores("p", node("a"), pod("p"))
+
+    assert 300 + 97 == found["a"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "score"),
+    [
+        ({"type": "MostAllocated"}, (25 + 12) // 2),
+        (
+            {
+                "type": "RequestedToCapacityRatio",
+                "requestedToCapacityRatio": {
+                    "shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+                },
+                "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}],
+            },
+            22,
+        ),
+    ],
+)
+def test_strategies(strategy: dict[str, Any], score: int) -> None:
+    """Shares of 25 % and 12 %, combined as each strategy does."""
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "plugins": {
+                    "multiPoint": {
+                        "disabled": [{"name": "*"}],
+                        "enabled": [{"name": "NodeResourcesFit"}],
+                    }
+                },
+                "pluginConfig": [
+                    {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+                ],
+            }
+        ],
+    }
+    found = clusters.scores("p", node("a"), pod("p", cpu="1", memory="1Gi"), config=config)
+
+    assert {"a": score} == found
+
+
+def test_a_ramp_is_cut_toward_zero() -> None:
+    """Between points in integers, outside of them flat."""
+    points = resources.shape([{"utilization": 10, "score": 10}, {"utilization": 40, "score": 0}])
+
+    assert [100, 97, 0] == [resources.ramp(points, share) for share in (5, 11, 90)]
+
+
+def test_one_row_gives_what_many_give() -> None:
+    """The plain form of fit and scores equals the form over arrays, on 500 random nodes."""
+    chance = random.Random(7)
+    nodes = [
+        node(
+            f"n{i}",
+            cpu=f"{chance.choice((0, 1, 7, 64_000, 999))}m",
+            allocatable={"memory": str(chance.randrange(2**40)), "gpu.io/x": chance.randrange(4)},
+        )
+        for i in range(500)
+    ]
+    placed = [
+        pod(
+            f"o{i}", on=f"n{chance.randrange(500)}", cpu=f"{chance.randrange(9999)}m", memory=str(i)
+        )
+        for i in range(900)
+    ]
+    wanted = pod("p", cpu="333m", memory="77Mi", requests={"gpu.io/x": "2"})
+    loaded = cluster.load([*nodes, *placed, wanted])
+    sort, columns = loaded.pending[0].sort, loaded.columns
+    rows = np.arange(columns.size, dtype=np.intp)
+    fit = resources.NodeResourcesFit({})
+    most = resources.NodeResourcesFit({"scoringStrategy": {"type": "MostAllocated"}})
+    even = resources.NodeResourcesBalancedAllocation({})
+
+    filtering = fit.filter(sort, columns)
+    assert filtering is not None
+    assert filtering.allowed(rows).tolist() == [filtering.allows(row) for row in rows.tolist()]
+    for plugin in (fit, most, even):
+        score = plugin.score(sort, columns)
+        assert score is not None
+        assert score.raw(rows).tolist() == [score.one(row) for row in rows.tolist()]

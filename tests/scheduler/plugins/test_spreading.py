@@ -1,0 +1,108 @@
+"""Topology spread constraints: who may go where, and who had better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kit import clusters
+from tests.kit.clusters import HOST, Body, node, pod, spread
+
+WEB = {"app": "web"}
+ZONES = [node(f"{zone}{i}", labels={"zone": zone}) for zone in "ab" for i in (1, 2)]
+SAID = "node(s) didn't match pod topology spread constraints"
+
+
+def web(name: str, *constraints: Body, **more: Any) -> Body:
+    """A pod that counts itself."""
+    return pod(name, labels=WEB, topologySpreadConstraints=list(constraints), **more)
+
+
+def test_the_emptier_zone() -> None:
+    """One pod more than in the emptiest domain is too many for a skew of one."""
+    found = clusters.places(*ZONES, pod("o", on="a1", labels=WEB), web("p", spread("zone")))
+
+    assert "b1" == found["p"]
+
+
+def test_terminating_pods_do_not_count() -> None:
+    """A pod that is on its way out is not counted."""
+    leaving = pod("o", on="a1", labels=WEB, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    found = clusters.tried(*ZONES, leaving, web("p", spread("zone")))
+
+    assert {"a1", "a2", "b1", "b2"} == set(found["placements"][0]["scores"])
+
+
+def test_a_missing_key_has_its_own_message() -> None:
+    """Nodes without the key can never do."""
+    full = node("c", labels={"zone": "c"}, cpu="1")
+
+    assert (
+        f"0/2 nodes are available: 1 Insufficient cpu, 1 {SAID} (missing required label)."
+        == clusters.message("p", node("x"), full, web("p", spread("zone"), cpu="2"))
+    )
+
+
+def test_too_few_domains_make_the_least_zero() -> None:
+    """With fewer domains than minDomains the least is 0."""
+    crowd = [pod(f"o{i}", on=f"{zone}1", labels=WEB) for i, zone in enumerate("ab")]
+    wanted = web("p", spread("zone", minDomains=3))
+
+    assert f"0/4 nodes are available: 4 {SAID}." == clusters.message("p", *ZONES, *crowd, wanted)
+
+
+def test_domains_of_nodes_that_affinity_excludes() -> None:
+    """The policy Honor leaves them out of the least, Ignore does not."""
+    crowd = [pod("o", on="a1", labels=WEB)]
+    chosen: Body = {"nodeSelector": {"zone": "a"}}
+
+    assert "a2" == clusters.places(*ZONES, *crowd, web("p", spread("zone"), **chosen))["p"]
+    ignoring = web("p", spread("zone", nodeAffinityPolicy="Ignore"), **chosen)
+    assert SAID in clusters.message("p", *ZONES, *crowd, ignoring)
+
+
+def test_an_empty_selector_counts_nobody_but_itself() -> None:
+    """The peer's surprise: existing pods count as 0, the incoming one as 1."""
+    crowd = [pod(f"o{i}", on="a1") for i in range(5)]
+    found = clusters.tried(*ZONES, *crowd, web("p", spread("zone", labelSelector={})))
+
+    assert 4 == len(found["placements"][0]["scores"])
+
+
+def test_soft_constraints_score() -> None:
+    """0 and 2 matching pods: 100 * (2 + 0 - 0) / 2 and 0, with the weight ln(2 + 2)."""
+    crowd = [pod(f"o{i}", on="a1", labels=WEB, cpu="0", memory="0") for i in range(2)]
+    wanted = web("p", spread("zone", "ScheduleAnyway"), cpu="0", memory="0")
+    found = clusters.scores("p", *ZONES, *crowd, wanted)
+
+    assert 200 == found["b1"] - found["a1"]
+
+
+def test_default_constraints_need_a_service() -> None:
+    """Pods of one service are spread over hosts although they say nothing."""
+    service = {
+        "kind": "Service",
+        "metadata": {"name": "s", "namespace": "d"},
+        "spec": {"selector": WEB},
+    }
+    nodes = [node("n1"), node("n2", cpu="3500m")]
+    crowd = [pod("o", on="n1", labels=WEB, cpu="0", memory="0")]
+    wanted = pod("p", labels=WEB, cpu="0", memory="0")
+
+    assert "n1" == clusters.places(*nodes, *crowd, wanted)["p"]
+    assert "n2" == clusters.places(*nodes, service, *crowd, wanted)["p"]
+
+
+def test_match_label_keys() -> None:
+    """Only pods with the incoming pod's own value count."""
+    crowd = [pod("o", on="a1", labels={**WEB, "hash": "old"})]
+    wanted = web("p", spread("zone", matchLabelKeys=["hash"]))
+    wanted["metadata"]["labels"] = {**WEB, "hash": "new"}
+
+    assert 4 == len(clusters.tried(*ZONES, *crowd, wanted)["placements"][0]["scores"])
+
+
+def test_each_of_many_goes_elsewhere() -> None:
+    """Counts follow the pods that the same run places."""
+    wanted = [web(f"p{i}", spread(HOST)) for i in range(4)]
+
+    assert {"a1", "a2", "b1", "b2"} == set(clusters.places(*ZONES, *wanted).values())

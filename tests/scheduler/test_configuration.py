@@ -1,0 +1,77 @@
+"""KubeSchedulerConfiguration: what is read, what is warned of, what is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from koordlet.model import errors
+from koordlet.scheduler import configuration
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+
+def config(**profile: Any) -> dict[str, Any]:
+    """One profile."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", **profile}],
+    }
+
+
+def test_weights() -> None:
+    """A score's weight is what the profile says."""
+    body = config(plugins={"score": {"enabled": [{"name": "TaintToleration", "weight": 7}]}})
+    plain = clusters.scores("p", node("a"), pod("p"))
+
+    assert plain["a"] + 400 == clusters.scores("p", node("a"), pod("p"), config=body)["a"]
+
+
+def test_disabled_filters_do_not_refuse() -> None:
+    """Without its filter a taint is no obstacle."""
+    body = config(plugins={"filter": {"disabled": [{"name": "TaintToleration"}]}})
+    tainted = node("a", spec={"taints": [{"key": "k", "effect": "NoSchedule"}]})
+
+    assert {"p": "a"} == clusters.places(tainted, pod("p"), config=body)
+
+
+def test_what_we_lack() -> None:
+    """Disabled: a warning. Enabled, or unknown: an error that names it."""
+    off = config(plugins={"multiPoint": {"disabled": [{"name": "DynamicResources"}]}})
+    assert any("DynamicResources" in one for one in configuration.read(off, "f").warnings)
+    for name in ("DynamicResources", "NoSuchPlugin"):
+        on = config(plugins={"score": {"enabled": [{"name": name}]}})
+        with pytest.raises(errors.ConfigError, match=name):
+            configuration.read(on, "f")
+
+
+def test_added_affinity() -> None:
+    """What the profile adds has a message of its own."""
+    term = {"matchExpressions": [{"key": "x", "operator": "Exists"}]}
+    needs = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    body = config(pluginConfig=[{"name": "NodeAffinity", "args": {"addedAffinity": needs}}])
+
+    assert "1 node(s) didn't match scheduler-enforced node affinity" in clusters.message(
+        "p", node("a"), pod("p"), config=body
+    )
+
+
+def test_pods_of_other_schedulers_are_left_alone() -> None:
+    """Neither placed nor pending."""
+    found = clusters.tried(node("a"), pod("p", schedulerName="other"), config=config())
+
+    assert not found["placements"]
+    assert not found["pending"]
+
+
+def test_preemption_can_be_disabled() -> None:
+    """Without DefaultPreemption nobody is a victim."""
+    body = config(plugins={"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}})
+    found = clusters.tried(
+        node("a"), pod("o", on="a", cpu="4"), pod("p", cpu="1", priority=9), config=body
+    )
+
+    assert not found["preemptions"]
+    assert "preemption" not in found["pending"][0]["message"]

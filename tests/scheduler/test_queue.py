@@ -1,0 +1,33 @@
+"""The queue: order, backoff, waking, forgetting."""
+
+from __future__ import annotations
+
+from koordlet.scheduler import cluster, queue
+from tests.kit.clusters import node, pod
+
+
+def test_backoff_doubles_to_ten_seconds() -> None:
+    """1, 2, 4, 8, 10, 10 seconds, cut to whole ones."""
+    assert [101, 102, 104, 108, 110, 110] == [queue.expiry(100.7, n) for n in range(1, 7)]
+
+
+def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
+    """Not before both; then it is the next."""
+    [one] = cluster.load([node("a"), pod("p")]).pending
+    waiting = queue.Queue()
+    waiting.failed(one, 100.0)
+    assert waiting.pop(100.0) is None
+
+    assert 1 == waiting.wake(lambda _: True, 100.5)
+    assert 0 == len(waiting)
+    waiting.flush(102.1)
+    assert 1 == len(waiting)
+
+
+def test_nobody_waits_for_ever() -> None:
+    """After five minutes it is tried without an event."""
+    [one] = cluster.load([node("a"), pod("p")]).pending
+    waiting = queue.Queue()
+    waiting.failed(one, 100.0)
+
+    assert one is waiting.pop(401.0)

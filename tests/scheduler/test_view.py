@@ -1,0 +1,77 @@
+"""What is kept between pods equals what is computed anew, whatever happened meanwhile."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from koordlet.scheduler import cluster, nodes, profile
+from koordlet.scheduler.cycle import Cycle
+from tests.kit import clusters
+from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
+
+WEB = {"app": "web"}
+
+
+def _sorts() -> list[Body]:
+    """One pod of each interesting class."""
+    return [
+        pod("plain", cpu="500m"),
+        pod("port", container={"ports": [{"hostPort": 80}]}),
+        pod("hard", labels=WEB, topologySpreadConstraints=[spread("zone", maxSkew=2)]),
+        pod("soft", labels=WEB, topologySpreadConstraints=[spread("zone", "ScheduleAnyway")]),
+        pod("far", labels=WEB, affinity=affinity("podAntiAffinity", HOST)),
+        pod("near", affinity=affinity("podAffinity", "zone")),
+        pod("likes", affinity=affinity("podAffinity", HOST, weight=7)),
+        pod("dislikes", affinity=affinity("podAntiAffinity", "zone", weight=3)),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_incremental_equals_anew(seed: int) -> None:
+    """After each of 60 random arrivals, departures and changes of nodes, for every class."""
+    chance = random.Random(seed)
+    made = [node(f"n{i}", labels={"zone": f"z{i % 3}"}) for i in range(24)]
+    loaded = cluster.load([*made, *_sorts()])
+    columns, default = loaded.columns, profile.default()
+    kept = Cycle(columns, default)
+    placed = []
+    for step in range(60):
+        one = chance.choice(loaded.pending)
+        again = type(one)(
+            **{name: getattr(one, name) for name in one.__slots__} | {"name": f"{one.name}-{step}"}
+        )
+        row = kept.choose(again)
+        if row >= 0:
+            columns.place(again, row)
+            placed.append(again)
+        if placed and chance.random() < 0.3:
+            columns.remove(placed.pop(chance.randrange(len(placed))))
+        if chance.random() < 0.1:
+            changed = chance.choice(made)
+            changed["metadata"]["labels"]["zone"] = f"z{chance.randrange(4)}"
+            columns.put(nodes.decode(changed))
+        fresh = Cycle(columns, default)
+        for each in loaded.pending:
+            mine, anew = kept.view(each.sort).scored(), fresh.view(each.sort).scored()
+            assert mine.rows.tolist() == anew.rows.tolist()
+            assert mine.totals.tolist() == anew.totals.tolist()
+            assert kept.choose(each) == fresh.choose(each)
+
+
+def test_a_node_that_goes_takes_its_pods_along() -> None:
+    """Nothing of it is counted any more, and it is not chosen."""
+    loaded = cluster.load([node("a"), node("b"), pod("o", on="a", cpu="1"), pod("p")])
+    columns = loaded.columns
+
+    assert ["d/o"] == [one.key for one in columns.drop("a")]
+    assert not columns.requested.any()
+    assert columns.rows["b"] == Cycle(columns, profile.default()).choose(loaded.pending[0])
+
+
+def test_totals_are_in_the_message_once() -> None:
+    """Every node has exactly one first refusal."""
+    said = clusters.message("p", *(node(f"n{i}", cpu="1") for i in range(12)), pod("p", cpu="2"))
+
+    assert "0/12 nodes are available: 12 Insufficient cpu." == said
