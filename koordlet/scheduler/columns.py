@@ -57,7 +57,8 @@ class Columns:
         self._placed: dict[PodClass, dict[int, list[int]]] = {}
         self._tallies: dict[Hashable, tuple[Tally, Measure, bool]] = {}
         self._concerned: dict[PodClass, list[tuple[Tally, int, bool]]] = {}
-        self.classes_version = 0
+        #: Classes that were ever placed and have terms about other pods, in that order.
+        self.termed: list[PodClass] = []
 
     @property
     def size(self) -> int:
@@ -67,7 +68,7 @@ class Columns:
     @property
     def alive(self) -> Bools:
         """Rows with a node."""
-        return np.array([node is not None for node in self.nodes], np.bool_)
+        return self.index.alive()
 
     @property
     def index(self) -> LabelIndex:
@@ -177,7 +178,8 @@ class Columns:
         by_row = self._placed.get(sort)
         if by_row is None:
             by_row = self._placed[sort] = {}
-            self.classes_version += 1
+            if sort.affinity or sort.anti_affinity or sort.prefers or sort.avoids:
+                self.termed.append(sort)
         counts = by_row.setdefault(row, [0, 0])
         counts[0] += change
         counts[1] += change if pod.terminating else 0

@@ -35,7 +35,21 @@ class LabelIndex:
     def __init__(self, nodes: Sequence[Node | None]) -> None:
         self._nodes = nodes
         self._columns: dict[str, Column] = {}
+        self._images: dict[str, Ints] = {}
+        self._alive: Bools = np.array([node is not None for node in nodes], np.bool_)
         self.size = len(nodes)
+
+    def alive(self) -> Bools:
+        """Rows with a node."""
+        return self._alive.copy()
+
+    def image(self, name: str) -> Ints:
+        """The bytes of an image on each node; -1 where it is not."""
+        known = self._images.get(name)
+        if known is None:
+            sizes = [-1 if node is None else node.images.get(name, -1) for node in self._nodes]
+            known = self._images[name] = np.array(sizes, np.int64)
+        return known
 
     def label(self, key: str) -> Column:
         """The values of one label."""

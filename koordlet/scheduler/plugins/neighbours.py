@@ -84,11 +84,10 @@ class _Existing:
 
     def items(self) -> dict[tuple[str, int, terms.PodTerm], Sums]:
         """Kind, weight and term, and who holds it where."""
-        classes = self._columns.classes()
-        if self._seen != len(classes):
-            for sort in list(classes)[self._seen :]:
-                self._look(sort)
-            self._seen = len(classes)
+        termed = self._columns.termed
+        while self._seen < len(termed):
+            self._look(termed[self._seen])
+            self._seen += 1
         return self._found
 
     def _look(self, other: PodClass) -> None:

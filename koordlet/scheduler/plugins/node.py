@@ -218,17 +218,14 @@ class ImageLocality(Plugin):
 
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
         most = _LARGE * sort.containers
-        alive = sum(node is not None for node in columns.nodes)
+        alive = len(columns.rows)
         found = np.zeros(columns.size, np.int64)
         for image in sort.images:
-            sizes = np.array(
-                [0 if node is None else node.images.get(image, 0) for node in columns.nodes],
-                np.int64,
-            )
-            having = sum(node is not None and image in node.images for node in columns.nodes)
+            sizes = columns.index.image(image)
+            having = int((sizes >= 0).sum())
             if having:
                 # As the peer: a fraction in floating point, times the size, cut.
-                found += (sizes * (having / alive)).astype(np.int64)
+                found += (np.maximum(sizes, 0) * (having / alive)).astype(np.int64)
         if not found.any() or most <= _SMALL:
             return None
         clipped = np.clip(found, _SMALL, most)
