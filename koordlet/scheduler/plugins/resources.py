@@ -305,8 +305,8 @@ class Balanced(Score):
             (room, held, asked), (space, taken, more) = found
             before = _pair(held / room, taken / space)
             after = _pair((held + asked) / room, (taken + more) / space)
-        moved = 50 + after - before
-        return 50 + (moved // 2 if moved >= 0 else -(-moved // 2))
+        # Two shares deviate by half at most: the sum is never negative.
+        return 50 + (50 + after - before) // 2
 
 
 def _pair(one: float, other: float) -> int:
