@@ -142,10 +142,11 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
     for _ in range(_ROUNDS):
         batch = list(todo)
         answers = host.write_each(path, [b"%d\n" % pid for pid in batch])
-        for pid, answer in zip(batch, answers, strict=True):
-            moved += answer == 0
-            if answer not in (0, errno.ESRCH):
-                refused[pid] = answer
+        taken = answers.count(0)
+        moved += taken
+        if taken < len(batch):
+            answered = zip(batch, answers, strict=True)
+            refused.update((pid, why) for pid, why in answered if why not in (0, errno.ESRCH))
         todo = _newcomers(host, one, refused)
         if not todo:
             break
@@ -158,13 +159,17 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
 
 def _newcomers(host: root.HostRoot, one: action.MoveTasks, refused: Mapping[int, int]) -> list[int]:
     """Threads of the workloads that are not in the group now, and that may be taken."""
-    members = set(resctrl_tasks.numbers(host, one.target))
-    listed = (pid for file in one.threads_of for pid in resctrl_tasks.numbers(host, file))
-    outside = {pid for pid in listed if pid not in members and pid not in refused}
+    # Compared as they are read: ten thousand numbers need not become numbers.
+    listed: set[bytes] = set()
+    for file in one.threads_of:
+        listed.update(resctrl_tasks.words(host, file))
+    outside = listed.difference(resctrl_tasks.words(host, one.target))
     if not outside:
         return []
-    free = {pid for file in one.taken_from for pid in resctrl_tasks.numbers(host, file)}
-    return sorted(outside & free)
+    free: set[bytes] = set()
+    for file in one.taken_from:
+        free.update(resctrl_tasks.words(host, file))
+    return sorted(pid for pid in map(int, outside & free) if pid not in refused)
 
 
 def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | None:

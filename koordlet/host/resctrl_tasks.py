@@ -95,8 +95,13 @@ def _all_groups(now: resctrl.Resctrl) -> Iterable[str]:
 
 def numbers(host: root.HostRoot, path: str) -> list[int]:
     """The numbers that a ``tasks`` file lists; none where the group is gone."""
+    return [int(word) for word in words(host, path) if word.isdigit()]
+
+
+def words(host: root.HostRoot, path: str) -> list[bytes]:
+    """The same as they are read."""
     try:
-        return [int(word) for word in host.read(host.at(path)).split() if word.isdigit()]
+        return host.read(host.at(path)).split()
     except OSError:
         return []
 

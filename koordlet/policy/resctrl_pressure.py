@@ -1,0 +1,96 @@
+"""A noisy neighbour: best-effort work takes the bandwidth while latency-sensitive work waits.
+
+Covers: the share of each domain's traffic that is best-effort's, the signal, the next step of the
+limit. Does not cover: reading counters (``host.resctrl_monitor``), what the pressure of latency-
+sensitive work is (whoever observes it passes it in), writing the limit (``policy.resctrl``).
+
+Bandwidth is tightened before CPU is taken: it slows the neighbour and stops nothing. A limit is
+halved at once and given back a step at a time, so that it does not swing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from koordlet.model import decision, resctrl
+
+#: Best-effort work may take this much of a domain's traffic, in percent.
+SHARE = 50.0
+#: From here on latency-sensitive work waits too long: percent of time (PSI, some).
+PRESSURE = 5.0
+STEP = 10
+LEAST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """One domain's memory traffic in bytes per second."""
+
+    domain: str
+    best_effort: float
+    total: float
+
+    @property
+    def share(self) -> float:
+        """Best-effort's, in percent; nothing of nothing is nothing."""
+        return 100.0 * self.best_effort / self.total if self.total > 0 else 0.0
+
+
+def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Traffic, ...]:
+    """Each domain's traffic, as far as it is known.
+
+    Monitoring groups are counted apart from their control group, so theirs belongs to it.
+    """
+    totals: dict[str, tuple[float, float]] = {}
+    for one in usage:
+        if one.total_rate is None:
+            continue
+        theirs, whole = totals.get(one.domain, (0.0, 0.0))
+        control = one.group.partition("/mon_groups/")[0]
+        noisy = one.total_rate if control == best_effort else 0.0
+        totals[one.domain] = (theirs + noisy, whole + one.total_rate)
+    return tuple(Traffic(domain, *found) for domain, found in sorted(totals.items()))
+
+
+def signals(
+    usage: Iterable[resctrl.Usage],
+    pressure: Mapping[str, float] | float | None,
+    *,
+    share: float = SHARE,
+    limit: float = PRESSURE,
+) -> tuple[decision.Signal, ...]:
+    """One signal for each domain: met where both the share and the pressure are over their limits.
+
+    ``pressure`` is of latency-sensitive work in percent of time, for the machine or by domain.
+    """
+    return tuple(_signal(one, _of(pressure, one.domain), share, limit) for one in traffic(usage))
+
+
+def _of(pressure: Mapping[str, float] | float | None, domain: str) -> float | None:
+    return pressure.get(domain) if isinstance(pressure, Mapping) else pressure
+
+
+def _signal(one: Traffic, felt: float | None, share: float, limit: float) -> decision.Signal:
+    observed = f"{one.share:.0f} % of {one.total / 1e9:.2f} GB/s"
+    known = felt is not None
+    return decision.Signal(
+        name=f"resctrl.noisy_neighbour.{one.domain}",
+        observed=f"{observed}, pressure {felt:.1f} %" if known else observed,
+        threshold=f"{share:g} % of the traffic and {limit:g} % pressure",
+        met=one.share > share and felt > limit if felt is not None else None,
+        why="" if known else "the pressure of latency-sensitive work is not known",
+    )
+
+
+def tightened(percent: int, found: Iterable[decision.Signal], *, most: int = 100) -> int:
+    """The next bandwidth limit of best-effort work, in percent.
+
+    Halved where a neighbour is noisy, a step wider where all is quiet, kept where it is not known.
+    """
+    met = [one.met for one in found]
+    if any(met):
+        return max(LEAST, percent // 2 // STEP * STEP)
+    if not met or None in met:
+        return percent
+    return min(most, percent + STEP)
