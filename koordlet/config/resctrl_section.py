@@ -79,7 +79,7 @@ class Resctrl(sections.Section):
         default=None,
         strict=False,
         description="Memory bandwidth of one L3 domain in GB/s, which percentages on AMD (and with"
-        " `mba_MBps`) refer to; null derives it from the memory, else takes 20.",
+        " `mba_MBps`) refer to; null takes 20.",
     )
     peer_numbers: bool = Field(
         default=False, description="Round and scale bandwidth exactly as Koordinator's agent does."

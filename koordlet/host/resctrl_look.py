@@ -54,7 +54,7 @@ class Look:
         if full:
             self._usage = self.monitor.read(now, at)
         wanted = self._files(layout, groups, pods)
-        homes = self.tasks.look(now, wanted, at, full=full)
+        homes = self.tasks.look(now, wanted, full=full)
         fresh = replace(now, homes=homes, threads=wanted, usage=self._usage)
         # The same object while nothing changed: then policies have nothing to think about.
         if fresh != self._last:

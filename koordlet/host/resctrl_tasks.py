@@ -1,12 +1,10 @@
 """Which thread of which workload is in which resctrl group.
 
-Covers: one scan, when the next one is due. Does not cover: moving threads
-(``apply.resctrl_tasks``), hearing of new processes (``host.process_events``).
+Covers: one scan, when the next one is due. Does not cover: moving threads (``apply.resctrl``).
 
 The kernel puts a child into its parent's group, so only what enters a workload's cgroup from
 outside (a container that starts, ``exec`` into one) can be astray. A scan is due in the slow lane,
-when the workloads' cgroups changed, after threads were moved, and when a process event speaks of a
-workload; events that led to nothing are answered with growing pauses.
+when the workloads' cgroups or the groups changed, and after threads were moved.
 
 Cost: one read for each workload cgroup and each resctrl group. 10 000 threads in 500 cgroups take
 some 15 ms, so it is not done with every tick.
@@ -20,8 +18,6 @@ from koordlet.host import root
 from koordlet.model import cgroup, pod, resctrl
 
 Homes = Mapping[str, Mapping[str, tuple[int, ...]]]
-#: The longest pause, in seconds, between scans that events ask for: the slow lane's period.
-_LONGEST_PAUSE = 8.0
 
 
 class Scanner:
@@ -33,23 +29,15 @@ class Scanner:
         self._files: Mapping[str, tuple[str, ...]] = {}
         self._groups: tuple[str, ...] = ()
         self._due = True
-        self._pause = 0.0
-        self._not_before = 0.0
 
     def due(self) -> None:
-        """Something was moved, or a workload is known to have a new process."""
+        """Threads were moved."""
         self._due = True
-
-    def hear(self, at: float) -> None:
-        """Events speak of workloads: scan, unless that was in vain lately."""
-        if at >= self._not_before:
-            self._due = True
 
     def look(
         self,
         now: resctrl.Resctrl,
         files: Mapping[str, tuple[str, ...]],
-        at: float,
         *,
         full: bool,
     ) -> Homes:
@@ -58,10 +46,7 @@ class Scanner:
         if not (full or self._due or files != self._files or groups != self._groups):
             return self.homes
         self._files, self._groups, self._due = files, groups, False
-        before, self.homes = self.homes, self._scan(now, files)
-        settled = _places(before) == _places(self.homes)
-        self._pause = min(_LONGEST_PAUSE, max(1.0, self._pause * 2)) if settled else 0.0
-        self._not_before = at + self._pause
+        self.homes = self._scan(now, files)
         return self.homes
 
     def _scan(self, now: resctrl.Resctrl, files: Mapping[str, tuple[str, ...]]) -> Homes:
@@ -80,10 +65,6 @@ class Scanner:
                         found.setdefault(where[thread], []).append(thread)
             homes[workload] = {name: tuple(sorted(threads)) for name, threads in found.items()}
         return homes
-
-
-def _places(homes: Homes) -> dict[str, frozenset[str]]:
-    return {workload: frozenset(groups) for workload, groups in homes.items()}
 
 
 def _all_groups(now: resctrl.Resctrl) -> Iterable[str]:
