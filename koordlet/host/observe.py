@@ -5,11 +5,10 @@ Covers: what is read at start, slowly, and with every tick. Does not cover: what
 
 from __future__ import annotations
 
-import resource
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from koordlet.host import cgroups, hierarchies, machine, resctrl_look, root, topology
+from koordlet.host import cgroups, descriptors, hierarchies, machine, resctrl_look, root, topology
 from koordlet.model import absence, cgroup, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
@@ -20,22 +19,8 @@ if typing.TYPE_CHECKING:
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
 
 
-#: Descriptors that we ask for: two for each of 10 000 groups, and as many for everybody else. One
-#: that was read keeps a page of the kernel's, so "as many as there are" would be no bound.
-_DESCRIPTORS = 1 << 15
-
-
-def _handles() -> int:
-    """Half of the descriptors that this process may have: the rest is for everybody else.
-
-    The soft limit is 1 024 on most machines, for programs that use select(2); we do not.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    if 0 <= soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return min(soft if soft >= 0 else _DESCRIPTORS, _DESCRIPTORS) // 2
+#: Descriptors of sets that are kept.
+_HANDLES = 4096
 
 
 class Observer:
@@ -127,7 +112,9 @@ class Observer:
         self._mounts = mounts
         self.layout = hierarchies.writable(self.host, hierarchies.discover(self.host, self.base))
         self.reader.close()
-        self.reader = cgroups.Reader(self.host, self.layout, handles=_handles())
+        self.reader = cgroups.Reader(
+            self.host, self.layout, handles=descriptors.share(0.25, _HANDLES)
+        )
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )

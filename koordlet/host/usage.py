@@ -6,11 +6,10 @@ Does not cover: rates and windows (``history``), which groups there are (``host.
 
 from __future__ import annotations
 
-import resource
 import typing
 from collections.abc import Mapping, Sequence
 
-from koordlet.host import counters, machine, node_counters, root
+from koordlet.host import counters, descriptors, machine, node_counters, root
 from koordlet.model import absence, cgroup, topology
 from koordlet.model import counters as readings
 
@@ -35,7 +34,7 @@ class Reader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._handles = _handles() if host.live else 0
+        self._handles = descriptors.share(0.5, counters.HANDLES) if host.live else 0
         self._last = float("-inf")
         self._layout = cgroup.Layout()
         self._machine: topology.Topology | None = None
@@ -97,16 +96,3 @@ class Reader:
         self.groups.close()
         if self._space is not None:
             self._space.close()
-
-
-def _handles() -> int:
-    """Descriptors for counters: the soft limit, which is there to be raised, is raised if need be.
-
-    Half of what there is stays for everybody else.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * counters.HANDLES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return counters.HANDLES if soft == resource.RLIM_INFINITY else min(counters.HANDLES, soft // 2)

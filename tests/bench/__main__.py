@@ -17,6 +17,7 @@ from tests.bench import (
     scheduler,
     startup,
     store,
+    tick,
     topology,
 )
 
@@ -28,6 +29,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "counters.reading": reading.pods,
     "history.five_thousand_series": store.five_thousand_series,
     "history.growth": store.growth,
+    "tick.whole": tick.whole,
+    "tick.share": tick.share,
     "topology.discovery": topology.full,
     "allocation.slowest": allocation.slowest,
     "resctrl.moving_threads": moving.threads,

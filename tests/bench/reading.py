@@ -39,20 +39,16 @@ def pods() -> gate.Ratio:
         for tick in range(_TICKS):
             look.read(tick)
         program, listed = Path(folder) / "program", Path(folder) / "list"
-        files = list(_files(look))
-        listed.write_text("".join(files))
-        subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)
-
-        def reference() -> float:
-            words = [str(program), str(listed), str(_TICKS)]
-            done = subprocess.run(words, check=True, capture_output=True, text=True)
-            return float(done.stdout.split()[0])
-
-        ours, best = gate.interleaved(lambda: _ticks(look), reference)
-        _tell(look, len(groups), len(files), best)
+        every = list(files(look))
+        listed.write_text("".join(every))
+        build(program)
+        ours, best = gate.interleaved(
+            lambda: _ticks(look), lambda: reference(program, listed, _TICKS)
+        )
+        _tell(look, len(groups), len(every), best)
         look.close()
     return gate.Ratio(
-        name=f"reading the counters of {PODS} pods, {len(files)} files",
+        name=f"reading the counters of {PODS} pods, {len(every)} files",
         ours=ours,
         reference=best,
         limit=READING,
@@ -84,7 +80,20 @@ def _tell(look: counters.Reader, groups: int, files: int, reference: float) -> N
     print(f"     {groups} groups, {files} files; history {after / reference:.2f} x the same C")
 
 
-def _files(look: counters.Reader) -> Iterator[str]:
+def build(program: Path) -> None:
+    """Compile the reference."""
+    subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)
+
+
+def reference(program: Path, listed: Path, ticks: int) -> float:
+    """CPU seconds of one tick of the reference."""
+    words = [str(program), str(listed), str(ticks)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[0])
+
+
+def files(look: counters.Reader) -> Iterator[str]:
+    """What is read when, as the reference takes it: period, turn, kept or not, path."""
     for lane in look._lanes:
         every = lane.file.every
         plain = set().union(*lane._pending)
