@@ -26,6 +26,7 @@ CONTRACTS: dict[str, str] = {each["id"]: each["name"] for each in LINTER["contra
 NAMED = (
     "apply.network",
     "apply.ordering",
+    "apply.turns",
     "client.calls",
     "host.netlink",
     "kube.transport",

@@ -1,7 +1,8 @@
 """The order of writes: every prefix of a plan is accepted by the kernel and regretted by nobody.
 
 Covers: sets that nest (cpuset.cpus, cpuset.mems), switches, directories, tasks.
-Does not cover: what to write (``policy``), dropping what is so already (``apply.planner``).
+Does not cover: the turns of all other files (``apply.turns``), what to write (``policy``), dropping
+what is so already (``apply.planner``).
 
 Theory of operation. Let ``old`` and ``new`` be the values of each group of a tree.
 
@@ -28,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from koordlet.apply import kinds
+from koordlet.apply import kinds, turns
 from koordlet.model import action, cgroup, cpuset, knob
 
 
@@ -60,6 +61,10 @@ def order(
         if phase is kinds.Phase.SETS:
             writes = [one for one in found if isinstance(one, action.WriteFile)]
             ordered.extend(_sets(writes, texts, effects))
+        elif phase is kinds.Phase.FREE:
+            writes = [one for one in found if isinstance(one, action.WriteFile)]
+            writes.sort(key=lambda one: turns.turn(one, texts.get(one.target, "")))
+            ordered.extend(Ordered(action=one) for one in writes)
         else:
             # Directories and switches: on from the top, off from the bottom.
             falling = phase in (kinds.Phase.SWITCH_OFF, kinds.Phase.REMOVE)

@@ -6,7 +6,7 @@ Does not cover: what is put back for an entry (``apply.undoing``), the order ins
 
 Rules:
 1. A target wanted by two policies with different values goes to the one earlier in the registry;
-   the other is reported as a conflict.
+   the other is reported as a conflict. Of limits of which the table says so, the least counts.
 2. What the journal holds and no policy names any more is put back, also when its policy was
    switched off or is not there any more. Where its policy failed, it stays as it is.
 """
@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from koordlet.apply import kinds, ordering, present, undoing
 from koordlet.model import action, plan, snapshot
@@ -44,6 +44,8 @@ class _Wanted:
         if kept is None or (mode is plan.Mode.ENFORCE and self.modes[one.target] is not mode):
             self.actions[one.target] = one
             self.modes[one.target] = mode
+        elif self.modes[one.target] is mode and (both := _least(kept, one)) is not None:
+            self.actions[one.target] = both
         elif self.modes[one.target] is mode and _value(kept) != _value(one):
             self.conflicts.append(
                 plan.Conflict(
@@ -58,6 +60,23 @@ class _Wanted:
 
 def _value(one: action.Action) -> str:
     return one.value if isinstance(one, action.WriteFile) else action.kind(one)
+
+
+def _least(kept: action.Action, one: action.Action) -> action.Action | None:
+    """The smaller of two limits, where the file is one of which the smaller counts."""
+    if not isinstance(kept, action.WriteFile) or not isinstance(one, action.WriteFile):
+        return None
+    row = kinds.row_of(one)
+    if row is None or not row.least or kept.knob != one.knob:
+        return None
+    smaller = min(kept, one, key=lambda each: row.form.measure(each.value))
+    if row.same(kept.value, one.value):
+        return smaller
+    return replace(
+        smaller,
+        protective=kept.protective or one.protective,
+        reason=f"{smaller.reason} (the least of {kept.policy} and {one.policy})",
+    )
 
 
 def desired(outcomes: Iterable[chain.Outcome]) -> tuple[action.Action, ...]:

@@ -370,5 +370,10 @@ class Reader:
             return None
 
 
-#: Files whose writing by anybody is worth a look: what the table has, but for the tasks.
-_OURS = tuple(row for row in knob.TABLE.values() if row is not knob.PROCS)
+#: Files whose writing by anybody is worth a look: what the table has, but for the tasks. The kernel
+#: tells of its own events in the same way.
+_OURS = tuple(
+    row
+    for row in knob.TABLE.values()
+    if row is knob.EVENTS or (row.access is knob.Access.WRITE and row is not knob.PROCS)
+)

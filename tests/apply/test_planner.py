@@ -68,3 +68,23 @@ def test_shadow_is_in_the_plan_and_marked() -> None:
 def test_what_is_so_already_is_no_step() -> None:
     """A plan holds changes only."""
     assert () == draft(says("first", "2"), there="2").steps
+
+
+def quota(stem: str, value: str) -> chain.Outcome:
+    """A policy that wants a quota."""
+    write = action.WriteFile(
+        target=TARGET, value=value, policy=stem, reason=f"{stem} says so", knob="cpu.cfs_quota_us"
+    )
+    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
+    return chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)
+
+
+def test_the_least_of_two_limits_counts() -> None:
+    """Whichever policy is the earlier one; it is no conflict, and the reason names both."""
+    for first, second in (("-1", "50000"), ("50000", "-1"), ("50000", "80000")):
+        made = draft(quota("first", first), quota("second", second), there="-1")
+        (step,) = made.steps
+
+        assert isinstance(step.action, action.WriteFile)
+        assert ("50000", ()) == (step.action.value, made.conflicts)
+        assert "least of first and second" in step.action.reason

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.kit.kernel import conformance, script
+from tests.kit.kernel import conformance, page, script
 
 RECORDINGS = conformance.recordings()
 
@@ -82,3 +82,10 @@ def test_the_nearest_recording_is_never_of_a_newer_kernel() -> None:
     assert found is not None
     assert found.facts.kernel == "6.1.0"
     assert script.nearest(known[1:], "x", known[0].facts) is None
+
+
+def test_the_page_of_answers_is_not_stale() -> None:
+    """``docs/kernel-answers.md`` is what the recordings say."""
+    written = conformance.FOLDER.parents[1] / "docs" / "kernel-answers.md"
+
+    assert written.read_text(encoding="utf-8") == page.page()

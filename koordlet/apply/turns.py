@@ -1,0 +1,33 @@
+"""The turn of a write that no set constrains: rows first, then the tree. Pure.
+
+Covers: the sort key of one write. Does not cover: sets, switches, directories (``apply.ordering``).
+
+Theory of operation. A row of the table says in which turn its file is raised and in which it is
+lowered; raising goes from the top down, lowering from the bottom up. So, whatever becomes whatever:
+
+* a v1 quota is raised when the groups above are raised already, and lowered when those below are
+  lowered already: no child ever has more than the next limited group above it (EINVAL)
+* a burst is lowered before any quota and raised after all: it is never more than its quota (EINVAL)
+* ``cpu.idle`` is cleared before weights and set after them: an idle group takes none (EINVAL)
+* memory and swap together are raised before and lowered after memory alone (EINVAL)
+* protections (memory.min, memory.low) come before limits; a hard limit is raised before the soft
+  one and lowered after it, so that a group is slowed down before it is killed
+* nothing is ever above both its old and its new value, because each file is written once
+"""
+
+from __future__ import annotations
+
+from koordlet.apply import kinds
+from koordlet.model import action, cgroup
+
+Key = tuple[int, int, str]
+
+
+def turn(one: action.WriteFile, current: str) -> Key:
+    """When a write takes its turn: rank, depth (from the side that is written first), target."""
+    row = kinds.row_of(one)
+    depth = cgroup.depth(one.group)
+    if row is None:
+        return (50, depth, one.target)
+    rises = row.form.measure(one.value) >= row.form.measure(current)
+    return (row.turn.rises, depth, one.target) if rises else (row.turn.falls, -depth, one.target)

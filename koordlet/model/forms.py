@@ -1,0 +1,257 @@
+"""What the texts of kernel files look like: parsing, writing, and when two mean the same.
+
+Covers: one class for each form, ranges included. Does not cover: which file has which form
+(``model.knob``).
+
+Rules:
+1. ``parse`` takes what the kernel shows and raises ``ValueError`` for anything else; ``text`` gives
+   what the kernel takes, and raises ``ValueError`` for a value that it would refuse. No form ever
+   gives an empty text: the kernel reads an empty memory limit as 0 and kills.
+2. Damage is never equal to a value: what cannot be parsed is compared as it stands.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from koordlet.model import cpuset
+
+
+class Form(Protocol):
+    """The form of one file."""
+
+    def same(self, wanted: str, current: str) -> bool:
+        """Whether a text that is there holds what was asked for."""
+
+    def measure(self, text: str) -> float:
+        """How much the text grants, for order: more is larger; 0 where that means nothing."""
+
+    @property
+    def range(self) -> str:
+        """The values that the kernel takes, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A text that is compared as it is."""
+
+    range: str = ""
+
+    def same(self, wanted: str, current: str) -> bool:
+        return wanted.strip() == current.strip()
+
+    def measure(self, text: str) -> float:
+        del text
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file that says more than we ask for: whether it holds that is a function."""
+
+    holds: Callable[[str, str], bool]
+    range: str = ""
+
+    def same(self, wanted: str, current: str) -> bool:
+        return self.holds(wanted, current)
+
+    def measure(self, text: str) -> float:
+        del text
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list of CPUs or nodes; equal as sets."""
+
+    range: str = "a list such as `0-3,8`"
+
+    def same(self, wanted: str, current: str) -> bool:
+        return canonical_list(wanted) == canonical_list(current)
+
+    def measure(self, text: str) -> float:
+        del text  # sets have an order of their own
+        return 0.0
+
+
+@functools.lru_cache(maxsize=1024)
+def canonical_list(text: str) -> str:
+    """The kernel's normal form of a list; what is no list stays as it is."""
+    try:
+        return str(cpuset.CPUSet.parse(text))
+    except ValueError:
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words in any order."""
+
+    range: str = "`+name` and `-name`"
+
+    def same(self, wanted: str, current: str) -> bool:
+        return sorted(wanted.split()) == sorted(current.split())
+
+    def measure(self, text: str) -> float:
+        del text
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """One integer, or no limit."""
+
+    low: int
+    high: int
+    #: The word for no limit; empty where there is always one.
+    unlimited: str = ""
+    #: Shown instead of that word by some kernels.
+    also_unlimited: int | None = None
+    #: The kernel rounds down to multiples of this.
+    unit: int = 1
+    #: The kernel takes what is outside of the range and cuts it, where it refuses elsewhere.
+    clamps: bool = False
+
+    @property
+    def range(self) -> str:
+        """The values that the kernel takes."""
+        numbers = f"{self.low}…{self.high}"
+        return f"{numbers}, `{self.unlimited}`" if self.unlimited else numbers
+
+    def parse(self, text: str) -> int | None:
+        """The number; ``None`` is no limit."""
+        word = text.strip()
+        if self.unlimited and word == self.unlimited:
+            return None
+        number = int(word)
+        return None if self.also_unlimited is not None and number >= self.also_unlimited else number
+
+    def text(self, value: int | None) -> str:
+        """What to write."""
+        if value is None:
+            if not self.unlimited:
+                msg = "this file has no value for no limit"
+                raise ValueError(msg)
+            return self.unlimited
+        if not self.low <= value <= self.high:
+            msg = f"{value} is not in {self.range}"
+            raise ValueError(msg)
+        return str(value)
+
+    def same(self, wanted: str, current: str) -> bool:
+        return self._normal(wanted) == self._normal(current)
+
+    def _normal(self, text: str) -> int | str | None:
+        try:
+            number = self.parse(text)
+        except ValueError:
+            return text.strip()
+        if number is None:
+            return None
+        if self.clamps:
+            number = min(self.high, max(self.low, number))
+        return number // self.unit * self.unit
+
+    def measure(self, text: str) -> float:
+        try:
+            number = self.parse(text)
+        except ValueError:
+            return 0.0
+        return float("inf") if number is None else float(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """CPU time in each period; ``usec`` is ``None`` without a limit."""
+
+    usec: int | None
+    period_usec: int = 100_000
+
+    @property
+    def cpus(self) -> float:
+        """In CPUs."""
+        return float("inf") if self.usec is None else self.usec / self.period_usec
+
+
+#: The kernel's bounds of a period and a quota, in microseconds.
+PERIODS = range(1_000, 1_000_001)
+QUOTAS = range(1_000, 17_592_186_044_416)
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """``cpu.max``: quota, or ``max``, and period."""
+
+    range: str = "`max` or 1000…17592186044415, then the period 1000…1000000"
+
+    def parse(self, text: str) -> Quota:
+        """Both fields; a file without a period has the usual one."""
+        quota, *period = text.split()
+        usec = None if quota == "max" else int(quota)
+        return Quota(usec, int(period[0])) if period else Quota(usec)
+
+    def text(self, value: Quota) -> str:
+        """What to write: always both."""
+        bounded = value.usec is None or value.usec in QUOTAS
+        if not bounded or value.period_usec not in PERIODS:
+            msg = f"{value} is not in {self.range}"
+            raise ValueError(msg)
+        return f"{'max' if value.usec is None else value.usec} {value.period_usec}"
+
+    def same(self, wanted: str, current: str) -> bool:
+        try:
+            return self.parse(wanted) == self.parse(current)
+        except ValueError:
+            return wanted.split() == current.split()
+
+    def measure(self, text: str) -> float:
+        try:
+            return self.parse(text).cpus
+        except (ValueError, ZeroDivisionError):
+            return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """One line for each device: ``8:0 rbps=1048576 wiops=max``, or ``8:0 1048576`` without names.
+
+    A line that is written changes that device only, and of it the named fields only. Devices
+    without a limit have no line.
+    """
+
+    #: What a field that is not shown holds.
+    unset: str = "max"
+    range: str = "`MAJOR:MINOR FIELD=VALUE …`"
+
+    def text(self, device: str, fields: dict[str, int | None]) -> str:
+        """The line of a device; ``None`` is no limit."""
+        major, _, minor = device.partition(":")
+        if not fields or not (major.isdigit() and minor.isdigit()):
+            msg = f"not a device with limits: {device!r} {fields}"
+            raise ValueError(msg)
+        shown = ((name, self.unset if v is None else str(v)) for name, v in fields.items())
+        return " ".join([device, *(f"{name}={value}" if name else value for name, value in shown)])
+
+    def same(self, wanted: str, current: str) -> bool:
+        there = dict(_lines(current))
+        return all(
+            there.get(device, {}).get(name, self.unset) == value
+            for device, fields in _lines(wanted)
+            for name, value in fields.items()
+        )
+
+    def measure(self, text: str) -> float:
+        del text
+        return 0.0
+
+
+def _lines(text: str) -> list[tuple[str, dict[str, str]]]:
+    found = []
+    for line in text.splitlines():
+        device, *fields = line.split() or [""]
+        pairs = (field.rpartition("=") for field in fields)
+        found.append((device, {name: value for name, _, value in pairs}))
+    return found
