@@ -71,6 +71,8 @@ class View:
         self._every = np.arange(columns.size, dtype=np.intp)
         self.filters, self.scores = [], []
         self._static, self.outside = columns.alive, ""
+        self._narrowed: list[str] = []
+        self._only: frozenset[str] | None = None
         for plugin in self._profile.filters:
             try:
                 self._narrow(plugin.name, plugin.names(self.sort))
@@ -87,14 +89,21 @@ class View:
         self._keep()
 
     def _narrow(self, name: str, only: frozenset[str] | None) -> None:
+        """Leave the nodes that a plugin names; names of no node at all are names too."""
         if only is None:
             return
-        self.outside = f"node(s) didn't satisfy plugin(s) [{name}]"
+        self._narrowed.append(name)
+        self._only = only if self._only is None else self._only & only
+        named = " ".join(self._narrowed)
+        if not self._only and len(self._narrowed) == 1:
+            raise framework.RefusedError(f"node(s) didn't satisfy plugin {named}")
+        if not self._only:
+            why = f"node(s) didn't satisfy plugin(s) [{named}] simultaneously"
+            raise framework.RefusedError(why)
+        self.outside = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(self._narrowed))}]"
         inside = np.zeros(self._columns.size, np.bool_)
         inside[[self._columns.rows[one] for one in only if one in self._columns.rows]] = True
         self._static &= inside
-        if not self._static.any():
-            raise framework.RefusedError(f"node(s) didn't satisfy plugin {name}")
 
     def _keep(self) -> None:
         """The static part, then the rows."""

@@ -63,6 +63,16 @@ def test_fields_narrow_the_nodes() -> None:
     )
 
 
+def test_fields_that_name_no_node() -> None:
+    """A node that does not exist narrows to none: every node says so, the pod is not refused."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
+
+    assert (
+        "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+        == clusters.message("p", node("a"), pod("p", affinity=required({"matchFields": [field]})))
+    )
+
+
 def test_an_empty_term_matches_nothing() -> None:
     """Neither an empty term nor an empty list matches a node."""
     said = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."

@@ -1,0 +1,114 @@
+"""May this pod run on this node, and if not, why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.oracle import neighbours, spreading
+from tests.oracle.objects import (
+    Amounts,
+    Body,
+    add,
+    amounts,
+    name,
+    repelled,
+    requests,
+    required_terms,
+    tolerated,
+    wants,
+)
+from tests.oracle.world import World
+
+CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+ANY = ("", "0.0.0.0")  # noqa: S104 - the address that collides with all
+
+
+class Verdict(NamedTuple):
+    """None of the reasons: it may. ``helpful``: preemption could change them."""
+
+    reasons: list[str]
+    helpful: bool
+
+
+def candidates(pod: Body) -> set[str] | None:
+    """The only nodes that the affinity's fields allow, where every term names some."""
+    terms = required_terms(pod)
+    found: set[str] = set()
+    for term in terms or []:
+        named = [
+            set(one["values"])
+            for one in term.get("matchFields", [])
+            if one["key"] == "metadata.name" and one["operator"] == "In"
+        ]
+        if not named:
+            return None
+        found |= set.intersection(*named)
+    return found if terms else None
+
+
+def ports(pod: Body) -> list[tuple[str, str, int]]:
+    """Protocol, address and number of the host ports that run beside each other."""
+    spec = pod["spec"]
+    beside = [one for one in spec.get("initContainers", []) if one.get("restartPolicy") == "Always"]
+    return [
+        (port.get("protocol", "TCP"), port.get("hostIP", ""), port["hostPort"])
+        for container in spec["containers"] + beside
+        for port in container.get("ports", [])
+        if port.get("hostPort", 0) > 0
+    ]
+
+
+def collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    """Two host ports exclude each other."""
+    same = (one[0], one[2]) == (other[0], other[2])
+    return same and (one[1] == other[1] or one[1] in ANY or other[1] in ANY)
+
+
+def used(pods: list[Body], *, assume: bool = False) -> Amounts:
+    """What pods ask for together."""
+    total: Amounts = {}
+    for pod in pods:
+        total = add(total, requests(pod, assume=assume))
+    return total
+
+
+def fit(world: World, pod: Body, node: Body) -> Verdict:
+    """Room for the pod."""
+    room, taken = amounts(node["status"]["allocatable"]), used(world.on[name(node)])
+    reasons, helpful = [], True
+    if len(world.on[name(node)]) + 1 > room.get("pods", 0):
+        reasons.append("Too many pods")
+    for resource, wanted in requests(pod).items():
+        if wanted > 0 and wanted > room.get(resource, 0) - taken.get(resource, 0):
+            reasons.append(f"Insufficient {resource}")
+            helpful &= wanted <= room.get(resource, 0)
+    return Verdict(reasons, helpful)
+
+
+def alone(pod: Body, node: Body) -> str:
+    """The first reason that no preemption removes, of those that the node itself gives."""
+    if node["spec"].get("unschedulable") and not tolerated(pod, CORDONED):
+        return "node(s) were unschedulable"
+    if repelled(pod, node):
+        return "node(s) had untolerated taint(s)"
+    if not wants(pod, node):
+        return "node(s) didn't match Pod's node affinity/selector"
+    return ""
+
+
+def check(world: World, pod: Body, node: Body) -> Verdict:
+    """All filters in their order; the first that objects speaks."""
+    named = candidates(pod)
+    if named is not None and name(node) not in named:
+        return Verdict(["node(s) didn't satisfy plugin(s) [NodeAffinity]"], helpful=False)
+    if reason := alone(pod, node):
+        return Verdict([reason], helpful=False)
+    taken = [port for other in world.on[name(node)] for port in ports(other)]
+    if any(collide(one, other) for one in ports(pod) for other in taken):
+        reason = "node(s) didn't have free ports for the requested pod ports"
+        return Verdict([reason], helpful=True)
+    for rule in (fit, spreading.verdict, neighbours.verdict):
+        found = Verdict(*rule(world, pod, node))
+        if found.reasons:
+            return found
+    return Verdict([], helpful=True)

@@ -1,0 +1,106 @@
+"""Who has to go so that a pod fits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.oracle.filters import check
+from tests.oracle.messages import histogram
+from tests.oracle.objects import Body, labels, name, namespace, priority, selects
+from tests.oracle.world import World
+
+#: A start later than any that is written down.
+NOW = "9999"
+
+
+class Candidate(NamedTuple):
+    """A node, who would leave it, and how many of them against a budget."""
+
+    node: str
+    victims: list[Body]
+    violations: int
+
+
+def start(pod: Body) -> str:
+    """When it began to run."""
+    return str(pod["status"].get("startTime", NOW))
+
+
+def violators(world: World, pods: list[Body]) -> list[Body]:
+    """Those whose loss no budget allows, counted in the order given."""
+    left = [one["status"].get("disruptionsAllowed", 0) for one in world.budgets]
+    found = []
+    for pod in pods:
+        violates = False
+        for at, budget in enumerate(world.budgets):
+            selector = budget["spec"].get("selector")
+            known = name(pod) in budget["status"].get("disruptedPods", {})
+            if namespace(budget) != namespace(pod) or not labels(pod) or known:
+                continue
+            if selector and any(selector.values()) and selects(selector, labels(pod)):
+                left[at] -= 1
+                violates |= left[at] < 0
+        if violates:
+            found.append(pod)
+    return found
+
+
+def dry_run(world: World, pod: Body, node: Body) -> Candidate | list[str]:
+    """Remove all who are less important, give back whom one can; or why it does not help."""
+    before = world.on[name(node)]
+    lower = [one for one in before if priority(one) < priority(pod)]
+    if not lower:
+        return ["No preemption victims found for incoming pod"]
+    lower.sort(key=lambda one: (-priority(one), start(one)))
+    kept = [one for one in before if one not in lower]
+    try:
+        world.on[name(node)] = kept
+        if reasons := check(world, pod, node).reasons:
+            return reasons
+        against = violators(world, lower)
+        victims = []
+        for one in against + [one for one in lower if one not in against]:
+            world.on[name(node)] = [*kept, one]
+            if check(world, pod, node).reasons:
+                victims.append(one)
+            else:
+                kept.append(one)
+    finally:
+        world.on[name(node)] = before
+    victims.sort(key=lambda one: (-priority(one), start(one)))
+    return Candidate(name(node), victims, sum(one in against for one in victims))
+
+
+def cost(candidate: Candidate) -> tuple[int, int, int, int]:
+    """What makes a node worse, most important first."""
+    ranks = [priority(one) for one in candidate.victims]
+    return candidate.violations, max(ranks), sum(one + 2**31 for one in ranks), len(ranks)
+
+
+def best(candidates: list[Candidate]) -> Candidate:
+    """The cheapest; of equals the one whose most important victims started latest."""
+    lowest = min(map(cost, candidates))
+    equal = [one for one in candidates if cost(one) == lowest]
+
+    def since(one: Candidate) -> str:
+        top = priority(one.victims[0])
+        return min(start(victim) for victim in one.victims if priority(victim) == top)
+
+    return max(equal, key=since)
+
+
+def preempt(world: World, pod: Body) -> Candidate | str:
+    """The choice, or what the message says of it."""
+    if pod["spec"].get("preemptionPolicy") == "Never":
+        return "preemption: not eligible due to preemptionPolicy=Never."
+    found, reasons = [], []
+    for node in world.nodes:
+        if not check(world, pod, node).helpful:
+            reasons.append("Preemption is not helpful for scheduling")
+            continue
+        tried = dry_run(world, pod, node)
+        if isinstance(tried, Candidate):
+            found.append(tried)
+        else:
+            reasons += tried
+    return best(found) if found else f"preemption: {histogram(world, reasons)}"

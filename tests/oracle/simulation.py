@@ -1,0 +1,71 @@
+"""The pending pods, one after the other: the document that ``koordlet sim`` prints."""
+
+from __future__ import annotations
+
+import copy
+
+from tests.oracle import preemption
+from tests.oracle.filters import candidates, check
+from tests.oracle.messages import histogram
+from tests.oracle.objects import Body, key, name, priority
+from tests.oracle.scores import totals
+from tests.oracle.world import World
+
+
+class Oracle:
+    """Places pods, or says why not."""
+
+    def __init__(self, bodies: list[Body]) -> None:
+        self._world = World(copy.deepcopy(bodies))
+        self.placements: dict[str, Body] = {}
+        self.pending: dict[str, str] = {}
+        self.preemptions: dict[str, Body] = {}
+
+    def run(self) -> None:
+        """By priority, then age, then input; a round with evictions is followed by another."""
+        waiting = sorted(
+            self._world.pending,
+            key=lambda one: (-priority(one), one["metadata"].get("creationTimestamp", "")),
+        )
+        while waiting:
+            before = len(self.preemptions)
+            failed = [pod for pod in waiting if not self._try(pod)]
+            waiting = failed if len(self.preemptions) > before else []
+
+    def _try(self, pod: Body) -> bool:
+        """Place it, over the bodies of others if need be."""
+        self.pending.pop(key(pod), None)
+        if gates := [one["name"] for one in pod["spec"].get("schedulingGates", [])]:
+            self.pending[key(pod)] = f"waiting for scheduling gates: [{' '.join(gates)}]"
+            return False
+        world = self._world
+        verdicts = [check(world, pod, node) for node in world.nodes]
+        feasible = [
+            node for node, found in zip(world.nodes, verdicts, strict=True) if not found.reasons
+        ]
+        if not feasible:
+            chosen = preemption.preempt(world, pod)
+            if isinstance(chosen, str):
+                told = histogram(world, [one for found in verdicts for one in found.reasons])
+                if candidates(pod) == set():
+                    told = f"0/{len(world.nodes)} nodes are available: pod affinity terms conflict."
+                self.pending[key(pod)] = f"{told} {chosen}"
+                return False
+            feasible = [self._evict(pod, chosen)]
+        self._place(pod, feasible)
+        return True
+
+    def _evict(self, pod: Body, chosen: preemption.Candidate) -> Body:
+        """The victims leave at once."""
+        victims = [key(one) for one in chosen.victims]
+        self.preemptions[key(pod)] = {"node": chosen.node, "victims": victims}
+        left = [one for one in self._world.on[chosen.node] if key(one) not in victims]
+        self._world.on[chosen.node] = left
+        return next(one for one in self._world.nodes if name(one) == chosen.node)
+
+    def _place(self, pod: Body, feasible: list[Body]) -> None:
+        """On the first of the best."""
+        found = totals(self._world, pod, feasible)
+        ties = [node for node, total in found.items() if total == max(found.values())]
+        self.placements[key(pod)] = {"node": ties[0], "ties": ties, "scores": found}
+        self._world.on[ties[0]].append(pod)
