@@ -60,7 +60,7 @@ e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
 
 .PHONY: vm
 vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)
-	@$(PYTEST) -m vm tests $(ARGS)
+	@$(PYTEST) -m "vm and not soak" tests $(ARGS)
 
 .PHONY: bench
 bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget

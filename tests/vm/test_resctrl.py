@@ -35,11 +35,22 @@ SHAPES = [
 ]
 
 
+#: What every run tries; the others are for ``make soak``, each boots a machine of its own.
+OFTEN = {"resctrl-intel", "resctrl-cdp", "resctrl-amd"}
+OFTEN_SHAPES = {"intel", "intel,cdp,l2,cbm=20", "intel,l2,nol3,nomba", "amd"}
+
+
+def _seldom(*, often: bool) -> list[pytest.MarkDecorator]:
+    return [] if often else [pytest.mark.soak]
+
+
 def _wish(one: script.Script) -> str:
     return next(need for need in one.needs if need.startswith("resctrl=")).partition("=")[2]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=_seldom(often=name in OFTEN)) for name in SCRIPTS]
+)
 def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
     """Each script, in a machine of its own: RMIDs that were given back stay in use for a while."""
     wish = _wish(SCRIPTS[name])
@@ -55,7 +66,15 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "options", "groups", "best_effort"), SHAPES, ids=[f"{s[0]}-{s[1]}" for s in SHAPES]
+    ("wish", "options", "groups", "best_effort"),
+    [
+        pytest.param(
+            *s,
+            id=f"{s[0]}-{s[1]}",
+            marks=_seldom(often=(s[0] in OFTEN_SHAPES and not s[1]) or s[1] == "cdp"),
+        )
+        for s in SHAPES
+    ],
 )
 def test_an_agent_limits_and_puts_back(
     wish: str, options: str, groups: set[str], best_effort: dict[str, int]
