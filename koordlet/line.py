@@ -15,10 +15,20 @@ from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, root, usage
-from koordlet.model import action, counters, decision, plan, pod, prediction, result, snapshot
+from koordlet.model import (
+    absence,
+    action,
+    counters,
+    decision,
+    plan,
+    pod,
+    prediction,
+    result,
+    snapshot,
+)
 from koordlet.policy import chain, registry
 from koordlet.state import journal
-from koordlet.workloads import declared
+from koordlet.workloads import declared, unmanaged
 
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
@@ -60,6 +70,9 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
+        #: Containers that nobody declared.
+        self.strangers = unmanaged.Finder(host)
+        self._missing: tuple[absence.Unsupported, ...] = ()
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
@@ -94,12 +107,16 @@ class Line:
         """Read the host. ``slow`` also reads what seldom changes, ``full`` believes nothing."""
         if slow:
             self.observer.refresh()
-            self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+            if self._finder.reader is not self.observer.reader:
+                self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+            self._finder.doubt()
         self.observer.poll()
         now = self.clock()
         if self.take is not None:
             self.observed = self.take()
         pods = self._pods(search=slow)
+        if slow:
+            self.strangers.look(self.observer.layout, pods)
         seen = self.observer.snapshot(
             now,
             self._node(),
@@ -111,12 +128,25 @@ class Line:
         if self.observed is not None:
             seen = replace(seen, slo=self.observed.slo, kubelet=self.observed.kubelet)
         self.usage.configure(seen.layout, seen.topology)
-        readings = self.usage.read(now, seen.groups)
+        readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
         if readings:
             self.history.share(readings["groups"], seen.pods)
             self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
-        return seen
+        return replace(
+            seen,
+            unmanaged=self.strangers.pods,
+            unsupported=self._unsupported(seen.unsupported),
+        )
+
+    def _unsupported(
+        self, told: tuple[absence.Unsupported, ...]
+    ) -> tuple[absence.Unsupported, ...]:
+        """What is not there to be controlled or counted; the same tuple while that is the same."""
+        found = (*told, *self.usage.unsupported)
+        if found != self._missing:
+            self._missing = found
+        return self._missing
 
     def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""

@@ -17,6 +17,8 @@ EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
 """
+#: Unmanaged containers that are listed one by one.
+_SHOWN = 10
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +71,10 @@ def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict
         "workloads": [
             {"workload": pod.key, "match": pod.match, "cgroup": pod.group} for pod in seen.pods
         ],
+        "unmanaged": [
+            {"name": one.name, "containers": len(one.containers), "cgroup": one.group}
+            for one in seen.unmanaged
+        ],
         "unsupported": [{"feature": one.feature, "why": one.why} for one in seen.unsupported],
         "warnings": list(seen.topology.warnings),
     }
@@ -95,9 +101,17 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> list[st
     for pod in seen.pods:
         where = pod.group or f"not running ({pod.match})"
         text.append(f"workload      {output.visible(pod.key)} {pod.qos.value}: {where}")
+    text += _unmanaged(seen)
     text += (f"unsupported   {gap.feature}: {gap.why}" for gap in seen.unsupported)
     text += (f"warning       {output.visible(warning)}" for warning in seen.topology.warnings)
     return text
+
+
+def _unmanaged(seen: snapshot.Snapshot) -> list[str]:
+    """Containers that nobody declared: a few of them, and how many there are."""
+    text = [f"unmanaged     {output.visible(str(one.group))}" for one in seen.unmanaged[:_SHOWN]]
+    more = len(seen.unmanaged) - _SHOWN
+    return [*text, f"unmanaged     and {more} more"] if more > 0 else text
 
 
 def _cgroups(layout: cgroup.Layout) -> str:

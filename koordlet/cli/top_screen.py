@@ -172,7 +172,7 @@ def chosen(found: Document, how: Show) -> Sequence[Document]:
     wanted = how.filter.lower()
     rows = [
         one
-        for one in _rows(found, "workloads")
+        for one in (*_rows(found, "workloads"), *_rows(found, "unmanaged"))
         if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
     ]
     rows.sort(key=_SORTS["n"])  # type: ignore[arg-type] # each column sorts by one type
@@ -197,7 +197,7 @@ def _workloads(found: Document, how: Show, room: int) -> table.Table:
         total = None if None in done else sum(map(_key, done))
         made.add_row(
             _safe(output.visible(f"{one.get('namespace')}/{one.get('name')}")),
-            str(one.get("qos", "-")),
+            str(one.get("qos") or "-"),
             _number(one.get("cpuCores"), 2),
             _bytes(usage.get("memoryBytes")),
             _percent(usage.get("throttledRatio")),

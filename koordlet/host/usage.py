@@ -88,8 +88,14 @@ class Reader:
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
-        """What this machine does not count."""
-        return self.node.unsupported
+        """What this machine does not count, once it was asked."""
+        return (
+            *self.node.unsupported,
+            *(
+                absence.Unsupported(f"counters.{name}", "no group here has this file")
+                for name in sorted(self.groups.missing)
+            ),
+        )
 
     def close(self) -> None:
         """Give all descriptors back, and end the child."""

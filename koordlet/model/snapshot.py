@@ -67,6 +67,8 @@ class Snapshot:
     #: Groups by path: those of known workloads, what is above them and what is below.
     groups: Mapping[str, cgroup.Group] = field(default_factory=dict)
     pods: tuple[pod.Pod, ...] = ()
+    #: Containers that nobody declared, for people to see: no policy is about them.
+    unmanaged: tuple[pod.Pod, ...] = ()
     sources: tuple[Source, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)

@@ -31,6 +31,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "pools": plan_json.pools(now.plan),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
+        "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],
         "conditions": [
             {
                 "type": one.type,
@@ -64,6 +65,23 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "usage": usage_json.workload(now, one),
         "requests": resources.texts(one.requests),
         "limits": resources.texts(one.limits),
+    }
+
+
+def _unmanaged(now: view.View, one: pod.Pod) -> dict[str, object]:
+    """A pod or container that nobody declared: what it wants is unknown, what it uses is not."""
+    used = usage_json.workload(now, one)
+    return {
+        "uid": one.uid,
+        "namespace": one.namespace,
+        "name": one.name,
+        "qos": None,
+        "kubeQos": None if one.kube_qos is None else one.kube_qos.value,
+        "runtime": next((box.runtime for box in one.containers if box.runtime), None),
+        "source": one.source,
+        "cgroup": one.group,
+        "cpuCores": used["cpuCores"],
+        "usage": used,
     }
 
 

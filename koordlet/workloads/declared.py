@@ -35,6 +35,10 @@ class Declared:
         self._trees: tuple[grouppath.Tree, ...] = grouppath.USUAL
         self._proved = False
 
+    def doubt(self) -> None:
+        """A tree of another kubelet may be here now: look for it where a pod is not found."""
+        self._proved = False
+
     def find(self, pods: Sequence[pod.Pod], *, search: bool) -> tuple[pod.Pod, ...]:
         """The pods with their groups. ``search`` allows walking the slices for unknown units."""
         wanted = {one.match for one in pods}
