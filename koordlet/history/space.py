@@ -32,6 +32,9 @@ _FORGOTTEN = 90.0
 #: Clocks are read one after the other, so their difference wavers.
 _SUSPEND = 0.1
 
+#: Two reads that are closer than clocks can tell are no interval.
+_SHORTEST = 1e-6
+
 _NAN = counters.NAN
 
 
@@ -116,7 +119,7 @@ class Space:
         totals = self._column(self._totals, batch.meter)
         key = (batch.meter, batch.start)
         elapsed = at - self._read.get(key, at)
-        if elapsed > 0:
+        if elapsed >= _SHORTEST:
             old = totals[batch.start :: batch.step]
             per = 1.0 / elapsed
             rates = [

@@ -52,6 +52,7 @@ def test_a_read_that_failed() -> None:
 def test_time_that_stands_still() -> None:
     """Two readings of one moment are no interval."""
     assert counted((1, 10), (1, 12)).last("a", meter.CPU) is None
+    assert counted((0, 10), (1e-308, 12)).last("a", meter.CPU) is None
 
 
 @hypothesis.given(
