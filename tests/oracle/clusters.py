@@ -19,6 +19,8 @@ class Maker:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._count = 0
+        #: Room for all and few refusals, so that scores decide; else filters and preemption do.
+        self._calm = self._chance(0.5)
 
     def bodies(self) -> list[Body]:
         """Nodes, pods bound and pending, and what they refer to."""
@@ -38,7 +40,9 @@ class Maker:
 
     def _node(self, name: str) -> Body:
         roll = self._random
-        labels = {HOST: name, "size": str(roll.randint(1, 9))}
+        labels = {"size": str(roll.randint(1, 9))}
+        if self._chance(0.9):
+            labels[HOST] = name if self._chance(0.9) else "twin"
         if self._chance(0.85):
             labels[ZONE] = f"z{roll.randint(1, 3)}"
         if self._chance(0.5):
@@ -46,11 +50,13 @@ class Maker:
         if self._chance(0.5):
             labels["disk"] = roll.choice(("ssd", "hdd"))
         spec: Body = {"taints": [self._taint() for _ in range(roll.choice((0, 0, 0, 1, 1, 2)))]}
-        if self._chance(0.08):
+        if self._calm:
+            spec["taints"] = [one for one in spec["taints"] if self._chance(0.3)]
+        if self._chance(0.02 if self._calm else 0.08):
             spec["unschedulable"] = True
         room = {
-            "cpu": roll.choice(("2", "4", "3900m", "8")),
-            "memory": roll.choice(("4Gi", "8Gi", "7.5Gi", "16e9")),
+            "cpu": "32" if self._calm else roll.choice(("2", "4", "3900m", "8")),
+            "memory": "65e9" if self._calm else roll.choice(("4Gi", "8Gi", "7.5Gi", "16e9")),
             "pods": str(roll.choice((4, 8, 110, 110))),
             "ephemeral-storage": roll.choice(("10Gi", "100Gi")),
         }
@@ -104,7 +110,7 @@ class Maker:
         roll = self._random
         self._count += 1
         stamp = f"2026-01-01T{roll.randint(0, 23):02}:{self._count:02}:00Z"
-        labels = {"app": roll.choice(APPS), "rev": roll.choice("12")} if self._chance(0.9) else {}
+        labels = {"app": roll.choice(APPS), "rev": roll.choice("12")} if self._chance(0.8) else {}
         meta: Body = {
             "name": f"p{self._count}",
             "namespace": roll.choice("dde"),
@@ -116,7 +122,7 @@ class Maker:
             "containers": [self._container(f"c{at}") for at in range(roll.choice((1, 1, 2)))],
             "priority": roll.choice((0, 0, 0, 5, 10, -3)),
         }
-        self._more(spec, labels)
+        self._more(spec)
         status: Body = {}
         if on:
             spec["nodeName"] = on
@@ -127,7 +133,7 @@ class Maker:
             spec["schedulingGates"] = [{"name": "example.com/a"}, {"name": "example.com/b"}]
         return {"kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
-    def _more(self, spec: Body, labels: Body) -> None:
+    def _more(self, spec: Body) -> None:
         """What only some pods say."""
         roll = self._random
         if self._chance(0.2):
@@ -143,11 +149,11 @@ class Maker:
             spec["preemptionPolicy"] = "Never"
         wishes = {
             "nodeAffinity": self._node_affinity(),
-            "podAffinity": self._pod_affinity(0.1),
-            "podAntiAffinity": self._pod_affinity(0.12),
+            "podAffinity": self._pod_affinity(),
+            "podAntiAffinity": self._pod_affinity(),
         }
         spec["affinity"] = {k: v for k, v in wishes.items() if v}
-        if labels and self._chance(0.3):
+        if self._chance(0.3):
             spec["topologySpreadConstraints"] = self._constraints()
 
     def _term(self) -> Body:
@@ -208,14 +214,14 @@ class Maker:
             term[roll.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["rev"]
         return term
 
-    def _pod_affinity(self, part: float) -> Body:
+    def _pod_affinity(self) -> Body:
         roll = self._random
         found: Body = {}
-        if self._chance(part):
+        if self._chance(0.05 if self._calm else 0.11):
             found["requiredDuringSchedulingIgnoredDuringExecution"] = [
                 self._pod_term() for _ in range(roll.choice((1, 1, 2)))
             ]
-        if self._chance(part):
+        if self._chance(0.25 if self._calm else 0.11):
             found["preferredDuringSchedulingIgnoredDuringExecution"] = [
                 {"weight": roll.randint(1, 100), "podAffinityTerm": self._pod_term()}
                 for _ in range(roll.choice((1, 2)))
@@ -226,7 +232,8 @@ class Maker:
         roll = self._random
         found = []
         for key in roll.sample(KEYS, roll.choice((1, 1, 2))):
-            when = roll.choice(("DoNotSchedule", "ScheduleAnyway"))
+            soft = self._chance(0.8 if self._calm else 0.4)
+            when = "ScheduleAnyway" if soft else "DoNotSchedule"
             one: Body = {"topologyKey": key, "maxSkew": roll.randint(1, 3)}
             one |= {"whenUnsatisfiable": when, "labelSelector": self._selector()}
             if when == "DoNotSchedule" and self._chance(0.3):
@@ -255,7 +262,7 @@ class Maker:
             {
                 "kind": "PodDisruptionBudget",
                 "metadata": {"name": app, "namespace": self._random.choice("de")},
-                "spec": {"selector": {"matchLabels": {"app": app}}},
+                "spec": {"selector": self._selector()},
                 "status": {"disruptionsAllowed": self._random.randint(0, 2)},
             }
             for app in APPS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
 
-from koordlet.scheduler import cluster, nodes, profile
+from koordlet.scheduler import cluster, framework, nodes, profile
 from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.pods import PodClass
 from tests.kit import clusters
 from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
 
@@ -75,3 +77,38 @@ def test_totals_are_in_the_message_once() -> None:
     said = clusters.message("p", *(node(f"n{i}", cpu="1") for i in range(12)), pod("p", cpu="2"))
 
     assert "0/12 nodes are available: 12 Insufficient cpu." == said
+
+
+class _Only(framework.Plugin):
+    """Names the nodes of its argument."""
+
+    def names(self, sort: PodClass) -> frozenset[str]:  # noqa: ARG002
+        """All of them."""
+        return frozenset(self.args["names"])
+
+
+class _First(_Only):
+    name = "X"
+
+
+class _Second(_Only):
+    name = "Y"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ("ab", "c", "node(s) didn't satisfy plugin(s) [X Y] simultaneously"),
+        ("", "c", "node(s) didn't satisfy plugin X"),
+        ("ab", "b", "1 node(s) didn't satisfy plugin(s) [X Y]"),
+    ],
+)
+def test_names_of_several_plugins(first: str, second: str, told: str) -> None:
+    """Names are intersected as names, whether or not such nodes exist."""
+    plugins = [_First({"names": first}), _Second({"names": second})]
+    loaded = cluster.load([node("a"), pod("p")])
+    narrow = dataclasses.replace(profile.default(), filters=tuple(plugins))
+
+    cycle = Cycle(loaded.columns, narrow)
+    assert cycle.choose(loaded.pending[0]) < 0
+    assert f"0/1 nodes are available: {told}." == cycle.failure(loaded.pending[0]).message
