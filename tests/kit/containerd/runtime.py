@@ -1,0 +1,135 @@
+"""containerd as a process that leaves nothing behind.
+
+Covers: its configuration, its start, the image, its end; NRI's socket where a test wants plugins.
+Does not cover: what is asked of it (``cri``).
+
+It gets a mount and a process namespace of its own. Its shims leave their parent, and put sockets
+below /run whatever they are told: here both end when ``unshare`` ends, and the kernel sees to it.
+Processes have other numbers inside: read a container's from its ``cgroup.procs`` (``pids``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kit import deadline
+from tests.kit.containerd import cri, image, programs
+
+#: ``native`` copies layers: no overlay on overlay. The switch for oom scores: a sandbox asks for
+#: -998, which takes CAP_SYS_RESOURCE. The path of ``opt`` is made at start: not on this machine.
+_CONFIG = """\
+version = 2
+root = "{folder}/root"
+state = "{folder}/state"
+[grpc]
+address = "{folder}/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+path = "{folder}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{image}"
+restrict_oom_score_adj = true
+disable_tcp_service = true
+stream_server_address = "127.0.0.1"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{folder}/cni"
+conf_dir = "{folder}/cni"
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "native"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+BinaryName = "{runc}"
+SystemdCgroup = false
+[plugins."io.containerd.nri.v1.nri"]
+disable = {no_nri}
+disable_connections = false
+socket_path = "{folder}/nri.sock"
+plugin_path = "{folder}/nri/plugins"
+plugin_config_path = "{folder}/nri/conf.d"
+"""
+_INSIDE = 'mount -t tmpfs koordlet-test /run && "$@"; exit $?'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A containerd that runs."""
+
+    folder: Path
+    client: cri.Client
+
+    @property
+    def nri_socket(self) -> Path:
+        """Where NRI plugins connect, if it was started with NRI."""
+        return self.folder / "nri.sock"
+
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return (self.folder / "log").read_text(errors="replace")
+
+
+@contextlib.contextmanager
+def running(folder: Path, *, nri: bool = False) -> Iterator[Runtime]:
+    """A runtime with the image imported; at the end all its pods and processes are gone."""
+    found = programs.kept()
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        _CONFIG.format(
+            folder=folder, image=image.NAME, runc=found.runc, no_nri="false" if nri else "true"
+        )
+    )
+    path = (
+        f"{found.bin}:{found.runc.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
+    )
+    namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    config = str(folder / "config.toml")
+    with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
+        process = subprocess.Popen(
+            [*namespaces, "sh", "-c", _INSIDE, "sh", str(found.containerd), "--config", config],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PATH": path},
+        )
+        one = Runtime(folder=folder, client=client)
+        try:
+            _make_ready(one, process, found)
+            yield one
+        except BaseException as error:
+            error.add_note(one.log[-3000:])
+            raise
+        finally:
+            _end(one, process)
+
+
+def _make_ready(one: Runtime, process: subprocess.Popen[bytes], found: programs.Programs) -> None:
+    archive, socket = one.folder / "image.tar", one.folder / "containerd.sock"
+    image.write(found.busybox, archive)
+
+    def up() -> bool:
+        assert process.poll() is None, "containerd has ended"
+        return socket.exists()
+
+    deadline.until(up, "containerd's socket")
+    words = ("--address", str(socket), "--namespace", "k8s.io", "images", "import")
+    subprocess.run(
+        [str(found.ctr), *words, "--snapshotter", "native", str(archive)],
+        check=True,
+        capture_output=True,
+        timeout=deadline.PATIENCE,
+    )
+    deadline.until(one.client.ready, "the image is known to the runtime interface")
+
+
+def _end(one: Runtime, process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(RuntimeError):
+        for sandbox in one.client.pods():
+            one.client.end_pod(sandbox)
+    # A signal to unshare kills the first process of the namespace, and the kernel all the others.
+    process.kill()
+    process.wait()
