@@ -29,6 +29,11 @@ workloads:
 """
 
 
+def group_of(uid: str) -> str:
+    """Where a kubelet with the driver cgroupfs has a best-effort pod, spelled as it spells it."""
+    return f"kubepods/besteffort/pod{uid}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """A best-effort pod of a real runtime, below a test group."""
@@ -40,7 +45,7 @@ class Scene:
     @property
     def group(self) -> str:
         """The pod's group, below the test group."""
-        return grouppath.USUAL[1].pod(qos.KubeQos.BEST_EFFORT, self.sandbox.uid)
+        return group_of(self.sandbox.uid)
 
     @property
     def reader(self) -> cgroups.Reader:
@@ -77,11 +82,12 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     if len(place.read("cpuset.cpus")) == 1:
         pytest.skip("needs two CPUs")
     uid = str(uuid.uuid4())
-    parent = f"{place.name}/{grouppath.USUAL[1].pod(qos.KubeQos.BEST_EFFORT, uid)}"
+    parent = f"{place.name}/{group_of(uid)}"
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         one = stack.enter_context(runtime.running(tmp_path / "containerd"))
         yield Scene(place=place, client=one.client, sandbox=one.client.run_pod(uid, f"/{parent}"))
+    assert [] == tidy.tops(place.name)
 
 
 def test_names_and_nesting_are_understood(scene: Scene) -> None:
