@@ -86,6 +86,7 @@ class Agent:
         started = time.process_time()
         made = self.line.run_once(self.book.entries, slow=slow)
         results: tuple[result.Result, ...] = ()
+        self.teller.concern(made.snapshot.pods)
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self.line.moved(results)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet import line, log
-from koordlet.model import action, meter, plan, result
+from koordlet.model import action, cgroup, meter, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -35,13 +35,21 @@ class Teller:
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
+        self._pods: Sequence[pod.Pod] = ()
+        self._subjects: Mapping[str, str] = {}
         self._results: tuple[result.Result, ...] = ()
+
+    def concern(self, pods: Sequence[pod.Pod]) -> None:
+        """What comes next is about these workloads."""
+        if pods is not self._pods:
+            self._pods = pods
+            self._subjects = {one.group: one.key for one in pods if one.group is not None}
 
     def heard(self, one: result.Result) -> None:
         """One step: to the audit log and, where a person should know, to the log."""
         if one.verdict is result.Verdict.WAITING:
             return
-        record = audit_record(one)
+        record = audit_record(one, self._subjects)
         self.audit.write({"at": time.time(), **record})
         fields = {key: value for key, value in record.items() if key not in ("policy", "verdict")}
         event = f"{record['policy']}.{one.verdict.value}"
@@ -169,8 +177,10 @@ class Teller:
             self.view = replace(self.view, ready=True)
 
 
-def audit_record(one: result.Result) -> dict[str, object]:
-    """One result as the audit log keeps it."""
+def audit_record(
+    one: result.Result, subjects: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """One result as the audit log keeps it. ``subjects`` are cgroups and the workloads in them."""
     record: dict[str, object] = {"verdict": one.verdict.value, "target": one.target}
     if one.step is not None:
         did = one.step.action
@@ -183,8 +193,14 @@ def audit_record(one: result.Result) -> dict[str, object]:
             "reason": did.reason,
             "undo": one.step.undo,
         }
+        groups = (did.group, *cgroup.ancestors(did.group)) if did.group else ()
+        owner = next((subjects[path] for path in groups if subjects and path in subjects), None)
+        if owner is not None:
+            record["pod"] = owner
     else:
         record["policy"] = "restore"
+    if one.errno is not None:
+        record["errno"] = one.errno
     if one.detail:
         record["detail"] = one.detail
     if one.contested:

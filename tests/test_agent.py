@@ -41,7 +41,7 @@ def test_a_quiet_pass_writes_nothing(site: agents.Site) -> None:
 
 
 def test_every_change_is_audited(site: agents.Site) -> None:
-    """Each change has a line with policy, reason, the value before and after."""
+    """Each change has a line with policy, reason, workload, the value before and after."""
     site.settle()
     site.restore()
     records = audited(site)
@@ -51,6 +51,7 @@ def test_every_change_is_audited(site: agents.Site) -> None:
         assert {"at", "policy", "reason", "target", "value", "was", "verdict"} <= set(record)
         assert record["reason"]
     assert {True, False} == {record["undo"] for record in records}
+    assert {"host/web"} <= {record.get("pod") for record in records if not record["undo"]}
 
 
 def test_one_agent_over_a_state_directory(site: agents.Site) -> None:

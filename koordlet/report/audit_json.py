@@ -3,8 +3,8 @@
 Covers: reading the log backwards, bounded; the filters. Does not cover: writing it (``state``).
 
 Rules:
-1. No more than ``MAX_SCAN`` bytes are read for one question, whatever is asked: ``truncated`` says
-   that older lines were not looked at.
+1. No more than ``most`` bytes are read for one question, whatever is asked (``MAX_SCAN`` where a
+   loop waits): ``truncated`` says that older lines were not looked at.
 2. A damaged line is left out and counted.
 """
 
@@ -38,11 +38,11 @@ class Question:
     policy: str | None = None
 
 
-def document(path: Path, question: Question) -> dict[str, object]:
+def document(path: Path, question: Question, *, most: int = MAX_SCAN) -> dict[str, object]:
     """The answer, newest first."""
     records: list[Record] = []
     damaged, whole = 0, True
-    left = MAX_SCAN
+    left = most
     for file in (path, path.with_name(path.name + ".1")):
         lines, complete = _tail(file, left)
         left -= sum(map(len, lines))

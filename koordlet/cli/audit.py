@@ -1,0 +1,121 @@
+"""``koordlet audit``: what was done here, when, to which pod, and why."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from koordlet import opening
+from koordlet.cli import options, output
+from koordlet.model import errors
+from koordlet.report import audit_json
+
+NAME = "audit"
+HELP = "show what was done here, when, to which pod, and why"
+EXAMPLES = """\
+koordlet audit --since 10m                      the last ten minutes, newest first
+koordlet audit --pod default/web --limit 20     what happened to one pod
+koordlet audit --policy shared_pools -o json    of one policy, for programs
+"""
+#: Both files of the log, whole: a person waits for it, no loop does.
+_SCAN = 1 << 26
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.config(parser)
+    options.output(parser, ("table", "json"))
+    parser.add_argument(
+        "--since",
+        metavar="TIME",
+        default=None,
+        help="10m, 2h, 3d ago, Unix seconds, or 2026-01-31T12:00:00Z (default: all that is kept)",
+    )
+    parser.add_argument("--pod", metavar="NS/NAME", default=None, help="of this workload only")
+    parser.add_argument("--policy", metavar="STEM", default=None, help="of this policy only")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=audit_json.DEFAULT_LINES,
+        help=f"at most this many, the newest (default: {audit_json.DEFAULT_LINES})",
+    )
+    parser.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        default=None,
+        help="the DIR that the agent was started with",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the log directly, so that it answers for an agent that has ended as well."""
+    where = opening.state_paths(args, opening.effective(args, {})).audit
+    question = audit_json.Question(
+        limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
+    )
+    try:
+        found = audit_json.document(where, question, most=_SCAN)
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot be read: {error.strerror}",
+            culprit=str(where),
+            fix="run as the user that the agent runs as, or give its --state-dir",
+            errno=error.errno,
+        ) from error
+    if args.output == "json":
+        output.print_json(found)
+    else:
+        print("\n".join(lines(found, str(where))))
+    return 0
+
+
+def _limit(number: int) -> int:
+    if number < 1:
+        raise errors.ConfigError(
+            f"{number} is no number of lines", culprit="--limit", fix="give 1 or more"
+        )
+    return number
+
+
+def _since(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return audit_json.moment(text, time.time())
+    except (ValueError, OverflowError) as error:
+        raise errors.ConfigError(
+            f"{text[:40]!r} is no time",
+            culprit="--since",
+            fix="give 10m, Unix seconds, or 2026-01-31T12:00:00Z",
+        ) from error
+
+
+def lines(found: Mapping[str, object], where: str) -> list[str]:
+    """The table, and what is not in it."""
+    records = found["records"]
+    if not isinstance(records, list) or not records:
+        return [f"nothing that fits in {where}"]
+    head = ("WHEN", "VERDICT", "POLICY", "POD", "FILE", "WAS", "VALUE", "WHY")
+    shown = output.table([_row(record) for record in records], head=head)
+    if found["damaged"]:
+        shown.append(f"{found['damaged']} damaged lines are left out")
+    if found["truncated"]:
+        shown.append("older lines were not looked at")
+    return shown
+
+
+def _row(record: Mapping[str, object]) -> list[str]:
+    at = record.get("at")
+    known = isinstance(at, int | float) and 0 <= at < 1e11
+    when = datetime.fromtimestamp(float(str(at)), UTC).isoformat(" ", "seconds") if known else ""
+    why = str(record.get("reason") or "")
+    detail = record.get("detail")
+    cells = [record.get(key) for key in ("verdict", "policy", "pod", "target", "was", "value")]
+    return [
+        when.removesuffix("+00:00"),
+        *("" if cell is None else str(cell).strip() for cell in cells),
+        f"{why}: {detail}" if detail else why,
+    ]
