@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from koordlet import opening, sourcing
 from koordlet.cli import options, output
-from koordlet.model import action, plan
+from koordlet.model import action, cgroup, plan, pod
 from koordlet.report import plan_json
 
 NAME = "plan"
@@ -48,21 +49,25 @@ def run(args: argparse.Namespace) -> int:
             print(f"koordlet: {warning}", file=sys.stderr)
     else:
         run_line.observed = sourcing.once(config.config, run_line.host)
-    made = run_line.run_once({}).draft.plan
+    done = run_line.run_once({})
+    made = done.draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))
     else:
-        print("\n".join(lines(made)))
+        print("\n".join(lines(made, done.snapshot.pods)))
     return 0
 
 
-def lines(made: plan.Plan) -> list[str]:
+def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
     """The plan as a person reads it: who owns what, what would change, what is wrong."""
     text = owners(made)
     if made.steps:
-        text += ["", f"{len(made.steps)} actions, in this order:"]
-        for step in made.steps:
-            text += _step(step)
+        text += ["", f"{len(made.steps)} actions by workload; the numbers are their order:"]
+        for subject, steps in _by_workload(made.steps, pods).items():
+            text += ["", f"{output.visible(subject)}:"]
+            for step in steps:
+                text += _step(step)
+        text.append("")
     else:
         text += ["", "Nothing to do: everything is as it should be."]
     for one in made.conditions:
@@ -72,6 +77,18 @@ def lines(made: plan.Plan) -> list[str]:
     for gap in made.unsupported:
         text.append(f"! not supported here: {gap.feature}: {gap.why}")
     return text
+
+
+def _by_workload(steps: Sequence[plan.Step], pods: Sequence[pod.Pod]) -> dict[str, list[plan.Step]]:
+    """The steps of each workload, whose cgroup they are in or below; the first to act first."""
+    keys = {one.group: one.key for one in pods if one.group is not None}
+    found: dict[str, list[plan.Step]] = {}
+    for step in steps:
+        group = step.action.group
+        places = (group, *cgroup.ancestors(group)) if group else ()
+        owner = next((keys[path] for path in places if path in keys), "this machine")
+        found.setdefault(owner, []).append(step)
+    return found
 
 
 def owners(made: plan.Plan) -> list[str]:

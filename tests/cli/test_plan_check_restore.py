@@ -98,6 +98,18 @@ def test_the_plan_for_people(capsys: pytest.CaptureFixture[str], recorded: list[
         assert part in out
 
 
+def test_the_plan_is_grouped_by_workload(
+    capsys: pytest.CaptureFixture[str], recorded: list[str]
+) -> None:
+    """What changes for a workload stands below its name, with old and new value and reason."""
+    assert 0 == cli.main(["plan", *recorded])
+    shown = capsys.readouterr().out.splitlines()
+    at = shown.index("host/web:")
+
+    assert shown[at + 1].endswith("cpuset.cpus  0-3 → 2-3")
+    assert "its exclusive CPUs" in shown[at + 2]
+
+
 def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
     """What works and what is missing; ``--strict`` turns a gap into status 1."""
     found = document(capsys, "check", *recorded)
