@@ -26,7 +26,7 @@ def _until(word: str, name: str, limit: float) -> gate.Ratio:
         with started.agent() as one:
             return one.wait_for(word).cpu_seconds
 
-    best, reference = gate.interleaved(ours, started.bare)
+    best, reference = gate.interleaved(ours, started.bare, repeats=9)
     return gate.Ratio(
         name=name,
         ours=best,
