@@ -55,7 +55,7 @@ class Knob:
     unit: str = ""
     #: The row that says the same thing on the other version.
     twin: str = ""
-    #: The row that counts what this one limits: a limit is held above what is used.
+    #: The row that counts what this one limits.
     usage: str = ""
     #: Of two policies, the one that asks for less gets it; otherwise the earlier one.
     least: bool = False

@@ -17,12 +17,12 @@ _HEAD = """\
 
 What koordlet reads and may write in cgroups, on both versions. *Turn* says when a file is written
 among those of all groups of a plan: smaller numbers first, raised from the top down and lowered
-from the bottom up (one number: the same both ways). A limit with a *usage* is held, not written,
-where it would be below what is used now. What several policies want of a file marked *least* is the
+from the bottom up (one number: the same both ways). *Usage* names the file that counts what a limit
+limits. What several policies want of a file marked *least* is the
 smallest; of any other file it is what the earlier policy wants, and a conflict is reported.
 
-A file marked *may block* is written by a worker that nothing waits for. What kernels really
-answered is in [kernel-answers.md](kernel-answers.md).
+Writing a file marked *may block* may sleep in the kernel. What kernels really answered is in
+[kernel-answers.md](kernel-answers.md).
 
 This page is generated: `python -m koordlet.report.knob_page > docs/cgroup-files.md`.
 
