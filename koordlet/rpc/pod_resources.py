@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import grpc
 import grpc.aio
+from google.protobuf import message
 
 from koordlet.model import cpuset, errors, kubelet
 from koordlet.rpc.gen import podresources_pb2
@@ -37,10 +38,13 @@ class Lister:
             ("grpc.default_authority", "localhost"),
         ]
         async with grpc.aio.insecure_channel(f"unix:{self.path}", options=options) as channel:
-            ask = channel.unary_unary(
+            ask: grpc.aio.UnaryUnaryMultiCallable[
+                podresources_pb2.ListPodResourcesRequest, bytes
+            ] = channel.unary_unary(
                 _LIST,
                 request_serializer=podresources_pb2.ListPodResourcesRequest.SerializeToString,
-                response_deserializer=podresources_pb2.ListPodResourcesResponse.FromString,
+                # gRPC would log a text that is none, and answer None.
+                response_deserializer=None,
             )
             try:
                 answer = await ask(podresources_pb2.ListPodResourcesRequest(), timeout=self.seconds)
@@ -50,7 +54,12 @@ class Lister:
                     culprit=f"pod-resources socket {self.path}",
                     fix="does the kubelet run, is kubelet.podResourcesSocket its socket?",
                 ) from error
-        return decode(answer)
+        try:
+            return decode(podresources_pb2.ListPodResourcesResponse.FromString(answer))
+        except message.DecodeError as error:
+            raise Unanswered(
+                "what came is no list of pod resources", culprit=f"pod-resources socket {self.path}"
+            ) from error
 
 
 def decode(answer: podresources_pb2.ListPodResourcesResponse) -> kubelet.Holdings:
