@@ -126,7 +126,12 @@ class Line:
             sources=self._sources(now),
         )
         if self.observed is not None:
-            seen = replace(seen, slo=self.observed.slo, kubelet=self.observed.kubelet)
+            seen = replace(
+                seen,
+                slo=self.observed.slo,
+                kubelet=self.observed.kubelet,
+                reservations=self.observed.reservations,
+            )
         self.usage.configure(seen.layout, seen.topology)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from koordlet.model import kubelet, nodemetric, nodeslo, pod, snapshot
+from koordlet.model import kubelet, nodemetric, nodeslo, pod, reservation, snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class Observed:
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     kubelet: kubelet.Kubelet | None = None
+    #: Those bound to this node.
+    reservations: tuple[reservation.Reservation, ...] = ()
     sources: tuple[snapshot.Source, ...] = ()
     #: What was dropped or defaulted, each naming its object.
     problems: tuple[str, ...] = ()

@@ -31,6 +31,10 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "pools": plan_json.pools(now.plan),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
+        "reservations": [
+            {"name": one.name, "uid": one.uid, "phase": one.phase, "owners": list(one.owners)}
+            for one in seen.reservations
+        ],
         "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],
         "conditions": [
             {

@@ -1,10 +1,12 @@
-"""What the API server says of this node: its pods, the Node, its NodeSLO, the configuration map.
+"""What the API server says of this node: pods, Node, NodeSLO, configuration map, reservations.
 
 Covers: which objects are mirrored, and what is made of each.
 Does not cover: listing and watching (``mirror``), transport (``kube``), who wins (``merging``).
 
 Rules:
-1. Objects are selected at the server: pods by ``spec.nodeName``, the others by their name.
+1. Objects are selected at the server: pods by ``spec.nodeName``, reservations by
+   ``status.nodeName``, the others by their name. Where a definition does not make the field of
+   reservations selectable, the mirror takes all of them and selects here.
 2. A kind that the server does not know, or no object of it, is nothing, not a failure: the peer's
    definitions may not be installed.
 """
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from koordlet import mirror
-from koordlet.model import kinds, nodeslo, objects, pod, selectors, snapshot
-from koordlet.workloads import nodes, poddecode, sloconfig
+from koordlet.model import kinds, nodeslo, objects, pod, reservation, selectors, snapshot
+from koordlet.workloads import nodes, poddecode, reservations, sloconfig
 from koordlet.workloads import nodeslo as slo
 
 _Changed = Callable[[Any, Any, Any], None]
@@ -31,6 +33,7 @@ class Cluster:
     node: mirror.Mirror[snapshot.NodeInfo]
     slo: mirror.Mirror[nodeslo.NodeSlo]
     configuration: mirror.Mirror[objects.Object]
+    reservations: mirror.Mirror[reservation.Reservation]
 
     def named(self) -> Mapping[str, mirror.Mirror[Any]]:
         """Each under the name of its source."""
@@ -39,6 +42,7 @@ class Cluster:
             "cluster node": self.node,
             "cluster NodeSLO": self.slo,
             f"cluster {sloconfig.NAME}": self.configuration,
+            "cluster reservations": self.reservations,
         }
 
     def strategies(self) -> nodeslo.NodeSlo | None:
@@ -73,6 +77,13 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
             lambda body: body,
             namespace=sloconfig.NAMESPACE,
             selector=selectors.Selector(fields=f"metadata.name={sloconfig.NAME}"),
+            changed=changed,
+        ),
+        reservations=mirror.Mirror(
+            store,
+            kinds.RESERVATIONS,
+            reservations.decode,
+            selector=selectors.Selector(fields=f"{reservations.NODE_FIELD}={node}"),
             changed=changed,
         ),
     )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from koordlet import log, mirror
-from koordlet.model import errors, nodeslo, objects, observed, pod, snapshot
+from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
 from koordlet.workloads import cluster, host_applications, merging, source
 from koordlet.workloads.kubelet import asking
 
@@ -207,6 +207,7 @@ class Gatherer:
             node=cluster.only(self._api.node) if self._api is not None else None,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
+            reservations=self._reservations(),
             sources=sources,
             problems=problems,
         )
@@ -228,6 +229,9 @@ class Gatherer:
             ),
             *(_mirrored(name, one, now) for name, one in self._mirrors.items()),
         )
+
+    def _reservations(self) -> tuple[reservation.Reservation, ...]:
+        return () if self._api is None else tuple(self._api.reservations.snapshot.values())
 
     def _pods(self) -> tuple[pod.Pod, ...]:
         runs = wants = None

@@ -1,0 +1,200 @@
+"""``koordlet run`` beside an API server over TLS: what it follows, and what it survives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet.model import kinds, objects
+from koordlet.scheduler.store import adapter
+from koordlet.workloads import sloconfig
+from tests.kit import deadline, loops
+from tests.kit.apiserver import pki, server
+from tests.kit.apiserver.faults import Fault, Manner
+
+_CUSTOM = (kinds.NODE_SLOS, kinds.RESERVATIONS)
+
+
+def pod(name: str, node: str = "n1") -> dict[str, Any]:
+    """A pod bound to a node."""
+    return {
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "none"}]},
+        "status": {"phase": "Running"},
+    }
+
+
+class Cluster:
+    """An API server in this process, over TLS, with what a node finds in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.loop = loops.LoopThread()
+        self.store = adapter.Store(folder / "store.db")
+        self.authority = pki.Authority(folder)
+        self.serving = server.Server(
+            self.store, custom=_CUSTOM, tokens=("first",), tls=self.authority.serving()
+        )
+        self.loop.run(self._start())
+        self.token = folder / "token"
+        self.token.write_text("first")
+        self.config = self.serving.kubeconfig(
+            folder / "kubeconfig", ca=self.authority.certificate, tokenFile=str(self.token)
+        )
+
+    async def _start(self) -> None:
+        await self.store.open()
+        made = (
+            (kinds.NODES, {"metadata": {"name": "n1", "labels": {"zone": "a"}}}),
+            (kinds.NODE_SLOS, {"metadata": {"name": "n1"}, "spec": {}}),
+            (
+                kinds.CONFIG_MAPS,
+                {"metadata": {"name": sloconfig.NAME, "namespace": sloconfig.NAMESPACE}},
+            ),
+            (
+                kinds.RESERVATIONS,
+                {
+                    "metadata": {"name": "spare"},
+                    "spec": {"owners": [{"labelSelector": {"matchLabels": {"app": "web"}}}]},
+                },
+            ),
+            (kinds.RESERVATIONS, {"metadata": {"name": "elsewhere"}}),
+            (kinds.PODS, pod("web")),
+            (kinds.PODS, pod("elsewhere", "n2")),
+        )
+        for kind, body in made:
+            await self.store.create(kind, body)
+        for name, node in (("spare", "n1"), ("elsewhere", "n2")):
+            status = {"status": {"nodeName": node, "phase": "Available"}}
+            await self.store.patch(
+                objects.Ref(kinds.RESERVATIONS, name), objects.Merge(status), subresource="status"
+            )
+        await self.serving.start()
+
+    def add(self, name: str) -> None:
+        """One more pod of this node."""
+        self.loop.run(self.store.create(kinds.PODS, pod(name)))
+
+    def close(self) -> None:
+        """No more server."""
+        self.loop.run(self.serving.stop())
+        self.loop.run(self.store.close())
+        self.loop.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """It runs for one test."""
+    made = Cluster(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def running(folder: Path, kubeconfig: Path) -> Iterator[Callable[[], dict[str, Any]]]:
+    """An observing agent as a process; asks it for the node's document."""
+    config, log = folder / "config.yaml", folder / "log"
+    sections = {
+        "apiVersion": "koordlet.io/v1",
+        "kind": "Config",
+        "node": {"name": "n1"},
+        "kubelet": {"mode": "off"},
+        "kube": {"kubeconfig": str(kubeconfig)},
+        "report": {"http": {"address": "127.0.0.1:0"}, "grpc": {"enabled": False}},
+        "log": {"format": "json"},
+    }
+    config.write_text(yaml.safe_dump(sections))
+    with log.open("w") as said:
+        agent = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
+                *("--state-dir", str(folder / "state")),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+
+    def address() -> str | None:
+        ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
+        return str(json.loads(ready[0])["surfaces"][0]) if ready else None
+
+    def node() -> dict[str, Any]:
+        with urllib.request.urlopen(f"{base}api/v1/node", timeout=30) as answer:  # noqa: S310 - the address is the agent's
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    try:
+        base = deadline.until(address, "ready")
+        yield node
+    finally:
+        agent.terminate()
+        assert 0 == agent.wait(60)
+
+
+def names(node: dict[str, Any]) -> set[str]:
+    """Of its workloads."""
+    return {one["name"] for one in node["workloads"]}
+
+
+def well(node: dict[str, Any]) -> bool:
+    """Whether every source is."""
+    return all(one["ok"] for one in node["sources"])
+
+
+def test_run_follows_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
+    """Own pods, the Node and own reservations come at once, and changes as they happen."""
+    with running(tmp_path, cluster.config) as node:
+        first = node()
+        assert {"web"} == names(first)
+        assert "a" == first["labels"]["zone"]
+        assert [("spare", "Available")] == [
+            (one["name"], one["phase"]) for one in first["reservations"]
+        ]
+        assert well(first)
+        assert {"cluster pods", "cluster node", "cluster NodeSLO", "cluster reservations"} <= {
+            one["name"] for one in first["sources"]
+        }
+        cluster.add("later")
+        deadline.until(lambda: "later" in names(node()), "the new pod")
+
+
+def test_run_survives_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
+    """An outage, a lost past and a new token cost nothing that was known."""
+    serving, loop = cluster.serving, cluster.loop
+    with running(tmp_path, cluster.config) as node:
+        port = serving.port
+        loop.run(serving.stop())
+        deadline.until(lambda: not well(node()), "the outage is seen")
+        assert {"web"} == names(node())
+        loop.run(serving.start(port))
+        cluster.add("after-outage")
+        deadline.until(lambda: "after-outage" in names(node()), "the return")
+
+        gone = Fault(Manner.ANSWER, path="/api/v1/pods", watch=True, status=410, body=_EXPIRED)
+        serving.faults.add(gone)
+        loop.run(serving.cut())
+        cluster.add("after-gone")
+        deadline.until(lambda: "after-gone" in names(node()), "listed again")
+        assert 0 == gone.times
+
+        serving.tokens = {"second"}
+        cluster.token.write_text("second")
+        loop.run(serving.cut())
+        cluster.add("after-token")
+        deadline.until(lambda: "after-token" in names(node()), "the new token")
+        assert "Bearer second" == serving.seen[-1].headers["authorization"]
+
+
+_EXPIRED = json.dumps(
+    {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}
+).encode()
