@@ -56,7 +56,7 @@ class Health:
     state: State = State.STARTING
     #: The last failure, while it lasts.
     error: str = ""
-    #: Since the last success.
+    #: Since something new was last heard.
     failures: int = 0
     lists: int = 0
     #: Selected here, because the store does not select by the field.
@@ -198,8 +198,9 @@ class Mirror(Generic[Value]):
         try:
             async for change in watch:
                 self._follow(change)
+                # A watch that only began proves nothing yet of its end: failures go on counting.
+                self._ok(self._health.failures if change.revision == self._revision else 0)
                 self._revision = change.revision
-                self._ok()
         finally:
             await watch.aclose()
         # A server that ends every watch at once must not be asked a thousand times a second.
@@ -259,10 +260,10 @@ class Mirror(Generic[Value]):
 
     # How it is.
 
-    def _ok(self) -> None:
+    def _ok(self, failures: int = 0) -> None:
         self._heard = asyncio.get_running_loop().time()
-        if self._health.state is not State.WATCHING or self._health.failures:
-            self._health = replace(self._health, state=State.WATCHING, error="", failures=0)
+        if self._health.state is not State.WATCHING or self._health.failures != failures:
+            self._health = replace(self._health, state=State.WATCHING, error="", failures=failures)
 
     def _recovered(self, error: refusals.ObjectsError) -> bool:
         """Whether there is a better way, to be tried at once."""

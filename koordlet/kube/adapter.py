@@ -13,8 +13,8 @@ What is tried again here, because only here it is known to be safe:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-import urllib.parse
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from koordlet.http import client
-from koordlet.kube import answers, credentials, decoding
+from koordlet.kube import addresses, answers, credentials, decoding
 from koordlet.model import kinds, objects, refusals, selectors
 
 #: So many items are decoded before the loop may do something else: 1-2 ms.
@@ -97,8 +97,8 @@ class Kube:
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[objects.Page, None]:
         """One state of a kind, page by page."""
-        path, token = _collection(kind, namespace), ""
-        query = {"limit": str(self._manners.page), **_selected(selector)}
+        path, token = addresses.collection(kind, namespace), ""
+        query = {"limit": str(self._manners.page), **addresses.selected(selector)}
         while True:
             more = {"continue": token} if token else {}
             asked = _Request("GET", path, str(kind), {**query, **more})
@@ -126,7 +126,7 @@ class Kube:
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[objects.Change, None]:
-        """What changes after a revision, until the server ends it."""
+        """What changes after a revision, until the server ends it; first that it has begun."""
         seconds = self._manners.watch_seconds
         query = {
             "watch": "true",
@@ -134,27 +134,50 @@ class Kube:
             "allowWatchBookmarks": "true",
             # By chance, so that a cluster of agents does not come back all at once.
             "timeoutSeconds": str(seconds + random.randrange(seconds // 2 + 1)),  # noqa: S311
-            **_selected(selector),
+            **addresses.selected(selector),
         }
-        path, culprit = _collection(kind, namespace), f"watch of {kind}"
+        asked = _Request("GET", addresses.collection(kind, namespace), f"watch of {kind}", query)
+        for again in (False, True):
+            begun = False
+            try:
+                async with contextlib.aclosing(self._changes(asked, since)) as changes:
+                    async for change in changes:
+                        begun = True
+                        yield change
+            except refusals.Unauthorized:
+                # The token was rotated since it was read, and was read again by now.
+                if begun or again:
+                    raise
+                continue
+            if self._closed:
+                raise refusals.Unavailable("closed", culprit=asked.culprit)
+            return
+
+    async def _changes(self, asked: _Request, since: str) -> AsyncGenerator[objects.Change, None]:
+        """One connection's part of a watch."""
         access, streams = await self._streams()
-        target, headers = _target(access, path, query), self._headers(access)
+        target, headers = (
+            addresses.target(access.prefix, asked.path, asked.query),
+            self._headers(access),
+        )
         try:
             async with streams.stream("GET", target, headers) as stream:
                 if stream.response.status != 200:
-                    raise await self._refused(stream, access, culprit)
-                lines = decoding.Lines(culprit)
+                    raise await self._refused(stream, access, asked.culprit)
+                # The server answers before anything happens: a quiet watch is heard, too.
+                yield objects.Change(objects.Verb.BOOKMARK, {}, since)
+                lines = decoding.Lines(asked.culprit)
                 while data := await stream.read(self._manners.silence_seconds):
                     for line in lines.feed(data):
-                        yield decoding.change(line, culprit)
+                        yield decoding.change(line, asked.culprit)
         except client.TransportError as error:
-            raise _unavailable(error, culprit) from error
-        if self._closed:
-            raise refusals.Unavailable("closed", culprit=culprit)
+            raise _unavailable(error, asked.culprit) from error
 
     async def get(self, ref: objects.Ref) -> objects.Object:
         """One object."""
-        return decoding.one(await self._ask(_Request("GET", _path(ref), str(ref))), str(ref))
+        return decoding.one(
+            await self._ask(_Request("GET", addresses.path(ref), str(ref))), str(ref)
+        )
 
     # Writing.
 
@@ -167,7 +190,7 @@ class Kube:
         name = objects.text(body, "name")
         culprit = str(objects.Ref(kind, name, namespace)) if name else str(kind)
         query = self._writing(dry_run=dry_run)
-        asked = _Request("POST", _collection(kind, namespace), culprit, query, sent)
+        asked = _Request("POST", addresses.collection(kind, namespace), culprit, query, sent)
         return decoding.one(await self._ask(asked), culprit)
 
     async def patch(
@@ -190,7 +213,7 @@ class Kube:
         elif patch.revision:
             metadata = {**objects.metadata(sent), "resourceVersion": patch.revision}
             sent = {**sent, "metadata": metadata}
-        path = f"{_path(ref)}/{subresource}" if subresource else _path(ref)
+        path = f"{addresses.path(ref)}/{subresource}" if subresource else addresses.path(ref)
         asked = _Request("PATCH", path, str(ref), query, sent, _TYPES[type(patch)])
         return decoding.one(await self._ask(asked), str(ref))
 
@@ -206,7 +229,7 @@ class Kube:
         """Remove an object, or ask a pod's node to stop it."""
         options = _delete_options(uid, revision, grace_seconds, dry_run=dry_run)
         sent = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        await self._ask(_Request("DELETE", _path(ref), str(ref), {}, sent))
+        await self._ask(_Request("DELETE", addresses.path(ref), str(ref), {}, sent))
 
     async def bind(
         self,
@@ -228,7 +251,7 @@ class Kube:
             "metadata": metadata,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        await self._ask(_Request("POST", f"{_path(pod)}/binding", str(pod), {}, sent))
+        await self._ask(_Request("POST", f"{addresses.path(pod)}/binding", str(pod), {}, sent))
 
     async def evict(
         self,
@@ -246,7 +269,7 @@ class Kube:
             "deleteOptions": _delete_options(uid, "", grace_seconds, dry_run=dry_run),
         }
         dry = {"dryRun": "All"} if dry_run else {}
-        await self._ask(_Request("POST", f"{_path(pod)}/eviction", str(pod), dry, sent))
+        await self._ask(_Request("POST", f"{addresses.path(pod)}/eviction", str(pod), dry, sent))
 
     # Requests.
 
@@ -279,7 +302,7 @@ class Kube:
         headers = self._headers(access)
         if body:
             headers = (*headers, ("content-type", request.content))
-        target = _target(access, request.path, request.query)
+        target = addresses.target(access.prefix, request.path, request.query)
         try:
             answer = await requests.request(request.method, target, headers, body)
         except client.TransportError as error:
@@ -339,33 +362,6 @@ def _wait(refused: refusals.ObjectsError) -> float | None:
     if budget or not isinstance(refused, refusals.TooMany | refusals.Unavailable):
         return None
     return refused.retry_after * (1 + 0.2 * random.random())  # noqa: S311 - spread, no secret
-
-
-def _collection(kind: kinds.Kind, namespace: str) -> str:
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    where = f"/namespaces/{_quoted(namespace)}" if kind.namespaced and namespace else ""
-    return f"{root}{where}/{kind.plural}"
-
-
-def _path(ref: objects.Ref) -> str:
-    return f"{_collection(ref.kind, ref.namespace)}/{_quoted(ref.name)}"
-
-
-def _quoted(name: str) -> str:
-    # A name with a slash or a dot alone would be another path.
-    if name in {"", ".", ".."}:
-        raise refusals.Malformed(f"not a name: {name!r}")
-    return urllib.parse.quote(name, safe="")
-
-
-def _target(access: credentials.Access, path: str, query: Mapping[str, str]) -> str:
-    words = f"?{urllib.parse.urlencode(query)}" if query else ""
-    return f"{access.prefix}{path}{words}"
-
-
-def _selected(selector: selectors.Selector) -> dict[str, str]:
-    both = {"labelSelector": selector.labels, "fieldSelector": selector.fields}
-    return {name: text for name, text in both.items() if text}
 
 
 def _delete_options(

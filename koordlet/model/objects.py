@@ -126,7 +126,10 @@ class Objects(Protocol):
         namespace: str = "",
         selector: selectors.Selector = selectors.EVERYTHING,
     ) -> AsyncGenerator[Change, None]:
-        """What changes after a revision, until the store ends it; close it when done."""
+        """What changes after a revision, until the store ends it; close it when done.
+
+        A store across a wire tells first that the watch has begun: a bookmark at ``since``.
+        """
 
     async def get(self, ref: Ref) -> Object:
         """One object, or ``NotFound``."""

@@ -6,6 +6,7 @@ import pytest
 
 from koordlet.model import kinds, objects, refusals, selectors
 from tests.conformance.worlds import World
+from tests.kit.watches import drained
 
 
 async def test_a_missing_object_is_not_found(world: World) -> None:
@@ -127,4 +128,4 @@ async def test_a_field_that_does_not_select(world: World) -> None:
     with pytest.raises(refusals.Malformed):
         await objects.collect(world.store.list(kinds.PODS, selector=selector))
     with pytest.raises(refusals.Malformed):
-        await anext(world.store.watch(kinds.PODS, revision, selector=selector))
+        await drained(world.store.watch(kinds.PODS, revision, selector=selector))

@@ -8,6 +8,7 @@ import pytest
 
 from koordlet.model import kinds, objects, refusals, selectors
 from tests.conformance.worlds import World, told
+from tests.kit.watches import drained
 
 
 async def test_a_watch_goes_on_where_a_list_ended(world: World) -> None:
@@ -89,7 +90,7 @@ async def test_an_old_revision_is_gone(world: World) -> None:
     old = await world.age()
 
     with pytest.raises(refusals.Gone):
-        await anext(world.store.watch(kinds.RESERVATIONS, old))
+        await drained(world.store.watch(kinds.RESERVATIONS, old))
 
 
 async def test_what_changed_nothing_is_not_told(world: World) -> None:

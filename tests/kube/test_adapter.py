@@ -17,6 +17,7 @@ from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
+from tests.kit.watches import drained
 
 PATIENCE = 30.0
 #: Small bounds, so that tests reach them.
@@ -139,7 +140,7 @@ def test_a_watch_that_talks_nonsense(
     async def body(serving: server.Server, client: kube.Kube) -> None:
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
         with pytest.raises(error):
-            await anext(client.watch(kinds.NODES, "1"))
+            await drained(client.watch(kinds.NODES, "1"))
 
     in_world(ram, body)
 
@@ -151,7 +152,7 @@ def test_a_watch_that_stalls(ram: Path) -> None:
         del serving
         since = (await objects.collect(client.list(kinds.NODES))).revision
         with pytest.raises(refusals.Unavailable, match="silent"):
-            await anext(client.watch(kinds.NODES, since))
+            await drained(client.watch(kinds.NODES, since))
 
     in_world(ram, body)
 
@@ -162,7 +163,7 @@ def test_a_line_without_end(ram: Path) -> None:
     async def body(serving: server.Server, client: kube.Kube) -> None:
         serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=b"x" * (9 << 20)))
         with pytest.raises(refusals.Unavailable, match="a line of over"):
-            await anext(client.watch(kinds.NODES, "1"))
+            await drained(client.watch(kinds.NODES, "1"))
 
     in_world(ram, body)
 
@@ -284,11 +285,34 @@ def test_who_we_are(ram: Path) -> None:
     async def body(serving: server.Server, client: kube.Kube) -> None:
         await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
         with pytest.raises(refusals.Unavailable):
-            await anext(client.watch(kinds.NODES, "3"))
+            await drained(client.watch(kinds.NODES, "3"))
         assert "fieldManager=koordlet" in serving.asked("PATCH")[0].query
         watch = serving.asked("GET", watch=True)[0].query
         assert "allowWatchBookmarks=true" in watch
         assert "timeoutSeconds=" in watch
         assert serving.seen[0].headers["user-agent"] == "koordlet"
+
+    in_world(ram, body)
+
+
+def test_a_watch_begins_with_the_token_of_now(ram: Path) -> None:
+    """A token that was changed since it was read costs a watch one refused request, no pause."""
+
+    async def body(serving: server.Server, _: kube.Kube) -> None:
+        token = ram / "token"
+        token.write_text("secret")
+        config = serving.kubeconfig(ram / "rotating", tokenFile=str(token))
+        client = kube.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+        since = (await objects.collect(client.list(kinds.NODES))).revision
+        token.write_text("second")
+        serving.tokens = {"second"}
+        watch = client.watch(kinds.NODES, since)
+        assert (await anext(watch)).revision == since
+        await watch.aclose()
+        serving.tokens = {"third"}
+        with pytest.raises(refusals.Unauthorized):
+            await drained(client.watch(kinds.NODES, since))
+        await client.close()
+        assert len(serving.seen) == 5
 
     in_world(ram, body)

@@ -17,6 +17,7 @@ from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
+from tests.kit import watches
 from tests.kit.apiserver import pki, server
 
 PATIENCE = 60.0
@@ -214,7 +215,7 @@ def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
             async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
                 since = (await objects.collect(client.list(kinds.NODES))).revision
                 watch = client.watch(kinds.NODES, since)
-                told = asyncio.ensure_future(anext(watch))
+                told = asyncio.ensure_future(watches.news(watch))
                 while not at.asked("GET", watch=True):  # noqa: ASYNC110 - the server's, not ours
                     await asyncio.sleep(0.005)
                 for target, source in zip(mine, authority.sign("second"), strict=True):

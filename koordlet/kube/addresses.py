@@ -1,0 +1,43 @@
+"""Where the API server keeps what: paths and queries.
+
+Covers: the path of a kind and of an object, request targets, selectors as query words.
+Does not cover: who the server is (``credentials``), and asking it (``adapter``).
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+
+from koordlet.model import kinds, objects, refusals, selectors
+
+
+def collection(kind: kinds.Kind, namespace: str) -> str:
+    """The path of a kind's objects."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    where = f"/namespaces/{_quoted(namespace)}" if kind.namespaced and namespace else ""
+    return f"{root}{where}/{kind.plural}"
+
+
+def path(ref: objects.Ref) -> str:
+    """The path of one object."""
+    return f"{collection(ref.kind, ref.namespace)}/{_quoted(ref.name)}"
+
+
+def _quoted(name: str) -> str:
+    # A name with a slash or a dot alone would be another path.
+    if name in {"", ".", ".."}:
+        raise refusals.Malformed(f"not a name: {name!r}")
+    return urllib.parse.quote(name, safe="")
+
+
+def target(prefix: str, where: str, query: Mapping[str, str]) -> str:
+    """What a request line names; ``prefix`` is a proxy's own path."""
+    words = f"?{urllib.parse.urlencode(query)}" if query else ""
+    return f"{prefix}{where}{words}"
+
+
+def selected(selector: selectors.Selector) -> dict[str, str]:
+    """A selector as query words."""
+    both = {"labelSelector": selector.labels, "fieldSelector": selector.fields}
+    return {name: text for name, text in both.items() if text}
