@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.config import resctrl_section as ways
-from koordlet.config import schema
+from koordlet.config import schema, suppress_section
 from koordlet.model import cpuset, plan, pod, qos, quantity, resources, snapshot
-from koordlet.policy import resctrl, resctrl_annotation, reserved_cpus, shared_pools
+from koordlet.policy import cpu_suppress, resctrl, resctrl_annotation, reserved_cpus, shared_pools
 from koordlet.workloads import declared
 
 
@@ -26,8 +26,21 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             max_cpus=reserved.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
+        cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
     }
+
+
+def _suppress(section: suppress_section.CpuSuppress) -> cpu_suppress.Settings:
+    return cpu_suppress.Settings(
+        enable=section.enable,
+        threshold_percent=section.cpu_suppress_threshold_percent,
+        min_percent=section.cpu_suppress_min_percent,
+        actuator=section.cpu_suppress_policy,
+        seed=section.formula == "seed",
+        max_age=float(section.max_age_seconds),
+        max_percent=section.limits.max_percent,
+    )
 
 
 def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
@@ -55,6 +68,7 @@ def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
     return {
         reserved_cpus.STEM: plan.Mode(config.policies.reserved_cpus.mode),
         shared_pools.STEM: plan.Mode(config.policies.shared_pools.mode),
+        cpu_suppress.STEM: plan.Mode(config.policies.cpu_suppress.mode),
         resctrl.STEM: plan.Mode(config.policies.resctrl.mode),
     }
 

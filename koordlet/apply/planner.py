@@ -6,7 +6,8 @@ Does not cover: what is put back for an entry (``apply.undoing``), the order ins
 
 Rules:
 1. A target wanted by two policies with different values goes to the one earlier in the registry;
-   the other is reported as a conflict. Of limits of which the table says so, the least counts.
+   the other is reported as a conflict. Of limits of which the table says so, the least counts; of
+   a set of CPUs and one that only narrows it, what both have in common.
 2. What the journal holds and no policy names any more is put back, also when its policy was
    switched off or is not there any more. Where its policy failed, it stays as it is.
 """
@@ -67,7 +68,12 @@ def _least(kept: action.Action, one: action.Action) -> action.Action | None:
     if not isinstance(kept, action.WriteFile) or not isinstance(one, action.WriteFile):
         return None
     row = kinds.row_of(one)
-    if row is None or not row.least or kept.knob != one.knob:
+    if row is None or kept.knob != one.knob:
+        return None
+    if kept.narrows is not one.narrows:
+        wide, narrow = (kept, one) if one.narrows else (one, kept)
+        return _narrowed(wide, narrow)
+    if not row.least:
         return None
     smaller = min(kept, one, key=lambda each: row.form.measure(each.value))
     if row.same(kept.value, one.value):
@@ -77,6 +83,18 @@ def _least(kept: action.Action, one: action.Action) -> action.Action | None:
         protective=kept.protective or one.protective,
         reason=f"{smaller.reason} (the least of {kept.policy} and {one.policy})",
     )
+
+
+def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteFile:
+    """One policy owns a set, the other cuts it.
+
+    Where they do not meet, the narrow one counts: the groups around it were narrowed as well, and
+    v1 refuses a set that is not inside them.
+    """
+    both = undoing.parsed(wide.value) & undoing.parsed(narrow.value)
+    if both == undoing.parsed(wide.value):
+        return replace(wide, protective=wide.protective or narrow.protective)
+    return replace(narrow, value=str(both) if both else narrow.value)
 
 
 def desired(outcomes: Iterable[chain.Outcome]) -> tuple[action.Action, ...]:
@@ -122,6 +140,11 @@ def _plan(
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
     decisions = [(o.stem, o.decision) for o in said.outcomes if o.decision is not None]
+    limits = [
+        (o.mode is not plan.Mode.ENFORCE, o.decision.limit)
+        for o in said.outcomes
+        if o.decision is not None and o.decision.limit is not None
+    ]
     return plan.Plan(
         steps=steps,
         signals=tuple(s for _, d in decisions for s in d.signals),
@@ -132,6 +155,9 @@ def _plan(
             plan.Failure(policy=o.stem, error=o.failure) for o in said.outcomes if o.failure
         ),
         unsupported=now.unsupported,
+        # One that enforces, else one that only says what it would do.
+        limit=min(limits, key=lambda one: one[0])[1] if limits else None,
+        offer=next((d.offer for _, d in decisions if d.offer is not None), None),
         explanations={stem: d.explanation for stem, d in decisions},
     )
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, resctrl_section, sections
+from koordlet.config import fieldtypes, resctrl_section, sections, suppress_section
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
 from koordlet.model import quantity
@@ -157,6 +157,11 @@ class Policies(Section):
     )
     shared_pools: SharedPools = Field(
         default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    )
+    cpu_suppress: suppress_section.CpuSuppress = Field(
+        default_factory=suppress_section.CpuSuppress,
+        alias="cpu_suppress",
+        description="Limit of best-effort work by a formula.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."

@@ -40,6 +40,8 @@ class WriteFile:
     group: str = ""
     #: A limit that protects others: rewritten at once when someone removes it.
     protective: bool = False
+    #: A set that only narrows what another policy gives: what both have in common shall be.
+    narrows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from koordlet.model import action, ledger
+from koordlet.model import action, best_effort, ledger
 
 StateT = TypeVar("StateT")
 
@@ -53,5 +53,9 @@ class Decision(Generic[StateT]):
     conditions: tuple[Condition, ...] = ()
     claims: tuple[ledger.Claim, ...] = ()
     pools: tuple[ledger.Pool, ...] = ()
+    #: How much best-effort work may have, of the policies that say it.
+    limit: best_effort.Limit | None = None
+    #: What is offered to best-effort work, of the policy that says it.
+    offer: best_effort.Offer | None = None
     #: Facts of the reasoning, for ``explain`` and the audit log.
     explanation: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import absence, action, decision, ledger
+from koordlet.model import absence, action, best_effort, decision, ledger
 
 
 class Mode(enum.Enum):
@@ -67,5 +67,9 @@ class Plan:
     conflicts: tuple[Conflict, ...] = ()
     failures: tuple[Failure, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
+    #: What best-effort work may have, by the policy that is in charge of it.
+    limit: best_effort.Limit | None = None
+    #: What is offered to best-effort work.
+    offer: best_effort.Offer | None = None
     #: Policy stem to its explanation.
     explanations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

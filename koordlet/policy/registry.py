@@ -4,7 +4,9 @@ Covers: the rows and their order. Does not cover: running them (``policy.chain``
 
 Rules:
 1. Later rows see the claims of earlier ones in ``snapshot.ledger``.
-2. Where two policies want different values in one file, the earlier row wins.
+2. Where two policies want different values in one file, the earlier row wins. One may say that its
+   set of CPUs only narrows the other's: ``shared_pools`` owns the sets of best-effort workloads,
+   ``cpu_suppress`` narrows them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TypeVar, cast
 
 from koordlet.history import series
 from koordlet.model import decision, plan, snapshot
-from koordlet.policy import resctrl, reserved_cpus, shared_pools
+from koordlet.policy import cpu_suppress, resctrl, reserved_cpus, shared_pools
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -91,6 +93,15 @@ POLICIES: tuple[Row, ...] = (
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
         timeless=True,
+    ),
+    row(
+        stem=cpu_suppress.STEM,
+        summary="how much CPU best-effort work may have, by the peer's formula",
+        decide=cpu_suppress.decide,
+        settings=cpu_suppress.Settings(),
+        state=cpu_suppress.State(),
+        revive=cpu_suppress.revive,
+        schema=cpu_suppress.SCHEMA,
     ),
     row(
         stem=resctrl.STEM,

@@ -16,7 +16,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from koordlet.report import families, peer_families, resctrl_families, usage_families, view
+from koordlet.report import (
+    best_effort_families,
+    families,
+    peer_families,
+    resctrl_families,
+    usage_families,
+    view,
+)
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256
@@ -94,6 +101,7 @@ _WRITER = Writer()
 _FAMILIES = (
     *families.FAMILIES,
     *usage_families.FAMILIES,
+    *best_effort_families.FAMILIES,
     *peer_families.FAMILIES,
     *resctrl_families.FAMILIES,
 )

@@ -29,6 +29,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "annotations": dict(seen.node.annotations),
         "cpus": {"present": str(seen.topology.present), "online": str(seen.topology.online)},
         "pools": plan_json.pools(now.plan),
+        "bestEffort": _best_effort(now),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
         "reservations": [
@@ -49,6 +50,20 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
         "sources": [_source(one, seen.at) for one in seen.sources],
         "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
+    }
+
+
+def _best_effort(now: view.View) -> dict[str, object]:
+    """What best-effort work may have, and who says it; null where nobody limits it."""
+    limit = now.plan.limit
+    if limit is None:
+        return {"policy": None, "actuator": None, "limitCores": None, "cpus": None, "reason": ""}
+    return {
+        "policy": limit.policy,
+        "actuator": limit.actuator or None,
+        "limitCores": None if limit.milli is None else limit.milli / 1000,
+        "cpus": None if limit.cpus is None else str(limit.cpus),
+        "reason": limit.reason,
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from koordlet.apply import planner, present
 from koordlet.model import action, cgroup, decision, ledger, plan, snapshot, topology
 from koordlet.policy import chain
@@ -49,6 +51,46 @@ def test_agreement_is_no_conflict() -> None:
     made = draft(says("first", "2"), says("second", "2"))
 
     assert (1, ()) == (len(made.steps), made.conflicts)
+
+
+def narrowing(stem: str, value: str, *, narrows: bool) -> chain.Outcome:
+    """A policy that wants a set of CPUs, or only to narrow one."""
+    write = action.WriteFile(
+        target=TARGET,
+        value=value,
+        policy=stem,
+        reason="because",
+        knob="cpuset.cpus",
+        narrows=narrows,
+    )
+    said: decision.Decision[object] = decision.Decision(next_state=None, actions=(write,))
+    return chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)
+
+
+@pytest.mark.parametrize(
+    ("owned", "narrow", "written", "by"),
+    [
+        pytest.param("0-3", "2-7", "2-3", "second", id="what both have in common"),
+        pytest.param("2-3", "0-7", "2-3", "first", id="nothing to narrow"),
+        pytest.param("0-3", "4-5", "4-5", "second", id="v1 wants it inside what is around it"),
+    ],
+)
+def test_a_set_is_owned_by_one_policy_and_narrowed_by_another(
+    owned: str, narrow: str, written: str, by: str
+) -> None:
+    """In whichever order they come; it is no conflict."""
+    both = (
+        narrowing("first", owned, narrows=False),
+        narrowing("second", narrow, narrows=True),
+    )
+    for outcomes in (both, both[::-1]):
+        made = draft(*outcomes, there="")
+        assert [(written, by)] == [
+            (s.action.value, s.action.policy)
+            for s in made.steps
+            if isinstance(s.action, action.WriteFile)
+        ]
+        assert () == made.conflicts
 
 
 def test_shadow_never_displaces_enforcement() -> None:

@@ -1,0 +1,74 @@
+"""Which CPUs best-effort work gets, when it gets a number of them.
+
+Covers: the peer's choice, exactly: pairs of hardware threads in turn over NUMA nodes, LSR CPUs in
+proportion. Does not cover: how many (``cpu_suppress``), writing them (``be_groups``). Pure.
+
+The order of the choice:
+
+* CPUs are put into buckets by (NUMA node, socket), ordered inside by (core, CPU); buckets by size,
+  the largest first, then by their first CPU.
+* While more than one CPU is wanted, each bucket in turn gives its first pair of unused neighbours
+  on one core. A whole round in which nobody gave ends this.
+* Then, from the bucket where that stopped, each in turn gives its first unused CPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from koordlet.model import cpuset, topology
+
+
+def choose(
+    machine: topology.Topology, wanted: int, shared: cpuset.CPUSet, lsr: cpuset.CPUSet
+) -> cpuset.CPUSet:
+    """So many CPUs, of the shared ones and those of LSR workloads in proportion to their numbers.
+
+    A pool that is smaller than its part gives nothing, as with the peer. Empty where both are.
+    """
+    whole = len(shared) + len(lsr)
+    if not whole:
+        return cpuset.CPUSet()
+    of_lsr = wanted * len(lsr) // whole
+    return cpuset.CPUSet.of([*pick(machine, lsr, of_lsr), *pick(machine, shared, wanted - of_lsr)])
+
+
+def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[int, ...]:
+    """So many CPUs of a pool, in the order of the choice; none where it has fewer."""
+    if wanted <= 0 or wanted > len(pool):
+        return ()
+    buckets = _buckets(machine, pool)
+    taken: list[int] = []
+    at, before = 0, -1
+    while wanted - len(taken) > 1:
+        if at == 0:
+            if len(taken) == before:
+                break
+            before = len(taken)
+        taken += _pair(buckets[at], taken)
+        at = (at + 1) % len(buckets)
+    while len(taken) < wanted:
+        single = next((one.cpu for one in buckets[at] if one.cpu not in taken), None)
+        if single is not None:
+            taken.append(single)
+        at = (at + 1) % len(buckets)
+    return tuple(taken)
+
+
+def _buckets(machine: topology.Topology, pool: cpuset.CPUSet) -> list[Sequence[topology.Cpu]]:
+    found: dict[tuple[int | None, int | None], list[topology.Cpu]] = {}
+    for one in machine.cpus:
+        if one.online and one.cpu in pool:
+            found.setdefault((one.node, one.socket), []).append(one)
+    for bucket in found.values():
+        bucket.sort(key=lambda one: (one.core if one.core is not None else one.cpu, one.cpu))
+    return sorted(found.values(), key=lambda bucket: (-len(bucket), bucket[0].cpu))
+
+
+def _pair(bucket: Sequence[topology.Cpu], taken: Sequence[int]) -> tuple[int, ...]:
+    for one, other in itertools.pairwise(bucket):
+        free = one.cpu not in taken and other.cpu not in taken
+        if free and one.core is not None and one.core == other.core:
+            return one.cpu, other.cpu
+    return ()

@@ -1,0 +1,204 @@
+"""Where best-effort work runs, and the files that limit it there.
+
+Covers: the groups that hold it, sets of CPUs, quotas and weights on them, one budget of CPU time
+shared out among several. Does not cover: how much it may have (``cpu_suppress``, ``adaptive``).
+
+Rules:
+1. Two kinds of places: the kubelet's BestEffort tier, as a whole, and every other declared
+   best-effort workload by its own group. A workload inside another place belongs to that place.
+2. On v2 a set or quota on the place holds for all that is inside: one file, not one for each
+   container. On v1 every group inside must stay inside, so each of them is named.
+3. Under the kubelet's static CPU manager on v1, tier and pods keep every CPU that best-effort work
+   may ever have and only containers are narrowed: the kubelet writes containers' sets by itself and
+   would be refused otherwise.
+4. On v1 no group may have more quota than the one above: groups inside the tier lose theirs while
+   the tier has one. The budget of the tier is what holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from koordlet.model import action, cgroup, cpuset, grouppath, knob, limits, pod, qos, snapshot
+
+#: Shares of a group that shall run when nobody else wants to: the least that the kernel takes.
+LEAST_SHARES = 2
+#: A group that uses less than its part keeps this much more than it uses, to grow into.
+_ROOM_MILLI = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One group that is limited."""
+
+    group: str
+    #: The kubelet's tier; else a workload.
+    tier: bool
+    #: Who is in there, for people.
+    who: str
+
+
+def is_best_effort(one: pod.Pod) -> bool:
+    """As the peer counts: by its label, or because Kubernetes calls it BestEffort."""
+    return one.raw_qos is qos.Qos.BE or one.kube_qos is qos.KubeQos.BEST_EFFORT
+
+
+def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
+    """Every place, by path. One whose group does not exist is none."""
+    found: dict[str, Place] = {}
+    for one in now.pods:
+        if one.group is None or one.group not in now.groups or not one.active:
+            continue
+        if one.kube_qos is None:
+            if one.raw_qos is qos.Qos.BE:
+                found[one.group] = Place(group=one.group, tier=False, who=one.key)
+        elif one.kube_qos is qos.KubeQos.BEST_EFFORT:
+            tree = grouppath.parse(one.group).tree
+            tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
+            if tier in now.groups and cgroup.is_below(one.group, tier):
+                found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
+    outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
+    return tuple(found[path] for path in sorted(outer))
+
+
+class Writer:
+    """Names the files of all places for one policy."""
+
+    def __init__(self, now: snapshot.Snapshot, policy: str) -> None:
+        self.now = now
+        self.policy = policy
+        self._children: Mapping[str, tuple[cgroup.Group, ...]] | None = None
+
+    # Sets ----------------------------------------------------------------------------------------
+
+    def sets(
+        self, there: Sequence[Place], cpus: cpuset.CPUSet, widest: cpuset.CPUSet, reason: str
+    ) -> tuple[list[action.Action], list[str]]:
+        """The set of every place, and why some cannot have it. ``widest`` is for rule 3."""
+        made: list[action.Action] = []
+        problems: list[str] = []
+        for one in there:
+            room = self._room(one.group)
+            if not cpus & room:
+                problems.append(f"{one.who}: {cpus} is outside of {room}, the set above it")
+                continue
+            if knob.CPUSET_CPUS.name not in self.now.groups[one.group].values:
+                problems.append(f"{one.who}: no cpuset controller in cgroup {one.group}")
+                continue
+            made += self._place(one, cpus & room, widest & room, reason)
+        return made, problems
+
+    def _place(
+        self, one: Place, cpus: cpuset.CPUSet, widest: cpuset.CPUSet, reason: str
+    ) -> Iterator[action.Action]:
+        if self._unified(knob.CPUSET_CPUS):
+            yield from self._set(one.group, cpus, reason)
+            return
+        wide = one.tier and self._static()
+        yield from self._set(one.group, widest if wide else cpus, reason)
+        for group in self._inside(one.group):
+            pods = wide and grouppath.parse(group.path).container is None
+            yield from self._set(group.path, widest if pods else cpus, reason)
+
+    def _set(self, group: str, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
+        target = self.now.layout.file(knob.CPUSET_CPUS, group)
+        if target is not None:
+            yield action.WriteFile(
+                target=target,
+                value=str(cpus),
+                policy=self.policy,
+                reason=reason,
+                knob=knob.CPUSET_CPUS.name,
+                group=group,
+                protective=True,
+                narrows=True,
+            )
+
+    def _room(self, group: str) -> cpuset.CPUSet:
+        above = self.now.groups.get(group.rpartition("/")[0])
+        limit = None if above is None else above.effective() or above.cpus()
+        return self.now.topology.online if limit is None else limit & self.now.topology.online
+
+    def _static(self) -> bool:
+        told = self.now.kubelet.configuration if self.now.kubelet is not None else None
+        return told is not None and told.cpu_manager_policy == "static"
+
+    def _unified(self, row: knob.Knob) -> bool:
+        holder = self.now.layout.holder(row.controller)
+        return holder is not None and holder.unified
+
+    def _inside(self, path: str) -> Iterator[cgroup.Group]:
+        if self._children is None:
+            self._children = self.now.children()
+        for child in self._children.get(path, ()):
+            yield child
+            yield from self._inside(child.path)
+
+    # Time and weight -----------------------------------------------------------------------------
+
+    def quotas(
+        self, there: Sequence[Place], shares: Mapping[str, int], reason: str
+    ) -> list[action.Action]:
+        """The quota of every place, in thousandths of a CPU."""
+        made: list[action.Action] = []
+        for one in there:
+            made += self._settings(
+                one.group, limits.cpu_quota(self.now.layout, one.group, shares[one.group]), reason
+            )
+            if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
+                for group in self._inside(one.group):
+                    free = limits.cpu_quota(self.now.layout, group.path, None)
+                    why = f"inside {one.group}, whose quota holds it"
+                    made += self._settings(group.path, free, why)
+        return made
+
+    def weights(self, there: Sequence[Place], reason: str) -> list[action.Action]:
+        """The least weight for every workload. The tier has it from the kubelet."""
+        made: list[action.Action] = []
+        for one in there:
+            if not one.tier:
+                found = limits.cpu_shares(self.now.layout, one.group, LEAST_SHARES)
+                made += self._settings(one.group, found, reason)
+        return made
+
+    def idle(self, groups: Sequence[str], reason: str) -> list[action.Action]:
+        """Run only when nobody else wants to. Only for groups that koordlet made."""
+        made: list[action.Action] = []
+        for group in groups:
+            found = limits.cpu_idle(self.now.layout, group, idle=True)
+            made += self._settings(group, found, reason)
+        return made
+
+    def _settings(
+        self, group: str, found: Sequence[limits.Setting], reason: str
+    ) -> Iterator[action.Action]:
+        for one in found:
+            yield action.WriteFile(
+                target=one.path,
+                value=one.text,
+                policy=self.policy,
+                reason=reason,
+                knob=one.row.name,
+                group=group,
+                protective=True,
+            )
+
+
+def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:
+    """One budget for several places: nobody gets more than an equal part while others want more.
+
+    A place that uses less than its part keeps what it uses and some room; what it leaves goes to
+    the others in equal parts (max-min fairness). The parts add up to the budget, or to ``least``
+    for each where the budget is smaller than that.
+    """
+    left, waiting = max(0, total), dict(used)
+    parts: dict[str, int] = {}
+    for name in sorted(used, key=lambda name: (used[name], name)):
+        equal = left // len(waiting)
+        wanted = waiting.pop(name) + _ROOM_MILLI
+        # The last one gets all that is left.
+        part = left if not waiting else min(equal, wanted)
+        parts[name] = max(part, least)
+        left = max(0, left - part)
+    return parts

@@ -1,0 +1,128 @@
+"""Who uses the CPUs now: latency-sensitive work, the system, best-effort work.
+
+Covers: the peer's sums in thousandths of a core, what is reserved, how old what was read is.
+Does not cover: what follows for best-effort work (``cpu_suppress``, ``adaptive``).
+
+Rules, as the peer has them:
+1. Latency-sensitive is whatever is not best-effort: neither by its label nor by Kubernetes.
+2. The system is what the node uses beside all workloads, and at least what is reserved for it: the
+   larger of capacity less allocatable and the reservation; ``formula: seed`` has the latter only.
+3. Every sum is cut to whole thousandths by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import cgroup, ledger, meter, quantity, resources, snapshot
+from koordlet.policy import be_groups, reserved_cpus
+
+#: What is older was not read lately: the peer takes nothing that is older for the system's use.
+FRESH_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One moment, in thousandths of a core."""
+
+    capacity: int
+    #: ``None``: the node's own counters are too old, or were never read.
+    node: int | None
+    #: ``None``: those of the workloads are; so are the following.
+    ls: int | None
+    #: Of ``ls``, what runs beside Kubernetes.
+    applications: int = 0
+    be: int | None = None
+    #: What the node uses beside workloads, as it was measured.
+    system: int | None = None
+    #: What is kept for the system at least.
+    reserved: int = 0
+    #: Why something is missing.
+    problem: str = ""
+
+    @property
+    def system_or_reserved(self) -> int:
+        """What the system takes out of the sum."""
+        return max(self.system or 0, self.reserved)
+
+
+def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
+    """The sums at this moment."""
+    capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
+    reserved = _reserved(now, capacity, seed=seed)
+    node = _node(now, past)
+    problem = _problem(now, past)
+    if problem or node is None:
+        problem = problem or "the counters of the node are not known yet"
+        return Use(capacity=capacity, node=node, ls=None, reserved=reserved, problem=problem)
+    ls, applications, be = _workloads(now, past)
+    return Use(
+        capacity=capacity,
+        node=node,
+        ls=ls + applications,
+        applications=applications,
+        be=be,
+        system=max(node - ls - applications - be, 0),
+        reserved=reserved,
+    )
+
+
+def _node(now: snapshot.Snapshot, past: series.History) -> int | None:
+    age = past.node.age(meter.CPU, now.at)
+    cores = past.node.last("", meter.CPU)
+    if cores is None or age is None or age > FRESH_SECONDS:
+        return None
+    return int(cores * 1000)
+
+
+def _problem(now: snapshot.Snapshot, past: series.History) -> str:
+    """Why the use of workloads is not known; empty where it is."""
+    old = [one.name for one in now.sources if one.aged(now.at)]
+    if old:
+        return f"{', '.join(old)} have said nothing lately"
+    if any(one.stale for one in now.pods):
+        return "who runs here may be out of date"
+    age = past.groups.age(meter.CPU, now.at)
+    if now.pods and (age is None or age > FRESH_SECONDS):
+        return "the counters of the workloads are too old"
+    return ""
+
+
+def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
+    """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
+    groups = {one.group for one in now.pods if one.group is not None}
+    sums = [0.0, 0.0, 0.0]
+    for one in now.pods:
+        if one.group is None or not groups.isdisjoint(cgroup.ancestors(one.group)):
+            continue
+        cores = past.groups.last(one.group, meter.CPU)
+        if cores is not None:
+            beside = one.kube_qos is None
+            sums[2 if be_groups.is_best_effort(one) else int(beside)] += cores
+    pods, applications, be = (int(one * 1000) for one in sums)
+    return pods, applications, be
+
+
+def _reserved(now: snapshot.Snapshot, capacity: int, *, seed: bool) -> int:
+    said = _annotated(now)
+    if said is None:
+        # Without a cluster the configuration file takes the annotation's place.
+        said = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+    if seed:
+        return said
+    allocatable = now.node.allocatable.get(resources.CPU)
+    return max(said, 0 if allocatable is None else capacity - allocatable)
+
+
+def _annotated(now: snapshot.Snapshot) -> int | None:
+    """The reservation's CPU; ``None`` where there is none that can be read."""
+    try:
+        body = json.loads(now.node.annotations.get(reserved_cpus.ANNOTATION, ""))
+        if body.get("reservedCPUs"):
+            # Which CPUs of the text count, ``reserved_cpus`` has decided.
+            return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+        return quantity.milli(body["resources"]["cpu"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,333 @@
+"""cpu_suppress: best-effort work gets what a formula leaves of the node, as the peer computes it.
+
+    BE = capacity * threshold% - LS used - max(system used, node reserved)
+
+Covers: the formula, both its actuators, what happens when counters are old.
+Does not cover: the sums (``be_usage``), which CPUs (``be_cpus``), files (``be_groups``), our own
+control loop (``adaptive``).
+
+Rules:
+1. A NodeSLO or ``slo-controller-config`` decides alone: its ``enable``, its percents, its policy,
+   filled with the peer's defaults. Without one, the configuration file decides.
+2. ``cpuset``: BE rounded up to whole CPUs, two at least; it grows by a tenth of the machine each
+   time and shrinks at once. ``cfsQuota``: 2 ms of each 100 ms at least; less than one percent of
+   the machine is no change; it grows by a tenth, and shrinks, or comes from no limit, at once.
+3. Only the files of the actuator in use are named, so the other's are put back in the same plan.
+4. What is not known never raises the limit. It is held for ``max_age``; then it moves by a tenth of
+   the machine each time to what the node's own counters allow, where best-effort work counts like
+   any other; where those are old, too, to the least that the actuator allows.
+5. ``limits.maxPercent`` is applied last: no value of anybody exceeds it.
+
+Peers skip a round where every pool is empty; so do we, and a condition says it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    best_effort,
+    cpuset,
+    decision,
+    ledger,
+    meter,
+    snapshot,
+)
+from koordlet.policy import be_cpus, be_groups, be_usage
+
+STEM = "cpu_suppress"
+#: Version of ``State``: a checkpoint of another one is discarded.
+SCHEMA = 1
+
+CPUSET, QUOTA = "cpuset", "cfsQuota"
+
+#: 2 ms of each 100 ms.
+LEAST_QUOTA_MILLI = 20
+LEAST_CPUS = 2
+#: Each time it grows by at most one part in so many of the machine …
+_GROWTH = 10
+#: … and less than one part in so many is no change of a quota.
+_DEAF = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO takes the place of the first four."""
+
+    enable: bool = False
+    threshold_percent: int = 65
+    min_percent: int | None = None
+    actuator: str = CPUSET
+    #: Only the annotation's reservation, as in the release that the formula was announced with.
+    seed: bool = False
+    #: Seconds that a limit is held when counters are old.
+    max_age: float = 30.0
+    #: No limit is above this part of the node's capacity.
+    max_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive a tick."""
+
+    #: The actuator in use; empty while there is no limit.
+    using: str = ""
+    #: The set, or the quota in thousandths of a core (``None``: no limit yet).
+    cpus: str = ""
+    milli: int | None = None
+    #: Monotonic time of the last moment at which everything was known.
+    fresh_at: float | None = None
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """The state from a checkpoint; ``ValueError`` when it is none."""
+    using, cpus = body.get("using", ""), body.get("cpus", "")
+    milli, fresh_at = body.get("milli"), body.get("fresh_at")
+    if using not in ("", CPUSET, QUOTA) or not isinstance(cpus, str):
+        msg = f"no such actuator or set: {using!r}, {cpus!r}"
+        raise ValueError(msg)
+    if not isinstance(milli, int | None) or not isinstance(fresh_at, int | float | None):
+        msg = "milli and fresh_at must be numbers"
+        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+    cpuset.CPUSet.parse(cpus)
+    return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
+
+
+class Sure(enum.Enum):
+    """How much is known (rule 4)."""
+
+    #: Everything: the limit may move both ways.
+    ALL = "all"
+    #: Too little, for a short time: the limit stays.
+    SHORTLY_NOT = "held"
+    #: Too little, for long: the limit moves down, step by step.
+    NOT = "falling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the formula, or what is left of it, allows."""
+
+    #: Thousandths of a core; may be negative: each actuator has its own floor.
+    milli: int
+    reason: str
+    sure: Sure = Sure.ALL
+
+
+def in_force(now: snapshot.Snapshot, settings: Settings) -> Settings:
+    """The settings that count (rule 1)."""
+    if now.slo is None:
+        return settings
+    said = now.slo.threshold
+    return Settings(
+        enable=bool(said.enable),
+        threshold_percent=65
+        if said.cpu_suppress_threshold_percent is None
+        else said.cpu_suppress_threshold_percent,
+        min_percent=said.cpu_suppress_min_percent,
+        actuator=said.cpu_suppress_policy or CPUSET,
+        seed=settings.seed,
+        max_age=settings.max_age,
+        max_percent=settings.max_percent,
+    )
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The limit at this moment, and the files that hold it."""
+    force = in_force(now, settings)
+    if not force.enable:
+        return decision.Decision(next_state=State(), explanation={"limit": "not enabled"})
+    there = be_groups.places(now)
+    use = be_usage.measure(now, past, seed=force.seed)
+    wish, fresh_at = _wish(now.at, use, force, state)
+    if wish is None:
+        return decision.Decision(
+            next_state=state, explanation={"limit": f"none yet: {use.problem}"}
+        )
+    # A limit of the other actuator says nothing about this one's steps.
+    before = state if state.using == force.actuator else State(fresh_at=state.fresh_at)
+    deciding = _Deciding(now, past, use, before, there)
+    made = deciding.set_of_cpus(wish) if force.actuator == CPUSET else deciding.quota(wish)
+    milli, cpus = made
+    using = force.actuator if milli is not None else ""
+    return decision.Decision(
+        next_state=State(
+            using=using,
+            cpus=str(cpus or ""),
+            milli=milli if force.actuator == QUOTA else None,
+            fresh_at=fresh_at,
+        ),
+        actions=tuple(deciding.actions),
+        signals=(_signal(use, force),),
+        conditions=tuple(deciding.conditions),
+        limit=_limit(using, milli, cpus, use, wish),
+        explanation={"limit": wish.reason, "actuator": force.actuator},
+    )
+
+
+def _signal(use: be_usage.Use, force: Settings) -> decision.Signal:
+    known = use.ls is not None
+    taken = (use.ls or 0) + use.system_or_reserved
+    return decision.Signal(
+        name="cpu.suppress",
+        observed=f"LS and system {taken / 1000:.2f} cores" if known else "unknown",
+        threshold=f"{force.threshold_percent}% of {use.capacity / 1000:g}",
+        met=100 * taken >= use.capacity * force.threshold_percent if known else None,
+        why=use.problem,
+    )
+
+
+def _limit(
+    using: str, milli: int | None, cpus: cpuset.CPUSet | None, use: be_usage.Use, wish: Wish
+) -> best_effort.Limit:
+    return best_effort.Limit(
+        policy=STEM,
+        actuator=using,
+        milli=milli,
+        cpus=cpus,
+        ls_milli=use.ls,
+        system_milli=use.system,
+        be_milli=use.be,
+        reason=wish.reason,
+    )
+
+
+# How much -----------------------------------------------------------------------------------------
+
+
+def formula(use: be_usage.Use, force: Settings) -> Wish:
+    """The peer's sum, as written above. Everything must be known."""
+    ls, system = use.ls or 0, use.system_or_reserved
+    milli = use.capacity * force.threshold_percent // 100 - ls - system
+    reason = (
+        f"{use.capacity} * {force.threshold_percent}% - LS {ls}"
+        f" - max(system {use.system or 0}, reserved {use.reserved}) = {milli} thousandths of a CPU"
+    )
+    return _bounded(milli, reason, use, force)
+
+
+def _bounded(milli: int, reason: str, use: be_usage.Use, force: Settings) -> Wish:
+    least = None if force.min_percent is None else use.capacity * force.min_percent // 100
+    if least is not None and milli < least:
+        milli, reason = least, f"{reason}, at least {force.min_percent} %"
+    most = None if force.max_percent is None else use.capacity * force.max_percent // 100
+    if most is not None and milli > most:
+        milli, reason = most, f"{reason}, limits.maxPercent {force.max_percent}"
+    return Wish(milli=milli, reason=reason)
+
+
+def _wish(
+    at: float, use: be_usage.Use, force: Settings, state: State
+) -> tuple[Wish | None, float | None]:
+    """What is allowed, and when everything was known last; ``None`` before there is a limit."""
+    if use.ls is not None:
+        return formula(use, force), at
+    if not state.using:
+        return None, state.fresh_at
+    since = at if state.fresh_at is None else state.fresh_at
+    if at - since <= force.max_age:
+        held = Wish(milli=state.milli or 0, reason=f"held: {use.problem}", sure=Sure.SHORTLY_NOT)
+        return held, since
+    if use.node is not None:
+        left = use.capacity * force.threshold_percent // 100 - max(use.node, use.reserved)
+        reason = f"{use.problem}: of the node's own use {use.node}, best-effort work counted in"
+        return Wish(milli=left, reason=reason, sure=Sure.NOT), since
+    return Wish(milli=0, reason=f"the least: {use.problem}", sure=Sure.NOT), since
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(
+        self,
+        now: snapshot.Snapshot,
+        past: series.History,
+        use: be_usage.Use,
+        before: State,
+        there: tuple[be_groups.Place, ...],
+    ) -> None:
+        self.now = now
+        self.past = past
+        self.use = use
+        self.before = before
+        self.there = there
+        self.actions: list[action.Action] = []
+        self.conditions: list[decision.Condition] = []
+
+    def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
+        """The limit as a set of CPUs."""
+        reserved = self.now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
+        lse = self.now.ledger.held(ledger.Owner.LSE)
+        usable = self.now.topology.online - reserved - lse
+        lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
+        before = cpuset.CPUSet.parse(self.before.cpus) & usable
+        held = bool(before) and wish.sure is Sure.SHORTLY_NOT
+        chosen = before if held else self._choose(wish, lsr, usable)
+        if not chosen:
+            self._say("CPUSuppressSkipped", "no CPU is left for best-effort work")
+            chosen = before
+        if not chosen:
+            return None, None
+        found, problems = be_groups.Writer(self.now, STEM).sets(
+            self.there, chosen, usable, f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
+        )
+        self.actions += found
+        for problem in problems:
+            self._say("CPUSuppressNotApplied", problem)
+        return 1000 * len(chosen), chosen
+
+    def _choose(self, wish: Wish, lsr: cpuset.CPUSet, usable: cpuset.CPUSet) -> cpuset.CPUSet:
+        count = len(self.now.topology.online)
+        step = -(-count // _GROWTH)
+        there = self._present()
+        wanted = max(-(-wish.milli // 1000), LEAST_CPUS)
+        if wish.sure is not Sure.ALL:
+            wanted = min(there, max(wanted, there - step))
+        wanted = min(wanted, there + step)
+        return be_cpus.choose(self.now.topology, wanted, usable - lsr, lsr)
+
+    def _present(self) -> int:
+        """How many CPUs best-effort work has now."""
+        if self.before.cpus:
+            return len(cpuset.CPUSet.parse(self.before.cpus))
+        sets = [self.now.groups[one.group].effective() for one in self.there]
+        known = [len(one) for one in sets if one is not None]
+        return min(known, default=len(self.now.topology.online))
+
+    def quota(self, wish: Wish) -> tuple[int, None]:
+        """The limit as CPU time."""
+        milli = self._stepped(wish)
+        used = {
+            one.group: int(1000 * (self.past.groups.last(one.group, meter.CPU) or 0.0))
+            for one in self.there
+        }
+        parts = be_groups.split(milli, used, LEAST_QUOTA_MILLI)
+        self.actions += be_groups.Writer(self.now, STEM).quotas(
+            self.there, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
+        )
+        return milli, None
+
+    def _stepped(self, wish: Wish) -> int:
+        before, step = self.before.milli, self.use.capacity // _GROWTH
+        wanted = max(wish.milli, LEAST_QUOTA_MILLI)
+        if before is None:
+            return wanted
+        if wish.sure is Sure.SHORTLY_NOT:
+            return before
+        if wish.sure is Sure.NOT:
+            return min(before, max(wanted, before - step))
+        small = abs(wanted - before) * _DEAF < self.use.capacity
+        if small and wanted != LEAST_QUOTA_MILLI:
+            return before
+        return min(wanted, before + step)
+
+    def _say(self, name: str, message: str) -> None:
+        self.conditions.append(
+            decision.Condition(type=name, status=True, reason="CPUSuppress", message=message)
+        )

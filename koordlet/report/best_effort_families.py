@@ -1,0 +1,67 @@
+"""Metric families of best-effort control: its limit, who used what, what is offered. Pure.
+
+Covers: our own names, and the peer's for suppression. Does not cover: computing (``policy``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from koordlet.model import best_effort
+from koordlet.report import families, view
+
+_Read = Callable[[best_effort.Limit], int | None]
+
+
+def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
+    """One number of the limit, in cores, labelled with the node's name."""
+
+    def rows(now: view.View) -> families.Rows:
+        limit = now.plan.limit
+        value = None if limit is None else read(limit)
+        yield (now.snapshot.node.name,), None if value is None else value / 1000
+
+    return rows
+
+
+def _limits(now: view.View) -> families.Rows:
+    limit = now.plan.limit
+    if limit is not None and limit.milli is not None:
+        yield (limit.policy, limit.actuator), limit.milli / 1000
+
+
+def _suppressed(now: view.View) -> families.Rows:
+    """The peer's form: only its two actuators are types there."""
+    limit = now.plan.limit
+    if limit is not None and limit.milli is not None and limit.actuator in ("cpuset", "cfsQuota"):
+        yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
+
+
+FAMILIES = (
+    families.Family(
+        name="koordlet_best_effort_limit_cores",
+        help="CPUs that best-effort work may use; missing where nothing limits it.",
+        labels=("policy", "actuator"),
+        bound="one at a time",
+        rows=_limits,
+    ),
+    families.Family(
+        name="koordlet_be_suppress_cpu_cores",
+        help="CPUs that best-effort work may use.",
+        labels=("node", "type"),
+        bound="one at a time",
+        rows=_suppressed,
+    ),
+    families.Family(
+        name="koordlet_be_suppress_ls_used_cpu_cores",
+        help="CPUs that latency-sensitive work uses.",
+        labels=("node",),
+        rows=_cores(lambda one: one.ls_milli),
+    ),
+    families.Family(
+        name="koordlet_be_suppress_be_used_cpu_cores",
+        help="CPUs that best-effort work uses.",
+        labels=("node",),
+        rows=_cores(lambda one: one.be_milli),
+    ),
+)

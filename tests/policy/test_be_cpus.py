@@ -1,0 +1,63 @@
+"""Which CPUs best-effort work gets: pairs over NUMA nodes in turn, then single ones."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset
+from koordlet.policy import be_cpus
+from tests.kit import moments
+
+#: Two sockets of four cores with two threads: CPUs n and n+8 are one core.
+SIXTEEN = moments.machine(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        (1, (0,)),
+        (2, (0, 8)),
+        (3, (0, 8, 4)),
+        (4, (0, 8, 4, 12)),
+        (5, (0, 8, 4, 12, 1)),
+        (6, (0, 8, 4, 12, 1, 9)),
+        (17, ()),
+        (0, ()),
+        (-3, ()),
+    ],
+)
+def test_the_order_of_the_choice(wanted: int, chosen: tuple[int, ...]) -> None:
+    """A pair of each node in turn; a single one comes from the node where that stopped."""
+    assert chosen == be_cpus.pick(SIXTEEN, SIXTEEN.online, wanted)
+
+
+def test_the_larger_node_gives_first() -> None:
+    """Buckets by size; single threads where no core has both."""
+    pool = cpuset.CPUSet.parse("0,4-6,12")
+
+    assert (4, 12, 5, 0) == be_cpus.pick(SIXTEEN, pool, 4)
+
+
+def test_reserved_cpus_are_shared_in_proportion() -> None:
+    """Of four CPUs, one comes from LSR workloads when they hold a quarter of all."""
+    lsr = cpuset.CPUSet.parse("0-1,8-9")
+    chosen = be_cpus.choose(SIXTEEN, 4, SIXTEEN.online - lsr, lsr)
+
+    assert (1, 4) == (len(chosen & lsr), len(chosen))
+
+
+def test_no_pool_no_choice() -> None:
+    """Nothing is divided by nothing."""
+    assert not be_cpus.choose(SIXTEEN, 4, cpuset.CPUSet(), cpuset.CPUSet())
+
+
+@hypothesis.given(pool=moments.sets(16), wanted=st.integers(0, 20))
+def test_a_choice_is_exact_or_empty(pool: cpuset.CPUSet, wanted: int) -> None:
+    """So many different CPUs of the pool, or none where it has fewer."""
+    chosen = be_cpus.pick(SIXTEEN, pool, wanted)
+
+    assert len(chosen) == (wanted if wanted <= len(pool) else 0)
+    assert len(set(chosen)) == len(chosen)
+    assert cpuset.CPUSet.of(chosen) <= pool

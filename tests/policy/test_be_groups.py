@@ -1,0 +1,76 @@
+"""Where best-effort work is, and one budget for several places."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import hypothesis
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset
+from koordlet.policy import be_groups
+from tests.kit import colocation, moments
+from tests.kit.colocation import KubeQos, Qos
+
+EIGHT = moments.machine(1, 8, threads=1)
+
+
+def test_the_tier_is_one_place_and_what_is_inside_belongs_to_it() -> None:
+    """Pods of the tier, declared workloads of their own, none that ended or has no group."""
+    pods = [
+        colocation.kube("a", KubeQos.BEST_EFFORT),
+        colocation.kube("b", KubeQos.BEST_EFFORT, Qos.BE),
+        colocation.kube("c", KubeQos.BURSTABLE, Qos.BE),
+        colocation.declared("job", Qos.BE),
+        colocation.declared("inner", Qos.BE, group="job/inner"),
+        colocation.declared("gone", Qos.BE, group=None),
+        colocation.declared("web", Qos.LS),
+    ]
+    found = be_groups.places(colocation.moment(EIGHT, pods))
+
+    assert [("job", False), (colocation.TIER, True)] == [(one.group, one.tier) for one in found]
+
+
+def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
+    """The kernel would refuse it on v1 and hand out the whole parent on v2."""
+    now = colocation.moment(EIGHT, [colocation.declared("job", Qos.BE)])
+    narrow = dataclasses.replace(now, groups={**now.groups, "": moments.group("", "0-3")})
+    there = be_groups.places(now)
+    writer = be_groups.Writer(narrow, "x")
+    made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), EIGHT.online, "because")
+
+    assert [] == made
+    assert ["t/job: 6-7 is outside of 0-3, the set above it"] == problems
+
+
+def test_only_groups_of_our_own_idle() -> None:
+    """Weights are for every declared workload; ``cpu.idle`` for what the caller made."""
+    now = colocation.moment(
+        EIGHT, [colocation.declared("job", Qos.BE), colocation.kube("a", KubeQos.BEST_EFFORT)]
+    )
+    writer = be_groups.Writer(now, "x")
+    weights = writer.weights(be_groups.places(now), "because")
+    idle = writer.idle(["ours"], "because")
+
+    assert ["/c/cpu/job/cpu.shares", "/c/cpu/ours/cpu.idle"] == [
+        one.target for one in (*weights, *idle)
+    ]
+
+
+@hypothesis.given(
+    total=st.integers(-5_000, 64_000),
+    used=st.dictionaries(st.text("abcdef", min_size=1), st.integers(0, 64_000), min_size=1),
+)
+def test_parts_of_a_budget(total: int, used: dict[str, int]) -> None:
+    """Never more than there is beyond the least of each; nobody who wants more has less."""
+    parts = be_groups.split(total, used, 20)
+
+    assert used.keys() == parts.keys()
+    assert sum(parts.values()) <= max(0, total) + 20 * len(used)
+    assert min(parts.values()) >= 20
+    ordered = sorted(used, key=lambda name: used[name])
+    for less, more in itertools.pairwise(ordered):
+        assert parts[less] <= parts[more] or used[less] == used[more]
+    if total > 20 * len(used):
+        assert sum(parts.values()) >= total
