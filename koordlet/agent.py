@@ -65,6 +65,8 @@ class Agent:
     def _revive(self) -> None:
         """Policies remember what their checkpoints say; a bad one costs that policy's memory."""
         for row in self.line.rows:
+            if row.revive is None:
+                continue
             body, problem = self.checkpoints.load(row.stem, row.schema)
             try:
                 if body is not None:
@@ -132,6 +134,8 @@ class Agent:
 
     def _save(self) -> None:
         for row in self.line.rows:
+            if row.revive is None:
+                continue
             try:
                 self.checkpoints.save(row.stem, row.schema, self.line.states[row.stem])
             except OSError as error:

@@ -8,10 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koordlet.config import cpu_burst_section, schema, suppress_section
 from koordlet.config import resctrl_section as ways
-from koordlet.config import schema, suppress_section
-from koordlet.model import cpuset, plan, pod, qos, quantity, resources, snapshot
-from koordlet.policy import cpu_suppress, resctrl, resctrl_annotation, reserved_cpus, shared_pools
+from koordlet.model import (
+    cpuset,
+    plan,
+    pod,
+    qos,
+    quantity,
+    resources,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import (
+    cpu_burst,
+    cpu_suppress,
+    registry,
+    resctrl,
+    resctrl_annotation,
+    reserved_cpus,
+    shared_pools,
+)
 from koordlet.workloads import declared
 
 
@@ -28,6 +45,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
+        cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
     }
 
 
@@ -39,6 +57,19 @@ def _suppress(section: suppress_section.CpuSuppress) -> cpu_suppress.Settings:
         actuator=section.cpu_suppress_policy,
         seed=section.formula == "seed",
         max_age=float(section.max_age_seconds),
+        max_percent=section.limits.max_percent,
+    )
+
+
+def _cpu_burst(section: cpu_burst_section.CpuBurst) -> cpu_burst.Settings:
+    return cpu_burst.Settings(
+        strategy=strategies.CpuBurst(
+            policy=section.policy,
+            cpu_burst_percent=section.cpu_burst_percent,
+            cfs_quota_burst_percent=section.cfs_quota_burst_percent,
+            cfs_quota_burst_period_seconds=section.cfs_quota_burst_period_seconds,
+            share_pool_threshold_percent=section.share_pool_threshold_percent,
+        ),
         max_percent=section.limits.max_percent,
     )
 
@@ -65,12 +96,8 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
 
 def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
     """The configured mode of each policy, by stem."""
-    return {
-        reserved_cpus.STEM: plan.Mode(config.policies.reserved_cpus.mode),
-        shared_pools.STEM: plan.Mode(config.policies.shared_pools.mode),
-        cpu_suppress.STEM: plan.Mode(config.policies.cpu_suppress.mode),
-        resctrl.STEM: plan.Mode(config.policies.resctrl.mode),
-    }
+    policies = config.policies
+    return {row.stem: plan.Mode(getattr(policies, row.stem).mode) for row in registry.POLICIES}
 
 
 def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:

@@ -18,7 +18,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from koordlet.config import fieldtypes, resctrl_section, sections, suppress_section
+from koordlet.config import (
+    cpu_burst_section,
+    fieldtypes,
+    resctrl_section,
+    sections,
+    suppress_section,
+)
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
 from koordlet.model import quantity
@@ -165,6 +171,11 @@ class Policies(Section):
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
+    )
+    cpu_burst: cpu_burst_section.CpuBurst = Field(
+        default_factory=cpu_burst_section.CpuBurst,
+        alias="cpu_burst",
+        description="CPU time beyond the limit.",
     )
 
 

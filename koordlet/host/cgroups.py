@@ -30,6 +30,8 @@ _READ = (
     knob.MEMS_EFFECTIVE,
     knob.SUBTREE,
     knob.EVENTS,
+    # v1: a quota means nothing without it. On v2 both are one file.
+    knob.CPU_CFS_PERIOD,
 )
 #: Written in one group, these change what the groups below it have.
 _SPREADING = ("cpuset.", "cgroup.subtree_control")

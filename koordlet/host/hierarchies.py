@@ -1,6 +1,7 @@
 """Cgroup hierarchies as they are mounted.
 
-Covers: v1, v2 and hybrid mounts from mountinfo, and which of them we may write.
+Covers: v1, v2 and hybrid mounts from mountinfo, which of them we may write, files that this kernel
+lacks.
 Does not cover: the groups in them (``host.cgroups``).
 
 Kernel facts: proc(5) on mountinfo; Documentation/admin-guide/cgroup-v2.rst.
@@ -13,12 +14,17 @@ import dataclasses
 import os
 
 from koordlet.host import root
-from koordlet.model import cgroup
+from koordlet.model import cgroup, knob
 
 #: v1 mount options that are not controllers.
 _NOT_CONTROLLERS = frozenset(
     {"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "none", "all", "seclabel"}
 )
+
+#: Groups that are asked for what the kernel has.
+_SAMPLES = 8
+#: Rows whose file is not on every kernel.
+_RARE = tuple(row for row in knob.TABLE.values() if row.since)
 
 
 def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
@@ -38,7 +44,53 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
         # two there, the later covers the earlier.
         if before is None or _usual(one) or not _usual(before):
             found[key] = one
-    return cgroup.Layout(hierarchies=tuple(found.values()))
+    return cgroup.Layout(
+        hierarchies=tuple(
+            dataclasses.replace(one, lacks=_lacks(host, one)) for one in found.values()
+        )
+    )
+
+
+def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:
+    """Files that not every kernel has and this one has not.
+
+    The root group has few files, so groups below it are looked at; on v2 those that the controller
+    was handed down to. Without any, only what other kernels' makers added is taken as missing.
+    """
+    groups = _samples(host, one)
+    missing = set()
+    for row in _RARE:
+        name = row.file(unified=one.unified)
+        if name is None or (row.controller and row.controller not in one.controllers):
+            continue
+        asked = [
+            group
+            for group, controllers in groups.items()
+            if not one.unified or not row.controller or row.controller in controllers
+        ]
+        there = any(host.exists(host.at(f"{group}/{name}")) for group in asked)
+        if not there and (asked or not row.since[0].isdigit()):
+            missing.add(name)
+    return frozenset(missing)
+
+
+def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[str]]:
+    """The directories of some groups below the top, and the controllers handed down to each."""
+    top, found = one.directory(""), {}
+    try:
+        names = sorted(host.list(host.at(top)))
+    except OSError:
+        return {}
+    for name in names:
+        try:
+            kind = host.stat(host.at(f"{top}/{name}"), follow=False).kind
+        except OSError:
+            continue
+        if kind is root.Kind.DIRECTORY:
+            found[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
+            if len(found) == _SAMPLES:
+                break
+    return found
 
 
 def _usual(one: cgroup.Hierarchy) -> bool:

@@ -39,6 +39,8 @@ class Hierarchy:
     writable: bool = True
     #: Why it is not writable.
     why: str = ""
+    #: Names of the files that this kernel does not have, of those that not every kernel has.
+    lacks: frozenset[str] = frozenset()
 
     def directory(self, group: str) -> str:
         """The directory of a group."""
@@ -82,17 +84,20 @@ class Layout:
         if where is None:
             return None
         name = row.file(unified=where.unified)
-        return None if name is None else f"{where.directory(group)}/{name}"
+        return None if name is None or name in where.lacks else f"{where.directory(group)}/{name}"
 
     def why_not(self, row: knob.Knob) -> absence.Unsupported | None:
         """Why a row of the table cannot be used here, in a sentence for the operator."""
         where = self.holder(row.controller)
         if where is None:
             return absence.Unsupported(row.name, f"no mounted hierarchy has {row.controller}")
-        if row.file(unified=where.unified) is None:
+        name = row.file(unified=where.unified)
+        if name is None:
             return absence.Unsupported(
                 row.name, f"not a file of cgroup {'v2' if where.unified else 'v1'}"
             )
+        if name in where.lacks:
+            return absence.Unsupported(row.name, f"this kernel has no {name} (since {row.since})")
         if not where.writable:
             return absence.Unsupported(row.name, f"{where.mount}: {where.why or 'not writable'}")
         return None

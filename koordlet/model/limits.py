@@ -21,6 +21,8 @@ from koordlet.model.knob_row import Knob
 
 _SHARES = (2, 262_144)
 _WEIGHTS = (1, 10_000)
+#: What the kernel starts with, and what the kubelet and the runtimes use unless told otherwise.
+PERIOD_USEC = 100_000
 #: The least quota that the kernel takes, in microseconds.
 _LEAST_QUOTA = 1_000
 _DEVICE_FIELDS = {
@@ -61,15 +63,29 @@ def cpu_shares(layout: cgroup.Layout, group: str, shares: int) -> tuple[Setting,
 
 
 def cpu_quota(
-    layout: cgroup.Layout, group: str, milli: int | None, *, period_usec: int = 100_000
+    layout: cgroup.Layout, group: str, milli: int | None, *, period_usec: int = PERIOD_USEC
 ) -> tuple[Setting, ...]:
     """CPU time in thousandths of a CPU; ``None`` is no limit. ``period_usec`` is what is there."""
-    usec = None if milli is None else max(_LEAST_QUOTA, milli * period_usec // 1000)
+    usec = None if milli is None else milli * period_usec // 1000
+    return cpu_time(layout, group, usec, period_usec=period_usec)
+
+
+def cpu_time(
+    layout: cgroup.Layout, group: str, usec: int | None, *, period_usec: int = PERIOD_USEC
+) -> tuple[Setting, ...]:
+    """CPU time in microseconds of each period; ``None`` is no limit."""
+    usec = None if usec is None else max(_LEAST_QUOTA, usec)
     on_v1 = "-1" if usec is None else str(usec)
     on_v2 = forms.Bandwidth().text(forms.Quota(usec, period_usec))
     return _one(layout, group, knob.CPU_CFS_QUOTA, on_v1) or _one(
         layout, group, knob.CPU_MAX, on_v2
     )
+
+
+def cpu_period(seen: cgroup.Group | None) -> int:
+    """The period of a group's quota as it was observed: v1 has it in a file of its own."""
+    text = "" if seen is None else seen.values.get(knob.CPU_CFS_PERIOD.name, "")
+    return int(text) if text.isdecimal() and int(text) > 0 else PERIOD_USEC
 
 
 def cpu_burst(layout: cgroup.Layout, group: str, usec: int) -> tuple[Setting, ...]:

@@ -17,7 +17,13 @@ from typing import TypeVar, cast
 
 from koordlet.history import series
 from koordlet.model import decision, plan, snapshot
-from koordlet.policy import cpu_suppress, resctrl, reserved_cpus, shared_pools
+from koordlet.policy import (
+    cpu_burst,
+    cpu_suppress,
+    resctrl,
+    reserved_cpus,
+    shared_pools,
+)
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -35,8 +41,9 @@ class Row:
     #: Settings and state to start with.
     settings: object
     state: object
-    #: Makes a state from a checkpoint, ``ValueError`` when it is none.
-    revive: Callable[[Mapping[str, object]], object]
+    #: Makes a state from a checkpoint, ``ValueError`` when it is none. ``None``: what it knows is
+    #: of this moment, is never saved, and a new process starts without it.
+    revive: Callable[[Mapping[str, object]], object] | None
     #: Version of the state: a checkpoint of another one is discarded.
     schema: int
     default_mode: plan.Mode = plan.Mode.ENFORCE
@@ -54,8 +61,8 @@ def row(
     ],
     settings: SettingsT,
     state: StateT,
-    revive: Callable[[Mapping[str, object]], StateT],
-    schema: int,
+    revive: Callable[[Mapping[str, object]], StateT] | None = None,
+    schema: int = 1,
     timeless: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
 ) -> Row:
@@ -113,5 +120,12 @@ POLICIES: tuple[Row, ...] = (
         schema=resctrl.SCHEMA,
         timeless=True,
         default_mode=plan.Mode.SHADOW,
+    ),
+    row(
+        stem=cpu_burst.STEM,
+        summary="CPU time beyond their limit for LS workloads, while there is some to spare",
+        decide=cpu_burst.decide,
+        settings=cpu_burst.Settings(),
+        state=cpu_burst.State(),
     ),
 )

@@ -18,7 +18,7 @@ def test_stems_are_unique_and_name_their_module() -> None:
     for row in registry.POLICIES:
         module = importlib.import_module(f"koordlet.policy.{row.stem}")
         assert row.stem == module.STEM
-        assert row.schema == module.SCHEMA
+        assert row.revive is None or row.schema == module.SCHEMA
 
 
 def test_every_policy_is_configured_under_its_stem() -> None:
@@ -30,8 +30,11 @@ def test_every_policy_is_configured_under_its_stem() -> None:
 
 def test_states_survive_their_checkpoint() -> None:
     """What a policy remembers can be written as JSON and comes back equal."""
-    for row in registry.POLICIES:
+    lasting = [row for row in registry.POLICIES if row.revive is not None]
+    assert lasting
+    for row in lasting:
         body = json.loads(json.dumps(dataclasses.asdict(row.state)))  # type: ignore[call-overload]
+        assert row.revive is not None
         assert row.state == row.revive(body)
 
 

@@ -1,0 +1,307 @@
+"""cpu_burst: CPU time beyond the limit for latency-sensitive work, while the node has it to spare.
+
+Covers: the burst that a container may save up (``cpuBurstOnly``), its limit raised while it is
+throttled (``cfsQuotaBurstOnly``), both (``auto``), for containers and for the pod around them.
+Does not cover: how far one container may go over time (``cpu_burst_budget``), which strategy a pod
+has (NodeSLO, configuration, annotation: ``model.strategies``).
+
+Rules:
+1. Only pods whose class is not LSE, LSR or BE; only containers with a CPU limit.
+2. A burst is cut to the limit: the kernel refuses more on both cgroup versions, and Koordinator's
+   agent, which does not cut it, never bursts where its default of 1000 % applies.
+3. The raised limit moves once a second by a fifth, between the container's own limit and
+   ``cfsQuotaBurstPercent`` of it: up while it was throttled and the shared pool is idle, down while
+   the pool is overloaded or its budget is used up. Where nothing is raised, nothing is written.
+4. Without a measurement nothing is raised; a pod that is known from a stale source
+   keeps what it has.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    decision,
+    limits,
+    meter,
+    pod,
+    qos,
+    resources,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import cpu_burst_budget, writing
+
+STEM = "cpu_burst"
+#: Where neither a NodeSLO nor the configuration says otherwise.
+DEFAULTS = strategies.CpuBurst(
+    policy="none",
+    cpu_burst_percent=1000,
+    cfs_quota_burst_percent=300,
+    cfs_quota_burst_period_seconds=-1,
+    share_pool_threshold_percent=50,
+)
+_SAVING = ("cpuBurstOnly", "auto")
+_RAISING = ("cfsQuotaBurstOnly", "auto")
+#: Use of the shared pool is averaged over this long; limits move this often.
+_WINDOW_SECONDS, _STEP_SECONDS = 5.0, 0.9
+_UP, _DOWN = 1.2, 0.8
+#: Part of the threshold from which on the pool is no more called idle.
+_COOLING = 0.9
+_OTHERS = (qos.Qos.LSE, qos.Qos.LSR, qos.Qos.BE)
+
+
+class Pool(enum.Enum):
+    """How busy the CPUs are that pods without CPUs of their own share."""
+
+    IDLE = "idle"
+    COOLING = "cooling"
+    OVERLOADED = "overloaded"
+    UNKNOWN = "unknown"
+
+
+class Move(enum.Enum):
+    """Where a raised limit goes."""
+
+    UP = "up"
+    REMAIN = "remain"
+    DOWN = "down"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces the strategy."""
+
+    strategy: strategies.CpuBurst = DEFAULTS
+    #: No burst and no raised limit goes beyond this many percent of the container's limit.
+    max_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """One container's limit in force and its budget."""
+
+    #: Microseconds of each 100 ms.
+    quota: int
+    budget: cpu_burst_budget.Budget | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Limits by cgroup path, and when they moved last. A new process starts from the limits."""
+
+    at: float | None = None
+    raised: Mapping[str, Raised] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """One group with a CPU limit of its own: a container, or a workload without any."""
+
+    group: str
+    name: str
+    base: int
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Bursts and raised limits of every pod that may have them."""
+    deciding = _Deciding(now, past, settings, state)
+    for one in now.pods:
+        deciding.place(one)
+    return decision.Decision(
+        next_state=deciding.next_state,
+        actions=tuple(deciding.actions),
+        explanation=deciding.why,
+    )
+
+
+def pool_state(now: snapshot.Snapshot, past: series.History, percent: int) -> Pool:
+    """Use of the shared pool against a threshold in percent.
+
+    What the system uses stays in; a pool without any CPU counts as fully used.
+    """
+    seen = past.node.window("", meter.CPU, now.at, _WINDOW_SECONDS)
+    if seen is None:
+        return Pool.UNKNOWN
+    total = len(now.topology.online) * 1000
+    used = seen.average
+    for one in now.pods:
+        if one.raw_qos in (qos.Qos.LSE, qos.Qos.LSR):
+            total -= one.requests.get(resources.CPU, 0)
+        if one.raw_qos in _OTHERS and one.group is not None:
+            used -= past.groups.last(one.group, meter.CPU) or 0.0
+    ratio = max(used, 0.0) * 1000 / total if total > 0 else 1.0
+    threshold = percent / 100
+    if ratio >= threshold:
+        return Pool.OVERLOADED
+    return Pool.COOLING if ratio >= threshold * _COOLING else Pool.IDLE
+
+
+def move(wish: Move, pool: Pool) -> Move:
+    """What becomes of a wish on a node in this state."""
+    if pool is Pool.OVERLOADED and wish in (Move.UP, Move.REMAIN):
+        return Move.DOWN
+    if pool in (Pool.COOLING, Pool.UNKNOWN) and wish is Move.UP:
+        return Move.REMAIN
+    return wish
+
+
+def target(wish: Move, current: int, base: int, percent: int) -> int:
+    """The next limit in microseconds: never below the container's own, never above the ceiling."""
+    ceiling = base * percent // 100 if percent > 100 else base
+    after = {
+        Move.UP: int(current * _UP),
+        Move.DOWN: int(current * _DOWN),
+        Move.RESET: base,
+        Move.REMAIN: current,
+    }[wish]
+    return max(base, min(after, ceiling))
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(
+        self, now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+    ) -> None:
+        self.now = now
+        self.past = past
+        self.most = settings.max_percent
+        self.before = state
+        said = now.slo is not None and now.slo.source
+        self.strategy = now.slo.cpu_burst if now.slo and said else settings.strategy
+        self.elapsed = 0.0 if state.at is None else now.at - state.at
+        self.steps = state.at is None or self.elapsed >= _STEP_SECONDS
+        self.actions: list[action.Action] = []
+        self.raised: dict[str, Raised] = {}
+        self.why: dict[str, str] = {}
+        self._pools: dict[int, Pool] = {}
+
+    @property
+    def next_state(self) -> State:
+        """What must be remembered."""
+        return State(at=self.now.at if self.steps else self.before.at, raised=self.raised)
+
+    def place(self, one: pod.Pod) -> None:
+        """Decide the files of one pod."""
+        asked = strategies.overlay(self.strategy, one.wishes.cpu_burst)
+        policy = asked.policy or "none"
+        if not _may(one) or policy not in (*_SAVING, *_RAISING):
+            return
+        units = tuple(_units(one, self.now))
+        more = saved = 0
+        for unit in units:
+            quota = self._quota(one, unit, asked) if policy in _RAISING else unit.base
+            if quota > unit.base:
+                more += quota - unit.base
+                self._raise(
+                    one, unit.group, quota, f"{unit.name}: its limit, raised while throttled"
+                )
+            if policy in _SAVING:
+                burst = self._burst(asked, unit.base)
+                saved += burst
+                self._save(unit.group, burst, f"{unit.name}: may save up CPU time")
+        self._around(one, units, more, saved)
+
+    def _around(self, one: pod.Pod, units: tuple[_Unit, ...], more: int, saved: int) -> None:
+        """The pod's own group, where its containers are limited and are not the group itself."""
+        milli = one.limits.get(resources.CPU)
+        group = one.group
+        if milli is None or group is None or group not in self.now.groups:
+            return
+        if not units or any(unit.group == group for unit in units):
+            return
+        whole = milli * limits.PERIOD_USEC // 1000
+        if more:
+            self._raise(
+                one, group, whole + more, f"{one.key}: room for its containers' raised limits"
+            )
+        if saved:
+            self._save(group, min(saved, whole), f"{one.key}: room for its containers' bursts")
+
+    def _burst(self, asked: strategies.CpuBurst, base: int) -> int:
+        percent = self._cut(asked.cpu_burst_percent or 0)
+        return min(base * percent // 100, base)
+
+    def _cut(self, percent: int) -> int:
+        return percent if self.most is None else min(percent, self.most)
+
+    def _quota(self, one: pod.Pod, unit: _Unit, asked: strategies.CpuBurst) -> int:
+        """The limit in force from now on; remembers it."""
+        kept = self.before.raised.get(unit.group) or Raised(quota=unit.base)
+        percent = self._cut(asked.cfs_quota_burst_percent or 100)
+        if not self.steps:
+            self.raised[unit.group] = kept
+            return max(kept.quota, unit.base)
+        budget, allowed = self._budget(unit, asked, kept.budget)
+        throttled = self.past.groups.last(unit.group, meter.THROTTLED)
+        if one.stale or throttled is None:
+            wish = Move.REMAIN
+        else:
+            wish = Move.UP if throttled > 0 else Move.REMAIN
+        if not allowed:
+            wish = Move.DOWN
+        pool = self._pool(asked.share_pool_threshold_percent or 0)
+        done = move(wish, pool)
+        quota = target(done, kept.quota, unit.base, percent)
+        self.raised[unit.group] = Raised(quota=quota, budget=budget)
+        self.why[unit.name] = (
+            f"limit {quota} µs of {unit.base} µs: {done.value}"
+            f" (wanted {wish.value}, pool {pool.value})"
+        )
+        return quota
+
+    def _budget(
+        self, unit: _Unit, asked: strategies.CpuBurst, kept: cpu_burst_budget.Budget | None
+    ) -> tuple[cpu_burst_budget.Budget | None, bool]:
+        period = asked.cfs_quota_burst_period_seconds
+        if period is None or period < 0:
+            return None, True
+        used = self.past.groups.last(unit.group, meter.CPU)
+        # Milliseconds of each period over the same of the limit; what is not known counts as full.
+        percent = 100.0 if used is None else used * limits.PERIOD_USEC * 100 / unit.base
+        rule = cpu_burst_budget.Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
+        budget = cpu_burst_budget.spend(rule, kept, unit.group, self.now.at, percent)
+        return budget, budget.tokens > 0
+
+    def _pool(self, percent: int) -> Pool:
+        if percent not in self._pools:
+            self._pools[percent] = pool_state(self.now, self.past, percent)
+        return self._pools[percent]
+
+    def _raise(self, one: pod.Pod, group: str, usec: int, reason: str) -> None:
+        period = limits.cpu_period(self.now.groups.get(group))
+        scaled = usec * period // limits.PERIOD_USEC
+        settings = limits.cpu_time(self.now.layout, group, scaled, period_usec=period)
+        self.actions.extend(
+            writing.files(settings, policy=STEM, reason=f"{one.qos.value} {reason}", group=group)
+        )
+
+    def _save(self, group: str, usec: int, reason: str) -> None:
+        if usec <= 0:
+            return
+        period = limits.cpu_period(self.now.groups.get(group))
+        settings = limits.cpu_burst(self.now.layout, group, usec * period // limits.PERIOD_USEC)
+        self.actions.extend(writing.files(settings, policy=STEM, reason=reason, group=group))
+
+
+def _may(one: pod.Pod) -> bool:
+    """Whether a pod takes part. What its label says counts; without a cluster, its class."""
+    said = one.raw_qos or (one.qos if one.kube_qos is None else None)
+    return said not in _OTHERS and one.phase in (pod.Phase.PENDING, pod.Phase.RUNNING)
+
+
+def _units(one: pod.Pod, now: snapshot.Snapshot) -> Iterator[_Unit]:
+    """Groups with a limit, in the order of the pod."""
+    inside = [(each.group, f"{one.key}/{each.name}", each.limits) for each in one.containers]
+    for group, name, most in inside or [(one.group, one.key, one.limits)]:
+        milli = most.get(resources.CPU, 0)
+        if group is not None and group in now.groups and milli > 0:
+            yield _Unit(group=group, name=name, base=milli * limits.PERIOD_USEC // 1000)

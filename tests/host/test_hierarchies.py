@@ -1,0 +1,53 @@
+"""Files that not every kernel has."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import hierarchies
+from koordlet.model import cgroup, knob
+from tests.kit.kernel import Machine
+from tests.kit.kernel.machine import Cgroup
+
+
+def layout(version: Cgroup, *groups: str) -> cgroup.Layout:
+    """What is found on a machine with these groups, in every hierarchy."""
+    host = Machine("0-1", cgroup=version)
+    for one in hierarchies.discover(host).hierarchies:
+        if one.unified:
+            host.write(host.at(f"{one.mount}/cgroup.subtree_control"), b"+cpu +memory")
+        for group in groups:
+            host.mkdir(host.at(one.directory(group)))
+    return hierarchies.discover(host)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_files_of_other_makers_kernels(version: Cgroup) -> None:
+    """They are missing, and why is said; what this kernel has is there."""
+    found = layout(version, "web")
+
+    assert found.file(knob.CPU_BVT, "web") is None
+    gap = found.why_not(knob.CPU_BVT)
+    assert gap is not None
+    assert gap.why == "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)"
+    idle = found.file(knob.CPU_IDLE, "web")
+    assert idle is not None
+    assert found.why_not(knob.CPU_IDLE) is None
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_without_any_group(version: Cgroup) -> None:
+    """The root has few files, so only what other makers added is taken as missing."""
+    found = layout(version)
+
+    assert found.file(knob.CPU_BVT, "web") is None
+    assert found.file(knob.CPU_IDLE, "web") is not None
+
+
+def test_a_controller_that_nobody_handed_down() -> None:
+    """A group without its files says nothing about the kernel."""
+    host = Machine("0-1", cgroup="v2", passed_down=())
+    top = hierarchies.discover(host).hierarchies[0].mount
+    host.mkdir(host.at(f"{top}/web"))
+
+    assert hierarchies.discover(host).file(knob.CPU_BURST, "web") is not None
