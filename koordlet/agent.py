@@ -11,7 +11,7 @@ import time
 from koordlet import line, remembering, restoring, telling
 from koordlet.apply import executor, planner, protective
 from koordlet.host import claim, machine, processes
-from koordlet.model import errors, plan, result
+from koordlet.model import adjustment, errors, plan, pod, result
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
 
 
@@ -155,6 +155,23 @@ class Agent:
         """Whether somebody removed a limit that protects others, and it is not waiting."""
         now = self.line.clock().at
         return any(not self.hands.pauses.waiting(target, now) for target in self.watch.broken())
+
+    def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
+        """What a container gets before its first instruction; for a runtime that asks.
+
+        Synchronous and without a blocking call but one small checkpoint. An agent that only
+        observes says nothing. A failure is an exception: the asker starts the container as it is.
+        """
+        found = self.line.admit(newcomer, container)
+        for stem, failure in found.failures.items():
+            self.teller.repeats.say(
+                self.teller.log.error, "admission.failed", stem, detail=failure, pod=newcomer.key
+            )
+        if not self.enforce:
+            return adjustment.Adjustment()
+        # What is held must be known to a successor before the container runs.
+        self._save()
+        return found.adjustment
 
     def restore(self, *, final: bool = True) -> restoring.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline."""

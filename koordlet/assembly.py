@@ -19,10 +19,12 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    wishes,
 )
 from koordlet.policy import (
     cpu_burst,
     cpu_suppress,
+    exclusive_cpus,
     registry,
     resctrl,
     resctrl_annotation,
@@ -35,12 +37,16 @@ from koordlet.workloads import declared
 def settings(config: schema.Config) -> Mapping[str, object]:
     """The settings of each policy, by stem."""
     reserved = config.policies.reserved_cpus
+    exclusive = config.policies.exclusive_cpus
     pools = config.policies.shared_pools
     return {
         reserved_cpus.STEM: reserved_cpus.Settings(
             cpus=None if reserved.cpus is None else cpuset.CPUSet.parse(reserved.cpus),
             quantity_milli=None if reserved.quantity is None else quantity.milli(reserved.quantity),
             max_cpus=reserved.limits.max_cpus,
+        ),
+        exclusive_cpus.STEM: exclusive_cpus.Settings(
+            choose=exclusive.choose, max_cpus=exclusive.limits.max_cpus
         ),
         shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
@@ -131,4 +137,8 @@ def _workload(entry: schema.Workload) -> pod.Pod:
         cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
         requests=resources.read(entry.requests, [], entry.name),
         limits=resources.read(entry.limits, [], entry.name),
+        wishes=wishes.Wishes(
+            binding=wishes.Binding(required=entry.cpu_bind, exclusive=entry.cpu_exclusive),
+            numa=wishes.Numa(policy=entry.numa),
+        ),
     )

@@ -26,10 +26,12 @@ from koordlet.model import (
     result,
     snapshot,
 )
-from koordlet.policy import chain, registry
+from koordlet.policy import admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared, unmanaged
 
+#: Seconds that a pod which a runtime announced is believed to be here although no source lists it.
+_ANNOUNCED = 60.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
 
@@ -83,6 +85,8 @@ class Line:
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
         self.extra_settings: Mapping[str, object] = {}
         self.extra_pods: tuple[pod.Pod, ...] = ()
+        #: Pods that a runtime announced before their sources did, and until when they count.
+        self._newcomers: dict[str, tuple[float, pod.Pod]] = {}
         #: What the sources of workloads said last; ``take`` brings the newest.
         self.observed: observed.Observed | None = None
         self.take: Callable[[], observed.Observed] | None = None
@@ -114,7 +118,7 @@ class Line:
         now = self.clock()
         if self.take is not None:
             self.observed = self.take()
-        pods = self._pods(search=slow)
+        pods = self._pods(now.at, search=slow)
         if slow:
             self.strangers.look(self.observer.layout, pods)
         seen = self.observer.snapshot(
@@ -153,10 +157,22 @@ class Line:
             self._missing = found
         return self._missing
 
-    def _pods(self, *, search: bool) -> tuple[pod.Pod, ...]:
+    def _announced(self, at: float, told: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
+        """Pods that only the runtime has told of yet."""
+        if self._newcomers:
+            listed = {one.uid for one in told}
+            self._newcomers = {
+                uid: (until, one)
+                for uid, (until, one) in self._newcomers.items()
+                if at < until and uid not in listed
+            }
+        return tuple(one for _, one in self._newcomers.values())
+
+    def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""
         reader = self.observer.reader
         told = self.observed.pods if self.observed is not None else ()
+        told = (*told, *self._announced(at, told)) if self._newcomers else told
         known = (self.declared, self.extra_pods, told, reader, reader.generation)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.
@@ -196,11 +212,42 @@ class Line:
             last=self.last,
             memory=self._memory,
         )
+        self._keep(said)
+        return said
+
+    def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
+        """What a container gets that is about to start: last snapshot + newcomer, decided now.
+
+        What it is given is held from here on, also while no source lists the pod yet.
+        """
+        seen = self._before.snapshot if self._before is not None else self.look()
+        # Others may have been announced since that snapshot was taken.
+        for _, one in self._newcomers.values():
+            seen = replace(seen, pods=admission.among(seen.pods, one))
+        found = admission.admit(
+            self.rows,
+            seen,
+            self.history,
+            newcomer,
+            container,
+            settings={**self.settings, **self.extra_settings},
+            modes=self.modes,
+            states=self.states,
+            last=self.last,
+        )
+        self._keep(found.said)
+        self._newcomers[newcomer.uid] = (self.clock().at + _ANNOUNCED, newcomer)
+        return found
+
+    def departed(self, uid: str) -> None:
+        """A pod that a runtime announced is gone: what it was given is free at the next pass."""
+        self._newcomers.pop(uid, None)
+
+    def _keep(self, said: chain.Round) -> None:
         for outcome in said.outcomes:
             if outcome.decision is not None:
                 self.states[outcome.stem] = outcome.decision.next_state
                 self.last[outcome.stem] = outcome.decision
-        return said
 
     def draft(
         self,

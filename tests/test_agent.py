@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from koordlet import agent, restoring
-from koordlet.model import errors, plan
+from koordlet.model import errors, plan, pod, qos
 from koordlet.policy import registry
 from koordlet.state import handover, lock
 from tests.apply import test_interrupted
-from tests.kit import agents, images
+from tests.kit import agents, images, moments
 
 
 @pytest.fixture
@@ -210,3 +210,56 @@ def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
 
     assert [target] == [one.target for one in done.failed]
     assert {target} == kept
+
+
+def newcomer(name: str) -> pod.Pod:
+    """A pod that nobody has listed yet, and that asks for a CPU of its own."""
+    return moments.workload(name, qos.Qos.LSR, cpu_count=1, match=f"pod={name}", group=None)
+
+
+def held(site: agents.Site) -> dict[str, str]:
+    """What the checkpoint says: holder to CPUs."""
+    body = json.loads((site.paths.checkpoints / "exclusive_cpus.json").read_text())
+    return {one["holder"]: one["cpus"] for one in body["state"]["holdings"]}
+
+
+def test_a_container_is_admitted_before_anybody_lists_its_pod(site: agents.Site) -> None:
+    """What it is given is held at once, on disk, in later passes and for the next newcomer."""
+    site.config = site.config.replace('cpus: "2-3"', 'cpus: "2"')
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        first = who.admit(newcomer("one"), "main")
+        assert str(first.cpus) == held(site)["t/one"]
+        site.clock.tick()
+        who.one_pass(slow=False)
+        second = who.admit(newcomer("two"), "main")
+        again = who.admit(newcomer("one"), "main")
+
+    assert ("1", "3", "1") == (str(first.cpus), str(second.cpus), str(again.cpus))
+    assert {"t/one", "t/two"} <= held(site).keys()
+
+
+def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
+    """Its CPUs are free after a while, or at once when the runtime says that it is gone."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        for name in ("one", "two"):
+            who.admit(newcomer(name), "main")
+        who.line.departed("uid-one")
+        site.clock.tick()
+        who.one_pass(slow=False)
+        assert {"t/two"} == held(site).keys() & {"t/one", "t/two"}
+        for _ in range(61):
+            site.clock.tick()
+        who.one_pass(slow=False)
+
+    assert set() == held(site).keys() & {"t/one", "t/two"}
+
+
+def test_an_agent_that_observes_adjusts_nothing(site: agents.Site) -> None:
+    """It only looks on while a container starts."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        who.switch(enforce=False)
+
+        assert who.admit(newcomer("one"), "main").empty

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from koordlet.config import (
     cpu_burst_section,
+    exclusive_section,
     fieldtypes,
     resctrl_section,
     sections,
@@ -97,6 +98,18 @@ class Workload(Section):
     cpus: fieldtypes.CpusOrCount = Field(
         default=None, description="Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs."
     )
+    cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = Field(
+        default=None,
+        description="How a number of `cpus` lies on cores (`requiredCPUBindPolicy`); null prefers"
+        " whole cores.",
+    )
+    cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = Field(
+        default="None",
+        description="What it would rather not share with others that ask for the same.",
+    )
+    numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
+        default="", description="On how many NUMA nodes it may lie (`numaTopologyPolicy`)."
+    )
     match: Match = Field(description="Which cgroup it runs in.")
 
     @model_validator(mode="after")
@@ -160,6 +173,11 @@ class Policies(Section):
 
     reserved_cpus: ReservedCpus = Field(
         default_factory=ReservedCpus, alias="reserved_cpus", description="Reserved CPUs."
+    )
+    exclusive_cpus: exclusive_section.ExclusiveCpus = Field(
+        default_factory=exclusive_section.ExclusiveCpus,
+        alias="exclusive_cpus",
+        description="CPUs that single workloads hold.",
     )
     shared_pools: SharedPools = Field(
         default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."

@@ -35,13 +35,19 @@ class Claim:
     holder: str
     policy: str
     reason: str
+    #: The pod's UID; empty for the machine itself.
+    uid: str = ""
+    #: Unix time at which it got the first of them; ``None`` where nobody wrote that down.
+    since: float | None = None
+    #: True where the kubelet holds them: its files are never written.
+    kubelet: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """The shared CPUs of one class on one NUMA node."""
 
-    #: ``LS`` or ``BE``.
+    #: ``LS``, ``BE`` or ``SYSTEM``.
     kind: str
     cpus: cpuset.CPUSet
     socket: int | None = None
@@ -66,6 +72,10 @@ class Ledger:
     def pool(self, kind: str) -> cpuset.CPUSet:
         """A pool across all nodes."""
         return cpuset.union(p.cpus for p in self.pools if p.kind == kind)
+
+    def of(self, uid: str) -> Claim | None:
+        """What a pod holds alone; ``None`` where it holds nothing."""
+        return next((claim for claim in self.claims if uid and claim.uid == uid), None)
 
     def claim_on(self, cpu: int) -> Claim | None:
         """Who holds a CPU; ``None`` for a CPU of the pools or of nobody."""

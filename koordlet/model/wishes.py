@@ -40,6 +40,14 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Numa:
+    """On how many NUMA nodes it may lie (``numa-topology-spec``)."""
+
+    policy: str | None = None
+    exclusive: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
     """Whether, and by whom, a pod may be evicted."""
 
@@ -126,6 +134,7 @@ class Wishes:
 
     grant: Grant | None = None
     binding: Binding | None = None
+    numa: Numa | None = None
     cpu_burst: strategies.CpuBurst | None = None
     cpu_qos: strategies.CpuQos | None = None
     memory_qos: strategies.MemoryQos | None = None

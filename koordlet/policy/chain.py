@@ -32,6 +32,9 @@ class Round:
     """What all policies said about one snapshot."""
 
     outcomes: tuple[Outcome, ...]
+    #: What counts: without the claims of policies in shadow mode.
+    binding: ledger.Ledger = dataclasses.field(default_factory=ledger.Ledger)
+    #: With them, for people to see.
     ledger: ledger.Ledger
 
 
@@ -81,6 +84,10 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         now.went_offline,
         now.resctrl,
         now.unsupported,
+        now.slo,
+        # Its statistics change all the time, and a policy of these looks at history instead.
+        None if now.kubelet is None else now.kubelet.cpu,
+        None if now.kubelet is None else now.kubelet.configuration,
     )
 
 
@@ -124,4 +131,4 @@ def decide(
         shown = shown.with_(said.claims, said.pools)
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)
-    return Round(outcomes=tuple(outcomes), ledger=shown)
+    return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding)

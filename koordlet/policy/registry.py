@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from koordlet.history import series
-from koordlet.model import decision, plan, snapshot
+from koordlet.model import adjustment, decision, plan, pod, snapshot
 from koordlet.policy import (
     cpu_burst,
+    cpu_holdings,
     cpu_suppress,
+    exclusive_cpus,
     resctrl,
     reserved_cpus,
     shared_pools,
@@ -29,6 +31,8 @@ SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
 
 Decide = Callable[[snapshot.Snapshot, series.History, object, object], decision.Decision[object]]
+#: Snapshot with the ledger of this round, settings, the pod, the container's name.
+Admit = Callable[[snapshot.Snapshot, object, pod.Pod, str], adjustment.Adjustment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,8 @@ class Row:
     #: Version of the state: a checkpoint of another one is discarded.
     schema: int
     default_mode: plan.Mode = plan.Mode.ENFORCE
+    #: What a container gets before it starts; ``None``: this policy is not about single containers.
+    admit: Admit | None = None
     #: It looks neither at the time nor at the history: while nothing else changes, its last
     #: decision stands, and it is not asked again.
     timeless: bool = False
@@ -65,6 +71,8 @@ def row(
     schema: int = 1,
     timeless: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
+    admit: Callable[[snapshot.Snapshot, SettingsT, pod.Pod, str], adjustment.Adjustment]
+    | None = None,
 ) -> Row:
     """Erase a policy's own types once, here: it only ever gets back what it gave."""
     return Row(
@@ -77,6 +85,7 @@ def row(
         schema=schema,
         timeless=timeless,
         default_mode=default_mode,
+        admit=cast("Admit | None", admit),
     )
 
 
@@ -92,13 +101,24 @@ POLICIES: tuple[Row, ...] = (
         timeless=True,
     ),
     row(
+        stem=exclusive_cpus.STEM,
+        summary="CPUs that single workloads hold: who, why, since when",
+        decide=exclusive_cpus.decide,
+        settings=exclusive_cpus.Settings(),
+        state=cpu_holdings.State(),
+        revive=cpu_holdings.revive,
+        schema=exclusive_cpus.SCHEMA,
+        timeless=True,
+    ),
+    row(
         stem=shared_pools.STEM,
-        summary="exclusive sets, LS and BE pools, and the cpuset of every workload",
+        summary="LS and BE pools, and the cpuset of every workload",
         decide=shared_pools.decide,
         settings=shared_pools.Settings(),
         state=shared_pools.State(),
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
+        admit=shared_pools.admit,
         timeless=True,
     ),
     row(

@@ -1,16 +1,13 @@
 """shared_pools: who may run on which CPUs, and the cpusets that make it so.
 
-Covers: exclusive sets of LSE and LSR workloads, the LS and BE pools per NUMA node, the cpuset of
-every declared workload's cgroup.
-Does not cover: which CPUs are reserved (``reserved_cpus``), choosing CPUs for a workload that asks
-for a number, how much of its pool BE may use (``cpu_suppress``).
+Covers: the LS and BE pools per NUMA node, the cpuset of every declared workload's cgroup.
+Does not cover: which CPUs are reserved (``reserved_cpus``) or held alone (``exclusive_cpus``), how
+much of its pool BE may use (``cpu_suppress``).
 
 Rules:
 1. LS pool = online - reserved - every exclusive set. BE pool = online - reserved - LSE sets: BE may
    use an LSR workload's idle CPUs, never an LSE one's.
-2. An exclusive set that touches reserved CPUs or an earlier exclusive set, has no online CPU, or
-   would leave the LS pool empty is refused as a whole: that workload runs in the LS pool, and a
-   condition names it. "Earlier" means LSE before LSR, then higher priority, then name, then UID.
+2. Where the kubelet holds every CPU of the LS pool, what belongs there is left where it is.
 3. Only cgroups that were declared to us are written, with what is below them. Files of the kubelet
    are compared and reported, never rewritten.
 4. A cgroup above a workload may leave it fewer CPUs: the target is cut to that. When nothing
@@ -23,7 +20,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, cpuset, decision, knob, ledger, pod, qos, snapshot
+from koordlet.model import (
+    action,
+    adjustment,
+    cgroup,
+    cpuset,
+    decision,
+    knob,
+    ledger,
+    pod,
+    qos,
+    snapshot,
+)
 
 STEM = "shared_pools"
 
@@ -67,13 +75,14 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shares:
+class Shares:
     """How the machine is divided."""
 
-    reserved: cpuset.CPUSet
+    system: cpuset.CPUSet
     ls: cpuset.CPUSet
     be: cpuset.CPUSet
-    exclusive: Mapping[str, cpuset.CPUSet]
+    #: What single workloads hold, by UID.
+    exclusive: Mapping[str, ledger.Claim]
 
 
 def decide(
@@ -81,13 +90,15 @@ def decide(
 ) -> decision.Decision[State]:
     """Divide the CPUs, and name the cpuset of every workload."""
     del past
-    shares, claims, conditions = _divide(now)
-    conditions.extend(
+    shares = divide(now)
+    conditions = [
         _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
-    )
+    ]
+    if not shares.ls:
+        conditions.append(_EMPTY)
     writer = _Writer(now, settings, state)
     for one in sorted(now.pods, key=lambda p: (cgroup.depth(p.group or ""), p.key, p.uid)):
-        writer.place(one, *_target(one, shares))
+        writer.place(one, *target(one, shares))
     machine = now.topology
     pools = tuple(
         ledger.Pool(kind=kind, cpus=cpus, socket=socket, node=node)
@@ -98,88 +109,75 @@ def decide(
         next_state=State(wishes=writer.wishes),
         actions=tuple(writer.actions),
         conditions=(*conditions, *writer.conditions),
-        claims=claims,
         pools=pools,
         explanation={"LS pool": str(shares.ls), "BE pool": str(shares.be), **writer.why},
     )
 
 
-def _divide(
-    now: snapshot.Snapshot,
-) -> tuple[_Shares, tuple[ledger.Claim, ...], list[decision.Condition]]:
+def divide(now: snapshot.Snapshot) -> Shares:
+    """The pools that the claims of this moment leave."""
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED)
-    usable = online - reserved or online
-    claims: list[ledger.Claim] = []
-    conditions: list[decision.Condition] = []
-    exclusive: dict[str, cpuset.CPUSet] = {}
-    taken = cpuset.CPUSet()
-    for one in sorted((p for p in now.pods if p.qos.exclusive), key=_turn):
-        if one.cpus is None:
-            conditions.extend(_undecided(one))
-            continue
-        wanted = (one.cpus or cpuset.CPUSet()) & online
-        problem = _refusal(wanted, reserved, taken, usable)
-        if problem:
-            conditions.append(
-                _condition(
-                    one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead"
-                )
-            )
-            continue
-        exclusive[one.uid] = wanted
-        taken |= wanted
-        claims.append(
-            ledger.Claim(
-                owner=ledger.Owner[one.qos.value],
-                cpus=wanted,
-                holder=one.key,
-                policy=STEM,
-                reason=f"exclusive CPUs of {one.qos.value} {one.key} ({one.source})",
-            )
-        )
-    lse = cpuset.union(c.cpus for c in claims if c.owner is ledger.Owner.LSE)
-    shares = _Shares(reserved=reserved, ls=usable - taken, be=usable - lse, exclusive=exclusive)
-    return shares, tuple(claims), conditions
+    usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
+    lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
+    held = {claim.uid: claim for claim in now.ledger.claims if claim.uid}
+    return Shares(
+        system=now.ledger.pool("SYSTEM") & online or reserved & online,
+        ls=usable - lse - lsr,
+        be=usable - lse,
+        exclusive=held,
+    )
 
 
-def _turn(one: pod.Pod) -> tuple[bool, int, str, str]:
-    return (one.qos is not qos.Qos.LSE, -(one.priority or 0), one.key, one.uid)
+def admit(
+    now: snapshot.Snapshot, settings: Settings, one: pod.Pod, container: str
+) -> adjustment.Adjustment:
+    """The set of a container that is about to start.
+
+    It is cut to what the groups above have: on v1 a runtime that asks for more is refused and the
+    container does not start. Where they leave no more than the target, nothing is said: the
+    container inherits it, also when it is narrowed further in the meantime.
+    """
+    del settings, container
+    if one.kubelet_owned:
+        return adjustment.Adjustment()
+    cpus, why = target(one, divide(now))
+    room = _above(now, one.group)
+    if not cpus or not cpus & room or room <= cpus:
+        return adjustment.Adjustment()
+    return adjustment.Adjustment(cpus=cpus & room, reasons={STEM: why})
 
 
-def _undecided(one: pod.Pod) -> list[decision.Condition]:
-    """A number of CPUs without names: nobody has decided which, so it runs in the LS pool."""
-    if one.cpu_count is None:
-        return []
-    message = f"asks for {one.cpu_count} CPUs without naming them (cpus: LIST); LS pool instead"
-    return [_condition(one, "ExclusiveCPUsUndecided", message)]
+def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
+    """The CPUs of a group, or of the nearest one above that was seen."""
+    for group in (path, *cgroup.ancestors(path)) if path else ():
+        seen = now.groups.get(group)
+        cpus = None if seen is None else seen.cpus() or seen.effective()
+        if cpus is not None:
+            return cpus
+    return now.topology.online
 
 
-def _refusal(
-    wanted: cpuset.CPUSet, reserved: cpuset.CPUSet, taken: cpuset.CPUSet, usable: cpuset.CPUSet
-) -> str:
-    if not wanted:
-        return "none of them is online"
-    if wanted & reserved:
-        return f"{wanted & reserved} are reserved"
-    if wanted & taken:
-        return f"{wanted & taken} belong to another exclusive workload"
-    if not usable - taken - wanted:
-        return "no CPU would be left for the shared pools"
-    return ""
-
-
-def _target(one: pod.Pod, shares: _Shares) -> tuple[cpuset.CPUSet | None, str]:
+def target(one: pod.Pod, shares: Shares) -> tuple[cpuset.CPUSet | None, str]:
     """The CPUs of a workload and the reason; ``None`` where its cpuset is not our business."""
-    if one.uid in shares.exclusive:
-        return shares.exclusive[one.uid], f"{one.qos.value} {one.key}: its exclusive CPUs"
+    claim = shares.exclusive.get(one.uid)
+    if claim is not None:
+        return claim.cpus, f"{one.qos.value} {one.key}: its exclusive CPUs"
     if one.qos is qos.Qos.BE:
-        return shares.be, f"BE {one.key}: the BE pool"
+        return shares.be or None, f"BE {one.key}: the BE pool"
     if one.qos is qos.Qos.SYSTEM:
-        if not shares.reserved:
+        if not shares.system:
             return None, f"SYSTEM {one.key}: nothing is reserved, so it runs anywhere"
-        return shares.reserved, f"SYSTEM {one.key}: the reserved CPUs"
-    return shares.ls, f"{one.qos.value} {one.key}: the LS pool"
+        return shares.system, f"SYSTEM {one.key}: the reserved CPUs"
+    return shares.ls or None, f"{one.qos.value} {one.key}: the LS pool"
+
+
+_EMPTY = decision.Condition(
+    type="SharedPoolEmpty",
+    status=True,
+    reason="SharedPools",
+    message="every CPU is held alone: workloads of the LS pool stay where they are",
+)
 
 
 def _condition(one: pod.Pod, name: str, message: str) -> decision.Condition:

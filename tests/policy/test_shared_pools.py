@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, cpuset, decision, knob, ledger, pod, qos, snapshot
-from koordlet.policy import shared_pools
+from koordlet.policy import cpu_holdings, exclusive_cpus, shared_pools
 from koordlet.policy.shared_pools import Settings, State
 from tests.kit import moments, search
 from tests.kit.moments import group, workload
@@ -20,8 +22,17 @@ Qos = qos.Qos
 def decided(
     now: snapshot.Snapshot, settings: Settings | None = None, state: State | None = None
 ) -> decision.Decision[State]:
-    """The decision."""
-    return shared_pools.decide(now, series.History(), settings or Settings(), state or State())
+    """The decision, with the claims of those that hold CPUs alone."""
+    past = series.History()
+    return shared_pools.decide(claimed(now), past, settings or Settings(), state or State())
+
+
+def claimed(now: snapshot.Snapshot) -> snapshot.Snapshot:
+    """The moment with the claims of those that hold CPUs alone."""
+    held = exclusive_cpus.decide(
+        now, series.History(), exclusive_cpus.Settings(), cpu_holdings.State()
+    )
+    return dataclasses.replace(now, ledger=now.ledger.with_(held.claims))
 
 
 def sets(made: decision.Decision[State]) -> dict[str, str]:
@@ -67,65 +78,30 @@ def test_classes_get_their_cpus() -> None:
 def test_the_division_of_the_machine(
     pods: tuple[pod.Pod, ...], held: cpuset.CPUSet, offline: set[int]
 ) -> None:
-    """Reserved CPUs are in no pool, exclusive sets are disjoint, BE never gets an LSE CPU."""
+    """Reserved CPUs are in no pool, LS has no CPU that is held, BE none of an LSE workload."""
     shape = moments.machine(1, 8, threads=1, offline=offline)
     hypothesis.assume(shape.online - held)
     now = moments.moment(shape, pods, held=moments.reserved(str(held)))
-    made = decided(now)
+    made, seen = decided(now), claimed(now).ledger
     ls, be = (cpuset.CPUSet.parse(pool(made, kind)) for kind in ("LS", "BE"))
-    taken = cpuset.CPUSet()
-    for claim in made.claims:
-        assert claim.cpus.isdisjoint(taken | held)
-        taken |= claim.cpus
-        assert claim.owner is not ledger.Owner.LSE or claim.cpus.isdisjoint(be)
+    lse, lsr = seen.held(ledger.Owner.LSE), seen.held(ledger.Owner.LSR)
 
     assert ls
     assert ls <= be <= shape.online
-    assert (ls | be).isdisjoint(held)
-    assert ls.isdisjoint(taken)
-    assert taken | ls == shape.online - held
+    assert be.isdisjoint(held | lse)
+    assert ls.isdisjoint(lse | lsr)
+    assert lse | lsr | ls == shape.online - held
     assert repr(made) == repr(decided(now))
     for path, cpus in sets(made).items():
         assert cpuset.CPUSet.parse(cpus) <= shape.online, path
 
 
-@pytest.mark.parametrize(
-    ("pods", "refused"),
-    [
-        ([workload("a", Qos.LSR, "0-1")], "are reserved"),
-        ([workload("a", Qos.LSE, "20")], "none of them is online"),
-        ([workload("a", Qos.LSE, "")], "none of them is online"),
-        ([workload("a", Qos.LSE, "1-7")], "no CPU would be left"),
-        ([workload("b", Qos.LSE, "2"), workload("a", Qos.LSR, "2-3")], "another exclusive"),
-    ],
-)
-def test_a_refused_set_is_refused_as_a_whole(pods: list[pod.Pod], refused: str) -> None:
-    """A set that cannot be granted costs its workload alone: it runs in the LS pool, said once."""
-    made = decided(moments.moment(EIGHT, pods, held=moments.reserved("0")))
+def test_nothing_is_left_for_the_pool() -> None:
+    """Where every CPU is held, work of the pool is left where it is, and a condition says so."""
+    kubelet = workload("k", Qos.LSR, "0-7", kubelet_owned=True)
+    made = decided(moments.moment(EIGHT, [kubelet, workload("ls")]))
 
-    assert [("ExclusiveCPUsRefused", "t/a")] == said(made)
-    assert refused in made.conditions[0].message
-    assert pool(made, "LS") == sets(made)["a"]
-
-
-def test_who_comes_first_keeps_its_set() -> None:
-    """LSE goes before LSR, then the higher priority, then the name."""
-    pods = [
-        workload("c", Qos.LSR, "1-2", priority=9999),
-        workload("b", Qos.LSR, "2-3", priority=9000),
-        workload("a", Qos.LSR, "2-3", priority=9000),
-        workload("d", Qos.LSE, "1"),
-    ]
-    made = decided(moments.moment(EIGHT, pods))
-
-    assert {"d": "1", "a": "2-3"} == {c.holder.removeprefix("t/"): str(c.cpus) for c in made.claims}
-
-
-def test_a_number_without_names_waits_in_the_pool() -> None:
-    """Asking for a number of CPUs is not decided here; the workload is told and runs in LS."""
-    made = decided(moments.moment(EIGHT, [workload("a", Qos.LSR, cpu_count=2)]))
-
-    assert ({"a": "0-7"}, [("ExclusiveCPUsUndecided", "t/a")]) == (sets(made), said(made))
+    assert ({}, [("SharedPoolEmpty", "node")]) == (sets(made), said(made))
 
 
 def test_problems_of_a_pod_cost_itself() -> None:
@@ -254,10 +230,10 @@ def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
 @search.examples(60)
 @hypothesis.given(data=st.data())
 def test_the_order_of_workloads_does_not_matter(data: st.DataObject) -> None:
-    """The same workloads in another order give the same sets, claims and pools."""
+    """The same workloads in another order give the same sets and pools."""
     pods = data.draw(moments.workloads(8))
     mixed = data.draw(st.permutations(pods))
     groups = [group("", "0-7"), *(group(str(one.group), "0-7") for one in pods)]
     one, other = (decided(moments.moment(EIGHT, chosen, groups=groups)) for chosen in (pods, mixed))
 
-    assert (sets(one), one.claims, one.pools) == (sets(other), other.claims, other.pools)
+    assert (sets(one), one.pools) == (sets(other), other.pools)

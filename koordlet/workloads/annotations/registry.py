@@ -18,6 +18,7 @@ from koordlet.workloads.annotations import (
     eviction,
     memory_qos,
     network_qos,
+    numa_topology,
     oom_score,
     resctrl,
     reservation_affinity,
@@ -32,6 +33,7 @@ Decoder = Callable[[str, list[str]], object]
 DECODERS: Mapping[str, tuple[str, Decoder]] = {
     resource_status.KEY: ("grant", resource_status.decode),
     resource_spec.KEY: ("binding", resource_spec.decode),
+    numa_topology.KEY: ("numa", numa_topology.decode),
     cpu_burst.KEY: ("cpu_burst", cpu_burst.decode),
     cpu_qos.KEY: ("cpu_qos", cpu_qos.decode),
     memory_qos.KEY: ("memory_qos", memory_qos.decode),

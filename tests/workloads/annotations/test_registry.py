@@ -18,6 +18,7 @@ from koordlet.workloads.annotations import (
     eviction,
     memory_qos,
     network_qos,
+    numa_topology,
     oom_score,
     registry,
     resctrl,
@@ -39,6 +40,10 @@ GOOD: dict[str, tuple[Any, object]] = {
     resource_spec.KEY: (
         {"preferredCPUBindPolicy": "FullPCPUs", "PreferredCPUExclusivePolicy": "None"},
         wishes.Binding(preferred="FullPCPUs", exclusive="None"),
+    ),
+    numa_topology.KEY: (
+        {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Required"},
+        wishes.Numa(policy="Restricted", exclusive="Required"),
     ),
     cpu_burst.KEY: (
         {"policy": "auto", "cpuBurstPercent": 200},

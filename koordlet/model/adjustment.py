@@ -1,0 +1,51 @@
+"""What a container gets before its first instruction.
+
+Covers: the value that is given to a container runtime. Does not cover: deciding it
+(``policy.admission``), saying it in a runtime's words (``workloads.nri``).
+
+``None`` is always "leave it as the runtime has it".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from koordlet.model import cpuset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """Of one container."""
+
+    cpus: cpuset.CPUSet | None = None
+    #: NUMA nodes of its memory.
+    mems: cpuset.CPUSet | None = None
+    #: CPU time in thousandths of a core; -1 takes a limit away.
+    cpu_milli: int | None = None
+    cpu_shares: int | None = None
+    #: -1 takes a limit away.
+    memory_bytes: int | None = None
+    #: The class of cache and bandwidth that the runtime's resctrl support knows.
+    resctrl_class: str | None = None
+    oom_score: int | None = None
+    #: Files of cgroup v2, by name.
+    unified: Mapping[str, str] = field(default_factory=dict)
+    #: Policy to why, for the log and the audit.
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """True where nothing is to be changed."""
+        return self.over(Adjustment(reasons=self.reasons)) == Adjustment(reasons=self.reasons)
+
+    def over(self, other: Adjustment) -> Adjustment:
+        """Both; where both say something this one counts."""
+        found: dict[str, object] = {}
+        for one in fields(Adjustment):
+            mine, others = getattr(self, one.name), getattr(other, one.name)
+            if isinstance(mine, Mapping):
+                found[one.name] = {**others, **mine}
+            else:
+                found[one.name] = others if mine is None else mine
+        return Adjustment(**found)  # type: ignore[arg-type]

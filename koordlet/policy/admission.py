@@ -1,0 +1,97 @@
+"""A container that is about to start: what the policies want for it, before its first instruction.
+
+Covers: last snapshot + newcomer → the same decide as the clock's → what this container gets.
+Does not cover: asking (``workloads.nri``), remembering (``Line.admit``), doing it (the runtime).
+
+The newcomer stands among the pods of the snapshot, so a CPU that it is given is held in the ledger
+from then on, and the next container sees it. Each policy that has something to say about a single
+container says it in its row's ``admit``; the earlier row wins, as for files.
+
+Rules:
+1. Only policies that enforce have a say.
+2. A policy that fails costs its own part.
+3. Only timeless policies decide again: a limit that moves in steps with the clock must not take one
+   more step because a container starts.
+4. What the pod's own sources say of it counts; the newcomer fills in what they do not know yet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import adjustment, decision, plan, pod, snapshot
+from koordlet.policy import chain, registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The answer, and the round that it comes from."""
+
+    adjustment: adjustment.Adjustment
+    said: chain.Round
+    #: What concerns this pod, such as a set that was refused.
+    conditions: tuple[decision.Condition, ...] = ()
+    #: Policy to the text of its exception.
+    failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def among(pods: Sequence[pod.Pod], newcomer: pod.Pod) -> tuple[pod.Pod, ...]:
+    """The pods with the newcomer, each UID once (rule 4)."""
+    known = next((one for one in pods if one.uid == newcomer.uid), None)
+    if known is None:
+        return (*pods, newcomer)
+    filled = dataclasses.replace(known, group=known.group or newcomer.group)
+    return tuple(filled if one is known else one for one in pods)
+
+
+def admit(
+    rows: Sequence[registry.Row],
+    now: snapshot.Snapshot,
+    past: series.History,
+    newcomer: pod.Pod,
+    container: str,
+    *,
+    settings: Mapping[str, object],
+    modes: Mapping[str, plan.Mode],
+    states: Mapping[str, object],
+    last: Mapping[str, decision.Decision[object]],
+) -> Admission:
+    """What this container of the newcomer gets. Pure: the caller keeps the states of the round."""
+    seen = dataclasses.replace(now, pods=among(now.pods, newcomer))
+    said = chain.decide(
+        [row for row in rows if row.timeless],
+        seen,
+        past,
+        settings=settings,
+        modes=modes,
+        states=states,
+        last=last,
+    )
+    one = next(each for each in seen.pods if each.uid == newcomer.uid)
+    binding = dataclasses.replace(seen, ledger=said.binding)
+    found = adjustment.Adjustment()
+    failures: dict[str, str] = {}
+    for row in rows:
+        if row.admit is None or modes.get(row.stem, row.default_mode) is not plan.Mode.ENFORCE:
+            continue
+        try:
+            part = row.admit(binding, settings.get(row.stem, row.settings), one, container)
+        except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
+            failures[row.stem] = f"{type(error).__name__}: {error}"
+            continue
+        found = found.over(part)
+    return Admission(
+        adjustment=found,
+        said=said,
+        conditions=tuple(
+            each
+            for outcome in said.outcomes
+            if outcome.decision is not None
+            for each in outcome.decision.conditions
+            if each.subject == one.key
+        ),
+        failures=failures,
+    )

@@ -1,0 +1,125 @@
+"""What a workload asks of CPUs, in the allocator's terms.
+
+Covers: who may hold CPUs alone, how many it asks for, how they shall lie, what contradicts itself.
+Does not cover: what is free (``cpu_allocation``), who gets it first (``exclusive_cpus``).
+
+Rules:
+1. Whoever was granted CPUs by name may hold them, but for best-effort and system work.
+2. Without names, LSE and LSR by label (not by default), of the prod band, ask for the whole CPUs of
+   their request; a standalone workload for the number that it declares.
+3. The policy is the required one, else the preferred one, else ``FullPCPUs``; only the required one
+   must be kept. ``ConstrainedBurst`` asks for no CPUs of its own.
+4. The node's label ``cpu-bind-policy`` is a required policy of every pod; its NUMA policy fills in
+   for a pod without one. Two that differ are a contradiction, in the peers' words.
+5. A grant of NUMA resources without CPUs is a decision, too: nothing is chosen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.model import pod, qos, resources, wishes
+from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
+
+BIND_LABEL = "node.koordinator.sh/cpu-bind-policy"
+NUMA_LABEL = "node.koordinator.sh/numa-topology-policy"
+STRATEGY_LABEL = "node.koordinator.sh/numa-allocate-strategy"
+
+CONSTRAINED = "ConstrainedBurst"
+_NODE_BINDS = {
+    "FullPCPUsOnly": cpu_accumulator.Bind.FULL_CORES,
+    "SpreadByPCPUs": cpu_accumulator.Bind.SPREAD,
+}
+_BINDS = {one.value: one for one in cpu_accumulator.Bind}
+_NUMA = {one.value: one for one in numa_hints.Policy}
+_EXCLUSIVE = {one.value: one for one in cpu_accumulator.Exclusive}
+_UNNAMED = (None, "", "Default")
+
+NOT_WHOLE = "the requested CPUs must be integer"
+BIND_CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
+NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why what it asks for cannot be."""
+
+    why: str
+
+
+def may_hold(one: pod.Pod) -> bool:
+    """Whether CPUs may be this workload's alone (rule 1)."""
+    kind = one.raw_qos or one.qos
+    return kind not in (qos.Qos.BE, qos.Qos.SYSTEM)
+
+
+def exclusive(one: pod.Pod) -> cpu_accumulator.Exclusive:
+    """What it would rather not share with others that ask for the same."""
+    said = one.wishes.binding
+    text = said.exclusive if said is not None else None
+    return _EXCLUSIVE.get(text or "None", cpu_accumulator.Exclusive.NONE)
+
+
+def constrained(one: pod.Pod) -> bool:
+    """Whether it asks for the shared pool of few NUMA nodes."""
+    return _policy(one.wishes.binding)[0] == CONSTRAINED
+
+
+def ask(one: pod.Pod, labels: Mapping[str, str]) -> cpu_allocation.Request | Problem | None:
+    """What it asks the allocator for; ``None``: for nothing."""
+    count = _count(one)
+    if count is None or isinstance(count, Problem):
+        return count
+    name, required = _policy(one.wishes.binding)
+    if name == CONSTRAINED:
+        return None
+    bind = _BINDS.get(name, cpu_accumulator.Bind.FULL_CORES)
+    of_node = _NODE_BINDS.get(labels.get(BIND_LABEL, ""))
+    if of_node is not None:
+        if required and of_node is not bind:
+            return Problem(BIND_CONFLICT)
+        bind, required = of_node, True
+    numa = _numa(one, labels)
+    if isinstance(numa, Problem):
+        return numa
+    most = labels.get(STRATEGY_LABEL) == cpu_accumulator.Strategy.MOST.value
+    wanted = cpu_accumulator.Request(
+        count=count,
+        bind=bind,
+        required=required,
+        exclusive=exclusive(one),
+        strategy=cpu_accumulator.Strategy.MOST if most else cpu_accumulator.Strategy.LEAST,
+    )
+    return cpu_allocation.Request(cpus=wanted, numa=numa)
+
+
+def _policy(said: wishes.Binding | None) -> tuple[str, bool]:
+    """Name of the bind policy, and whether it is required."""
+    if said is None:
+        return "", False
+    if said.required not in _UNNAMED:
+        return said.required or "", True
+    return ("" if said.preferred in _UNNAMED else said.preferred or ""), False
+
+
+def _numa(one: pod.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Problem:
+    of_node = labels.get(NUMA_LABEL, "")
+    of_pod = (one.wishes.numa.policy if one.wishes.numa is not None else "") or ""
+    if of_node and of_pod and of_node != of_pod:
+        return Problem(NUMA_CONFLICT)
+    return _NUMA.get(of_node or of_pod, numa_hints.Policy.NONE)
+
+
+def _count(one: pod.Pod) -> int | Problem | None:
+    if one.cpu_count is not None:
+        return one.cpu_count or None
+    decided = one.wishes.grant is not None and (one.wishes.grant.cpus or one.wishes.grant.numa)
+    labelled = one.raw_qos is not None and one.raw_qos.exclusive
+    # What was declared standalone says by name or number what it wants, or wants nothing.
+    if decided or not labelled or one.band is not qos.Band.PROD or one.kube_qos is None:
+        return None
+    milli = one.requests.get(resources.CPU, 0)
+    if milli <= 0:
+        return None
+    return Problem(NOT_WHOLE) if milli % 1000 else milli // 1000

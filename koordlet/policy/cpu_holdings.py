@@ -1,0 +1,83 @@
+"""The ledger's memory: who holds which CPUs, why, and since when.
+
+Covers: one row for each holder, to and from a checkpoint.
+Does not cover: deciding rows (``exclusive_cpus``); claims of one moment (``model.ledger``).
+
+A checkpoint of another machine or boot never gets here: the agent discards it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.model import cpuset
+
+#: Version of ``State``: a checkpoint of another one is discarded.
+SCHEMA = 1
+
+
+class Origin(enum.Enum):
+    """Who decided which CPUs these are."""
+
+    #: The kubelet's static policy: never moved, never refused.
+    KUBELET = "kubelet"
+    #: A scheduler or the operator named them.
+    NAMED = "named"
+    #: They were chosen here; where somebody names them, others are chosen.
+    CHOSEN = "chosen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What one workload holds."""
+
+    uid: str
+    #: ``namespace/name``.
+    holder: str
+    #: A CPU list; also those that are offline now.
+    cpus: str
+    #: A value of ``Origin``.
+    origin: str
+    #: Unix time at which it got the first of these.
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All holders, by key."""
+
+    holdings: tuple[Holding, ...] = ()
+
+    def of(self, uid: str, origin: Origin) -> Holding | None:
+        """A workload's row of that origin."""
+        return next(
+            (one for one in self.holdings if one.uid == uid and one.origin == origin.value), None
+        )
+
+
+_TEXTS = ("uid", "holder", "cpus", "origin")
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """The state from a checkpoint; ``ValueError`` when it is none."""
+    rows = body.get("holdings")
+    if not isinstance(rows, list):
+        msg = "holdings is no list"
+        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+    return State(holdings=tuple(_row(one) for one in rows))
+
+
+def _row(body: object) -> Holding:
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
+        msg = f"no holding: {body!r:.80}"
+        raise ValueError(msg)
+    since = body.get("since")
+    if isinstance(since, bool) or not isinstance(since, int | float):
+        msg = f"no time: {since!r:.80}"
+        raise ValueError(msg)  # noqa: TRY004 -- as above
+    texts = {name: str(body[name]) for name in _TEXTS}
+    Origin(texts["origin"])
+    texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
+    return Holding(**texts, since=float(since))

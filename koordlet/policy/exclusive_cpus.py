@@ -1,0 +1,277 @@
+"""exclusive_cpus: the ledger of CPUs that workloads hold alone.
+
+Covers: CPUs that a scheduler, the kubelet or the operator gave; choosing them for a workload that
+asks for a number; what happens to sets that clash.
+Does not cover: reserved CPUs (``reserved_cpus``), pools and cpusets (``shared_pools``), how CPUs
+are chosen (``cpu_allocation``), what a workload asks for (``cpu_asks``).
+
+Turns: who comes first has its CPUs, whoever comes later may not touch them.
+* what the kubelet's static policy holds: it is so already, and its files are not ours
+* sets that somebody named and that were granted before, as long as they stay the same
+* other sets that somebody named
+* sets that were chosen here before: they stay, or move where somebody else was given them
+* who asks for a number and has nothing yet
+Within a turn: LSE before LSR, then higher priority, then key, then UID.
+
+Rules:
+1. A named set is granted whole or refused whole: reserved CPUs, CPUs of an earlier turn, no online
+   CPU, or nothing left for the shared pools refuse it. The workload runs in its pool, and a
+   condition names it.
+2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
+   to those that remain; where that cannot be, it keeps what remains, and a condition says so.
+3. Offline CPUs of a set stay its own: they count again when they come back.
+4. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
+   hold stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from koordlet.history import series
+from koordlet.model import cpuset, decision, ledger, pod, qos, snapshot
+from koordlet.policy import (
+    cpu_accumulator,
+    cpu_allocation,
+    cpu_asks,
+    cpu_holdings,
+    cpu_shape,
+)
+from koordlet.policy.cpu_holdings import Origin, State
+
+STEM = "exclusive_cpus"
+SCHEMA = cpu_holdings.SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured."""
+
+    #: Choose CPUs for workloads that ask for a number and that nobody decided about.
+    choose: bool = True
+    #: At most so many CPUs are held alone, whoever gave them; the kubelet's count, too.
+    max_cpus: int | None = None
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Who holds what."""
+    del past
+    giving = _Giving(now, settings, state)
+    giving.run()
+    return decision.Decision(
+        next_state=State(holdings=tuple(sorted(giving.holdings, key=lambda h: (h.holder, h.uid)))),
+        claims=tuple(giving.claims),
+        conditions=tuple(giving.conditions),
+        explanation={claim.holder: claim.reason for claim in giving.claims},
+    )
+
+
+def turn(one: pod.Pod) -> tuple[bool, int, str, str]:
+    """The order within a turn."""
+    return (one.qos is not qos.Qos.LSE, -(one.priority or 0), one.key, one.uid)
+
+
+class _Giving:
+    """One decision on its way."""
+
+    def __init__(self, now: snapshot.Snapshot, settings: Settings, before: State) -> None:
+        self.now = now
+        self.settings = settings
+        self.before = before
+        self.online = now.topology.online
+        self.reserved = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
+        #: What workloads may have; where everything is reserved, that would strand them.
+        self.usable = self.online - self.reserved or self.online
+        self.taken = cpuset.CPUSet()
+        self.claims: list[ledger.Claim] = []
+        self.holdings: list[cpu_holdings.Holding] = []
+        self.conditions: list[decision.Condition] = []
+        self._given: list[cpu_allocation.Holding] = []
+        self._shape: cpu_shape.Shape | None = None
+
+    def run(self) -> None:
+        """All turns."""
+        pods = sorted(self.now.pods, key=turn)
+        kubelet = [one for one in pods if one.kubelet_owned and one.cpus]
+        for one in kubelet:
+            self._hold(one, one.cpus or cpuset.CPUSet(), Origin.KUBELET, "the kubelet's policy")
+        self._strangers()
+        ours = [one for one in pods if not one.kubelet_owned and cpu_asks.may_hold(one)]
+        named = [one for one in ours if one.cpus is not None]
+        for one in sorted(named, key=lambda one: not self._known(one)):
+            self._named(one)
+        asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
+        for one, request in sorted(asking, key=lambda pair: not self._held(pair[0])):
+            self._chosen(one, request)
+
+    # What others decided -------------------------------------------------------------------------
+
+    def _strangers(self) -> None:
+        """CPUs that the kubelet holds for pods that nobody lists (any more)."""
+        state = self.now.kubelet.cpu if self.now.kubelet is not None else None
+        if state is None or state.policy != "static":
+            return
+        listed = {one.uid for one in self.now.pods}
+        for uid in sorted(state.entries.keys() - listed):
+            cpus = (state.of_pod(uid) or cpuset.CPUSet()) & self.online
+            if cpus:
+                self._claim(
+                    ledger.Claim(
+                        owner=ledger.Owner.LSR,
+                        cpus=cpus,
+                        holder=f"kubelet/{uid}",
+                        policy=STEM,
+                        reason="the kubelet's policy holds them for a pod that nobody lists",
+                        uid=uid,
+                        kubelet=True,
+                    )
+                )
+
+    def _named(self, one: pod.Pod) -> None:
+        listed = one.cpus or cpuset.CPUSet()
+        problem = self._refusal(listed & self.online)
+        if problem:
+            self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}: {problem}; LS pool instead")
+            return
+        missing = listed - self.online
+        if missing:
+            self._say(one, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
+        self._hold(one, listed, Origin.NAMED, f"named by {one.source}")
+
+    def _refusal(self, wanted: cpuset.CPUSet) -> str:
+        if not wanted:
+            return "none of them is online"
+        if wanted & self.reserved:
+            return f"{wanted & self.reserved} are reserved"
+        if wanted & self.taken:
+            return f"{wanted & self.taken} belong to another exclusive workload"
+        return self._too_much(wanted)
+
+    def _too_much(self, wanted: cpuset.CPUSet) -> str:
+        if not self.usable - self.taken - wanted:
+            return "no CPU would be left for the shared pools"
+        most, held = self.settings.max_cpus, len(self.taken | wanted)
+        if most is not None and held > most:
+            return f"{held} CPUs would be exclusive, limits.maxCpus is {most}"
+        return ""
+
+    # What is decided here ------------------------------------------------------------------------
+
+    def _asked(self, one: pod.Pod) -> cpu_allocation.Request | None:
+        """What a workload asks for without names; a condition where that contradicts itself."""
+        if one.cpus is not None:
+            return None
+        asked = cpu_asks.ask(one, self.now.node.labels)
+        if isinstance(asked, cpu_asks.Problem):
+            self._say(one, "ExclusiveCPUsUndecided", f"{asked.why}; LS pool instead")
+            return None
+        if asked is not None and not self.settings.choose:
+            message = f"asks for {asked.cpus.count} CPUs, and nobody named them; LS pool instead"
+            self._say(one, "ExclusiveCPUsUndecided", message)
+            return None
+        return asked
+
+    def _chosen(self, one: pod.Pod, request: cpu_allocation.Request) -> None:
+        before = self._held(one)
+        listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+        there = (listed & self.usable) - self.taken
+        whole = there == listed and len(there) == request.cpus.count
+        if there and whole and not self._too_much(there):
+            self._hold(one, there, Origin.CHOSEN, self._why(request))
+            return
+        found = self._node().allocate(replace(request, preferred=there))
+        why = found.why if isinstance(found, cpu_allocation.Refusal) else ""
+        if isinstance(found, cpu_allocation.Grant):
+            why = self._too_much(found.cpus)
+            if not why:
+                self._hold(one, found.cpus, Origin.CHOSEN, self._why(request))
+                return
+        count = request.cpus.count
+        if there and len(there) < count and not self._too_much(there):
+            # It runs there: to lose the rest as well would be worse than to have too few.
+            self._say(one, "ExclusiveCPUsPartial", f"has {len(there)} of {count} CPUs: {why}")
+            back = listed - self.taken - self.reserved
+            self._hold(one, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
+            return
+        self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
+
+    def _why(self, request: cpu_allocation.Request) -> str:
+        wanted = request.cpus
+        must = "required" if wanted.required else "preferred"
+        return f"chosen here: {wanted.count} CPUs, {wanted.bind.value} {must}"
+
+    def _node(self) -> cpu_allocation.Node:
+        if self._shape is None:
+            self._shape = cpu_shape.Shape.of(self.now.topology)
+        return cpu_allocation.Node(
+            self._shape, reserved=self.online - self.usable, holdings=self._given
+        )
+
+    # Rows ----------------------------------------------------------------------------------------
+
+    def _known(self, one: pod.Pod) -> bool:
+        """Whether it was granted this very set before."""
+        row = self.before.of(one.uid, Origin.NAMED)
+        return row is not None and row.cpus == str(one.cpus)
+
+    def _held(self, one: pod.Pod) -> cpu_holdings.Holding | None:
+        return self.before.of(one.uid, Origin.CHOSEN)
+
+    def _hold(self, one: pod.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
+        owner = ledger.Owner.LSE if one.qos is qos.Qos.LSE else ledger.Owner.LSR
+        before = self.before.of(one.uid, origin)
+        same = before is not None and not cpuset.CPUSet.parse(before.cpus).isdisjoint(listed)
+        since = before.since if before is not None and same else self.now.wall
+        self.holdings.append(
+            cpu_holdings.Holding(
+                uid=one.uid, holder=one.key, cpus=str(listed), origin=origin.value, since=since
+            )
+        )
+        claim = ledger.Claim(
+            owner=owner,
+            cpus=listed & self.online,
+            holder=one.key,
+            policy=STEM,
+            reason=f"exclusive CPUs of {owner.value} {one.key} ({why})",
+            uid=one.uid,
+            since=since,
+            kubelet=origin is Origin.KUBELET,
+        )
+        self._claim(claim, cpu_asks.exclusive(one))
+
+    def _claim(
+        self,
+        claim: ledger.Claim,
+        exclusive: cpu_accumulator.Exclusive = cpu_accumulator.Exclusive.NONE,
+    ) -> None:
+        if claim.kubelet:
+            self._overlaps(claim.cpus, claim.holder)
+        self.taken |= claim.cpus
+        self.claims.append(claim)
+        self._given.append(
+            cpu_allocation.Holding(holder=claim.holder, cpus=claim.cpus, exclusive=exclusive)
+        )
+
+    def _overlaps(self, cpus: cpuset.CPUSet, holder: str) -> None:
+        """What the kubelet gave although it was not free is said, and not fought over."""
+        wrong = cpus & (self.reserved | self.taken)
+        if wrong:
+            message = f"the kubelet gave it CPUs {wrong}, which are reserved or held already"
+            self.conditions.append(
+                decision.Condition(
+                    type="CPUSetViolated",
+                    status=True,
+                    reason="KubeletOverlap",
+                    message=message,
+                    subject=holder,
+                )
+            )
+
+    def _say(self, one: pod.Pod, kind: str, message: str) -> None:
+        self.conditions.append(
+            decision.Condition(
+                type=kind, status=True, reason="ExclusiveCPUs", message=message, subject=one.key
+            )
+        )

@@ -1,0 +1,40 @@
+"""The ledger's memory goes to a checkpoint and comes back, or is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from koordlet.policy import cpu_holdings
+
+ROW = {"uid": "u", "holder": "t/a", "cpus": "0-1", "origin": "named", "since": 7.0}
+
+
+def test_there_and_back() -> None:
+    """What was written is what is read."""
+    state = cpu_holdings.State(holdings=(cpu_holdings.Holding(**ROW),))  # type: ignore[arg-type]
+
+    assert state == cpu_holdings.revive(json.loads(json.dumps(dataclasses.asdict(state))))
+    assert state.holdings[0] is state.of("u", cpu_holdings.Origin.NAMED)
+    assert state.of("u", cpu_holdings.Origin.CHOSEN) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"holdings": {}},
+        {"holdings": [7]},
+        {"holdings": [{**ROW, "cpus": "x"}]},
+        {"holdings": [{**ROW, "origin": "nobody"}]},
+        {"holdings": [{**ROW, "since": "now"}]},
+        {"holdings": [{**ROW, "since": True}]},
+        {"holdings": [{**ROW, "uid": None}]},
+    ],
+)
+def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
+    """A checkpoint that does not hold holdings is refused."""
+    with pytest.raises(ValueError, match=r"."):
+        cpu_holdings.revive(body)
