@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.config import cpu_burst_section, schema, suppress_section
+from koordlet.config import cpu_burst_section, memory_qos_section, schema, suppress_section
 from koordlet.config import resctrl_section as ways
 from koordlet.model import (
     cpuset,
@@ -25,6 +25,7 @@ from koordlet.policy import (
     cpu_burst,
     cpu_suppress,
     exclusive_cpus,
+    memory_qos,
     registry,
     resctrl,
     resctrl_annotation,
@@ -52,7 +53,20 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        memory_qos.STEM: _memory_qos(config.policies.memory_qos),
     }
+
+
+def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
+    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
+    return memory_qos.Settings(
+        classes={
+            name: strategies.MemoryQos(**one.model_dump())
+            for name, one in classes.items()
+            if one.enable
+        },
+        max_percent=section.limits.max_percent,
+    )
 
 
 def _suppress(section: suppress_section.CpuSuppress) -> cpu_suppress.Settings:

@@ -22,6 +22,7 @@ from koordlet.config import (
     cpu_burst_section,
     exclusive_section,
     fieldtypes,
+    memory_qos_section,
     resctrl_section,
     sections,
     suppress_section,
@@ -194,6 +195,11 @@ class Policies(Section):
         default_factory=cpu_burst_section.CpuBurst,
         alias="cpu_burst",
         description="CPU time beyond the limit.",
+    )
+    memory_qos: memory_qos_section.MemoryQos = Field(
+        default_factory=memory_qos_section.MemoryQos,
+        alias="memory_qos",
+        description="Protection and throttling of memory.",
     )
 
 

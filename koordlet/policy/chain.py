@@ -83,6 +83,9 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         now.pods,
         now.went_offline,
         now.resctrl,
+        now.slo,
+        now.kubelet,
+        now.reservations,
         now.unsupported,
         now.slo,
         # Its statistics change all the time, and a policy of these looks at history instead.

@@ -22,6 +22,7 @@ from koordlet.policy import (
     cpu_holdings,
     cpu_suppress,
     exclusive_cpus,
+    memory_qos,
     resctrl,
     reserved_cpus,
     shared_pools,
@@ -147,5 +148,13 @@ POLICIES: tuple[Row, ...] = (
         decide=cpu_burst.decide,
         settings=cpu_burst.Settings(),
         state=cpu_burst.State(),
+    ),
+    row(
+        stem=memory_qos.STEM,
+        summary="memory that each class is promised, and where it is slowed down",
+        decide=memory_qos.decide,
+        settings=memory_qos.Settings(),
+        state=memory_qos.State(),
+        timeless=True,
     ),
 )

@@ -1,0 +1,261 @@
+"""memory_qos: memory that a class is promised, and where it is slowed down before its limit.
+
+Covers: ``memory.min``, ``low`` and ``high`` of pods and containers, the sums that the QoS groups
+above must hold for them, ``memory.oom.group``, and the watermarks and priorities of kernels that
+have them.
+Does not cover: which strategy a class has (NodeSLO, configuration), hard limits, page
+cache limits, which no kernel in the table has.
+
+Rules:
+1. A protection counts only as far as every group above holds it, too: a pod's containers are
+   protected within the pod, the pods within their QoS group.
+2. What a strategy leaves at its neutral value is not written: a file is ours only while something
+   is asked of it, and goes back to what it was afterwards. (Koordinator's agent writes zeros.)
+3. Annotation ``policy: none`` is nothing at all, ``auto`` the class's defaults even where the node
+   has switched them off; single fields of the annotation lie over either.
+4. ``memory.high`` is never below ``memory.min``. What this kernel has no file for is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    decision,
+    knob,
+    limits,
+    nodeslo,
+    pod,
+    qos,
+    resources,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import writing
+
+STEM = "memory_qos"
+_PAGE = 4096
+
+#: The class whose strategy a pod has; others have none.
+_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
+_KUBE_CLASS = {
+    qos.KubeQos.GUARANTEED: "LSR",
+    qos.KubeQos.BURSTABLE: "LS",
+    qos.KubeQos.BEST_EFFORT: "BE",
+}
+#: Files of one vendor's kernel, their field, and whether QoS groups have them, too.
+_VENDOR = (
+    (knob.WMARK_RATIO, "wmark_ratio"),
+    (knob.WMARK_SCALE, "wmark_scale_permill"),
+    (knob.WMARK_MIN_ADJ, "wmark_min_adj"),
+    (knob.MEMORY_PRIORITY, "priority"),
+    (knob.USE_PRIORITY_OOM, "priority_enable"),
+    (knob.OOM_GROUP, "oom_kill_group"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces it."""
+
+    #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
+    classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
+    #: No protection of one pod beyond this part of the machine's memory, in percent.
+    max_percent: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Bytes that are kept, and bytes that are kept as long as others have some to give."""
+
+    min: int = 0
+    low: int = 0
+
+    def __add__(self, other: Protection) -> Protection:
+        return Protection(self.min + other.min, self.low + other.low)
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Every file of every pod whose class asks for something."""
+    del past
+    deciding = _Deciding(now, settings)
+    for one in now.pods:
+        deciding.place(one)
+    deciding.above()
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(deciding.actions),
+        conditions=deciding.conditions(),
+        explanation=deciding.why,
+    )
+
+
+def strategy_of(
+    one: pod.Pod, now: snapshot.Snapshot, settings: Settings
+) -> strategies.MemoryQos | None:
+    """What holds for a pod; ``None`` where nothing does."""
+    said = one.raw_qos or (one.qos if one.kube_qos is None else None)
+    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)  # type: ignore[arg-type]
+    if name is None:
+        return None
+    if now.slo is not None and now.slo.source:
+        node = now.slo.classes[name].memory
+    else:
+        mine = settings.classes.get(name)
+        node = nodeslo.NEUTRAL.memory if mine is None else mine
+    wish = one.wishes.memory_qos
+    policy = "default" if wish is None else wish.policy or "default"
+    if policy == "none":
+        return None
+    if policy == "auto":
+        node = replace(nodeslo.CLASSES[name].memory, enable=True)
+    merged = strategies.overlay(node, wish)
+    # A field that a pod asks for itself counts although the node's section is off.
+    return None if merged == nodeslo.NEUTRAL.memory else merged
+
+
+def protection(asked: strategies.MemoryQos, request: int) -> Protection:
+    """The parts of a request that are kept."""
+    least = request * (asked.min_limit_percent or 0) // 100
+    low = request * (asked.low_limit_percent or 0) // 100
+    return Protection(least, max(least, low) if low > 0 else 0)
+
+
+def high(asked: strategies.MemoryQos, request: int, most: int) -> int | None:
+    """Where a container is slowed down: between its request and its limit, in whole pages."""
+    percent = asked.throttling_percent or 0
+    if percent <= 0 or most <= 0:
+        return None
+    between = request + (most - request) * percent // 100
+    return max(between // _PAGE * _PAGE, protection(asked, request).min)
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
+        self.now = now
+        self.settings = settings
+        self.actions: list[action.Action] = []
+        self.why: dict[str, str] = {}
+        #: QoS groups of the kubelet's tree and what the pods in them are promised together.
+        self._sums: dict[str, Protection] = {}
+        self._missing: set[str] = set()
+
+    def place(self, one: pod.Pod) -> None:
+        """The files of one pod and of its containers."""
+        asked = strategy_of(one, self.now, self.settings)
+        if asked is None or not one.active or one.group not in self.now.groups:
+            return
+        group = one.group or ""
+        kept = protection(asked, self._bound(_request(one, one.requests)))
+        self._protect(group, kept, f"{one.qos.value} {one.key}")
+        self._vendor(group, asked, f"{one.qos.value} {one.key}")
+        if one.kube_qos is not None:
+            for above in _qos_groups(one):
+                self._sums[above] = self._sums.get(above, Protection()) + kept
+        for each in _parts(one):
+            if each.group in self.now.groups:
+                self._container(one, each, asked)
+        self.why[one.key] = f"min {kept.min}, low {kept.low} bytes"
+
+    def _container(self, one: pod.Pod, each: pod.Container, asked: strategies.MemoryQos) -> None:
+        group, name = each.group or "", f"{one.key}/{each.name}"
+        request = self._bound(_request(one, each.requests))
+        if group != one.group:
+            self._protect(group, protection(asked, request), name)
+            self._vendor(group, asked, name)
+        most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
+        slow = high(asked, request, most)
+        if slow is not None:
+            reason = f"{name}: slowed down at {asked.throttling_percent} % of the way to its limit"
+            self._bytes(knob.MEMORY_HIGH, group, slow, reason)
+
+    def above(self) -> None:
+        """The sums of the QoS groups, without which the kernel protects no pod."""
+        for group, kept in self._sums.items():
+            if group in self.now.groups:
+                self._protect(group, kept, "the pods in it together")
+
+    def _protect(self, group: str, kept: Protection, who: str) -> None:
+        if kept.min:
+            self._bytes(knob.MEMORY_MIN, group, kept.min, f"{who}: memory that is kept")
+        if kept.low:
+            self._bytes(knob.MEMORY_LOW, group, kept.low, f"{who}: memory that is kept if possible")
+
+    def _vendor(self, group: str, asked: strategies.MemoryQos, who: str) -> None:
+        for row, name in _VENDOR:
+            value = getattr(asked, name)
+            if value is None or value == getattr(nodeslo.NEUTRAL.memory, name):
+                continue
+            target = self.now.layout.file(row, group)
+            if target is None:
+                self._missing.add(row.name)
+                continue
+            setting = limits.Setting(row, target, str(value))
+            self._write((setting,), group, f"{who}: {name.replace('_', ' ')}")
+
+    def _bytes(self, row: knob.Knob, group: str, size: int, reason: str) -> None:
+        settings = limits.memory(self.now.layout, group, row, size)
+        if not settings:
+            self._missing.add(row.name)
+        self._write(settings, group, reason)
+
+    def _write(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
+        self.actions.extend(writing.files(settings, policy=STEM, reason=reason, group=group))
+
+    def _bound(self, request: int) -> int:
+        """No promise beyond the operator's part of the machine, where its size is known."""
+        capacity = self.now.node.capacity.get(resources.MEMORY)
+        most = None if capacity is None else capacity * self.settings.max_percent // 100
+        return request if most is None else min(request, most)
+
+    def conditions(self) -> tuple[decision.Condition, ...]:
+        """What this kernel cannot do of it, said once."""
+        if not self._missing:
+            return ()
+        message = "; ".join(
+            str(self.now.layout.why_not(knob.TABLE[name])) for name in sorted(self._missing)
+        )
+        return (
+            decision.Condition(
+                type="MemoryQosUnsupported", status=True, reason=STEM, message=message
+            ),
+        )
+
+
+def _request(one: pod.Pod, amounts: resources.Amounts) -> int:
+    """Memory in the words of the pod's class: best-effort pods ask for batch memory."""
+    if one.raw_qos is qos.Qos.BE and resources.BATCH_MEMORY in amounts:
+        return amounts[resources.BATCH_MEMORY]
+    return amounts.get(resources.MEMORY, 0)
+
+
+def _parts(one: pod.Pod) -> tuple[pod.Container, ...]:
+    """Its containers; a workload without any is its own only part."""
+    whole = pod.Container(name=one.name, group=one.group, requests=one.requests, limits=one.limits)
+    return one.containers or (whole,)
+
+
+def _qos_groups(one: pod.Pod) -> Iterator[str]:
+    """The QoS groups above a pod of the kubelet's: its class's, and the root of the tree.
+
+    The root holds the sum of all; Guaranteed pods are in it directly.
+    """
+    parent = (one.group or "").rpartition("/")[0]
+    if not parent:
+        return
+    yield parent
+    above = parent.rpartition("/")[0]
+    if one.kube_qos is not qos.KubeQos.GUARANTEED and above:
+        yield above
