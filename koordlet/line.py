@@ -102,6 +102,7 @@ class Line:
         self.settings = assembly.settings(config)
         self.modes = assembly.modes(config)
         self.node = assembly.node(config, machine.hostname(self.host))
+        self._unheard = replace(self.node, known=False)
         self.declared = assembly.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
@@ -188,13 +189,18 @@ class Line:
         """The node as the control plane knows it, over the configuration file."""
         told = self.observed.node if self.observed is not None else None
         if told is None:
-            return self.node
+            return self.node if self._node_known() else self._unheard
         return replace(
             told,
             name=told.name or self.node.name,
             labels={**self.node.labels, **told.labels},
             annotations={**self.node.annotations, **told.annotations},
         )
+
+    def _node_known(self) -> bool:
+        """Whether nobody is asked for the node, or whoever is asked has answered."""
+        sources = self.observed.sources if self.observed is not None else ()
+        return all(one.last_good is not None for one in sources if one.name == "cluster node")
 
     def _sources(self, now: machine.Now) -> tuple[snapshot.Source, ...]:
         told = self.observed.sources if self.observed is not None else ()

@@ -30,6 +30,8 @@ class NodeInfo:
     conditions: Mapping[str, bool] = field(default_factory=dict)
     #: What was wrong with the object; each is shown, none is fatal.
     problems: tuple[str, ...] = ()
+    #: False while the control plane was not heard yet: what it annotated is unknown, not absent.
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,8 @@ def decide(
     """Ask every policy that is not off.
 
     Claims of a policy in shadow do not bind the later ones. The claims of a policy that fails are
-    those of its ``last`` good decision: a bug must not hand out reserved CPUs.
+    those of its ``last`` good decision, in its first pass those of its checkpoint: a bug must not
+    hand out reserved CPUs.
     """
     outcomes: list[Outcome] = []
     binding = shown = now.ledger
@@ -124,9 +125,7 @@ def decide(
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
             failure = f"{type(error).__name__}: {error}"
             outcomes.append(Outcome(stem=row.stem, mode=mode, failure=failure))
-            if row.stem not in last:
-                continue
-            said = last[row.stem]
+            said = last.get(row.stem) or _recalled(row, with_[1])
         else:
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
@@ -135,3 +134,9 @@ def decide(
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding)
+
+
+def _recalled(row: registry.Row, state: object) -> decision.Decision[object]:
+    """What a policy stands for that has failed ever since this process started."""
+    claims = row.recall(state) if row.recall is not None else ()
+    return decision.Decision(next_state=state, claims=claims)

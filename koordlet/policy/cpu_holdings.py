@@ -12,7 +12,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, ledger
 
 #: Version of ``State``: a checkpoint of another one is discarded.
 SCHEMA = 1
@@ -40,6 +40,8 @@ class Holding:
     cpus: str
     #: A value of ``Origin``.
     origin: str
+    #: A value of ``ledger.Owner``.
+    owner: str
     #: Unix time at which it got the first of these.
     since: float
 
@@ -57,7 +59,7 @@ class State:
         )
 
 
-_TEXTS = ("uid", "holder", "cpus", "origin")
+_TEXTS = ("uid", "holder", "cpus", "origin", "owner")
 
 
 def revive(body: Mapping[str, object]) -> State:
@@ -79,5 +81,6 @@ def _row(body: object) -> Holding:
         raise ValueError(msg)  # noqa: TRY004 -- as above
     texts = {name: str(body[name]) for name in _TEXTS}
     Origin(texts["origin"])
+    ledger.Owner(texts["owner"])
     texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
     return Holding(**texts, since=float(since))

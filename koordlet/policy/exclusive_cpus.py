@@ -68,6 +68,23 @@ def decide(
     )
 
 
+def recall(state: State) -> tuple[ledger.Claim, ...]:
+    """What is claimed while the policy fails and has not decided anything yet."""
+    return tuple(
+        ledger.Claim(
+            owner=ledger.Owner(one.owner),
+            cpus=cpuset.CPUSet.parse(one.cpus),
+            holder=one.holder,
+            policy=STEM,
+            reason=f"exclusive CPUs of {one.owner} {one.holder} (as remembered)",
+            uid=one.uid,
+            since=one.since,
+            kubelet=one.origin == Origin.KUBELET.value,
+        )
+        for one in state.holdings
+    )
+
+
 def turn(one: pod.Pod) -> tuple[bool, int, str, str]:
     """The order within a turn."""
     return (one.qos is not qos.Qos.LSE, -(one.priority or 0), one.key, one.uid)
@@ -226,7 +243,12 @@ class _Giving:
         since = before.since if before is not None and same else self.now.wall
         self.holdings.append(
             cpu_holdings.Holding(
-                uid=one.uid, holder=one.key, cpus=str(listed), origin=origin.value, since=since
+                uid=one.uid,
+                holder=one.key,
+                cpus=str(listed),
+                origin=origin.value,
+                owner=owner.value,
+                since=since,
             )
         )
         claim = ledger.Claim(

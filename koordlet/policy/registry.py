@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from koordlet.history import series
-from koordlet.model import adjustment, decision, plan, pod, snapshot
+from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
 from koordlet.policy import (
     cpu_burst,
     cpu_holdings,
@@ -52,6 +52,9 @@ class Row:
     #: Version of the state: a checkpoint of another one is discarded.
     schema: int
     default_mode: plan.Mode = plan.Mode.ENFORCE
+    #: The claims that a state from a checkpoint stands for: they count while the policy fails
+    #: before it has decided anything.
+    recall: Callable[[object], tuple[ledger.Claim, ...]] | None = None
     #: What a container gets before it starts; ``None``: this policy is not about single containers.
     admit: Admit | None = None
     #: It looks neither at the time nor at the history: while nothing else changes, its last
@@ -72,6 +75,7 @@ def row(
     schema: int = 1,
     timeless: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
+    recall: Callable[[StateT], tuple[ledger.Claim, ...]] | None = None,
     admit: Callable[[snapshot.Snapshot, SettingsT, pod.Pod, str], adjustment.Adjustment]
     | None = None,
 ) -> Row:
@@ -86,6 +90,7 @@ def row(
         schema=schema,
         timeless=timeless,
         default_mode=default_mode,
+        recall=cast("Callable[[object], tuple[ledger.Claim, ...]] | None", recall),
         admit=cast("Admit | None", admit),
     )
 
@@ -99,6 +104,7 @@ POLICIES: tuple[Row, ...] = (
         state=reserved_cpus.State(),
         revive=reserved_cpus.revive,
         schema=reserved_cpus.SCHEMA,
+        recall=reserved_cpus.recall,
         timeless=True,
     ),
     row(
@@ -109,6 +115,7 @@ POLICIES: tuple[Row, ...] = (
         state=cpu_holdings.State(),
         revive=cpu_holdings.revive,
         schema=exclusive_cpus.SCHEMA,
+        recall=exclusive_cpus.recall,
         timeless=True,
     ),
     row(

@@ -1,34 +1,35 @@
 """reserved_cpus: CPUs that belong to the machine and to no workload.
 
 Covers: which CPUs are reserved, by whom, what happens to a reservation that makes no sense.
-Does not cover: keeping workloads off them (``shared_pools``), moving IRQs and kernel threads.
-
-Who decides, strongest first: the node annotation ``node.koordinator.sh/reservation``
-(``reservedCPUs``, then ``resources.cpu``), the configuration file (``cpus``, then ``quantity``).
+Does not cover: reading wishes (``reservation_wishes``), keeping workloads off the CPUs
+(``shared_pools``), moving interrupts (``housekeeping``).
 
 Rules:
-1. A reservation that would leave no CPU is refused as a whole; the last valid one stays, and a
-   condition says so.
-2. CPUs that this machine has not are left out, with a condition. A list of only such is refused.
-3. Offline CPUs stay in the reservation: they are reserved again when they come back.
-4. ``limits.maxCpus`` is applied last: a larger reservation is refused.
+1. The wishes of all sources add up, in this order: the node, the kubelet, system QoS, declared
+   system workloads. Numbers of the node and of the kubelet are packed alike and so share CPUs.
+2. A wish that would leave no CPU together with those before it is refused as a whole; the last
+   valid one of its source stays, and a condition says so. So for one that cannot be read, and,
+   without a condition, for a source that has not answered yet.
+3. CPUs that this machine has not are left out, with a condition. A list of only such is refused.
+4. Offline CPUs of a list stay in it: they are reserved again when they come back. CPUs that were
+   chosen for a number stay while all of them are online.
+5. ``limits.maxCpus`` is applied last, to all of them together.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, quantity, snapshot
-from koordlet.policy import cpu_packing
+from koordlet.model import cpuset, decision, ledger, snapshot, topology
+from koordlet.policy import cpu_packing, reservation_wishes
+from koordlet.policy.reservation_wishes import Use, Wish
 
 STEM = "reserved_cpus"
-ANNOTATION = "node.koordinator.sh/reservation"
-
+ANNOTATION = reservation_wishes.ANNOTATION
 #: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,157 +42,217 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """The last reservation that was valid, as a CPU list."""
+class Reserve:
+    """What a source was granted last."""
 
-    valid: str = ""
-    origin: str = ""
+    source: str
+    origin: str
+    #: A CPU list; also those that are offline now.
+    cpus: str
+    #: A value of ``Use``.
+    use: str
+    #: The number that it was chosen for; 0 for a list.
+    count: int = 0
+    holder: str = "node"
+    uid: str = ""
+
+    def claim(self, cpus: cpuset.CPUSet) -> ledger.Claim:
+        """It as a claim."""
+        return ledger.Claim(
+            owner=ledger.Owner.RESERVED if self.use == Use.MACHINE.value else ledger.Owner.SYSTEM,
+            cpus=cpus,
+            holder=self.holder,
+            policy=STEM,
+            reason=f"reserved by {self.origin}",
+            uid=self.uid,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The last valid reservation of each source."""
+
+    reserves: tuple[Reserve, ...] = ()
+
+    def of(self, source: str) -> Reserve | None:
+        """That of one source."""
+        return next((one for one in self.reserves if one.source == source), None)
+
+
+_TEXTS = ("source", "origin", "cpus", "use", "holder", "uid")
 
 
 def revive(body: Mapping[str, object]) -> State:
     """The state from a checkpoint; ``ValueError`` when it is none."""
-    valid, origin = body.get("valid"), body.get("origin")
-    if not isinstance(valid, str) or not isinstance(origin, str):
-        msg = "valid and origin must be text"
+    rows = body.get("reserves")
+    if not isinstance(rows, list):
+        msg = "reserves is no list"
         raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
-    return State(valid=str(cpuset.CPUSet.parse(valid)), origin=origin)
+    return State(reserves=tuple(_row(one) for one in rows))
 
 
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """What was asked for: a list, or a number of CPUs."""
+def _row(body: object) -> Reserve:
+    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in _TEXTS):
+        msg = f"no reservation: {body!r:.80}"
+        raise ValueError(msg)
+    count = body.get("count")
+    if isinstance(count, bool) or not isinstance(count, int):
+        msg = f"no number: {count!r:.80}"
+        raise ValueError(msg)  # noqa: TRY004 -- as above
+    texts = {name: str(body[name]) for name in _TEXTS}
+    Use(texts["use"])
+    texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))
+    return Reserve(**texts, count=count)
 
-    origin: str
-    cpus: cpuset.CPUSet | None = None
-    count: int = 0
+
+def recall(state: State) -> tuple[ledger.Claim, ...]:
+    """What is claimed while the policy fails and has not decided anything yet."""
+    return tuple(
+        one.claim(cpuset.CPUSet.parse(one.cpus))
+        for one in state.reserves
+        if one.cpus and one.use != Use.SHARED.value
+    )
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Grant each wish, or keep the last valid one and say why."""
+    del past
+    granting = _Granting(now.topology, settings, state)
+    for found in reservation_wishes.of(now, settings.cpus, settings.quantity_milli):
+        granting.take(found)
+    return decision.Decision(
+        next_state=State(reserves=tuple(granting.reserves)),
+        conditions=tuple(granting.conditions),
+        claims=tuple(granting.claims),
+        pools=tuple(granting.pools),
+        explanation={
+            "reserved": str(granting.granted),
+            **{one.source: f"{one.cpus or 'nothing'} ({one.origin})" for one in granting.reserves},
+        },
+    )
 
 
 class _RefusedError(Exception):
     """A wish that cannot be granted; the text says why."""
 
 
-def decide(
-    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
-) -> decision.Decision[State]:
-    """Grant the reservation, or keep the last valid one and say why."""
-    del past
-    conditions: list[decision.Condition] = []
-    try:
-        wish = _wish(now, settings)
-        granted, problem = _grant(now, settings, wish)
-        origin = wish.origin
-        remembered = State(valid=str(granted), origin=origin)
-        if problem:
-            conditions.append(_condition("ReservedCPUsPartial", "UnknownCPUs", problem))
-    except _RefusedError as refusal:
-        granted, origin = _last_valid(now, state), state.origin or "nothing"
-        # Also where it cannot be granted now: CPUs may come back.
-        remembered = state
-        kept = f"CPUs {granted} stay reserved" if granted else "nothing is reserved"
-        conditions.append(_condition("ReservedCPUsInvalid", "Refused", f"{refusal}; {kept}"))
-    claims: tuple[ledger.Claim, ...] = ()
-    if granted:
-        claims = (
-            ledger.Claim(
-                owner=ledger.Owner.RESERVED,
-                cpus=granted,
-                holder="node",
-                policy=STEM,
-                reason=f"reserved by {origin}",
-            ),
-        )
-    return decision.Decision(
-        next_state=remembered,
-        conditions=tuple(conditions),
-        claims=claims,
-        explanation={"reserved": str(granted), "origin": origin},
-    )
+class _Granting:
+    """One decision on its way."""
 
+    def __init__(self, machine: topology.Topology, settings: Settings, before: State) -> None:
+        self.machine = machine
+        self.settings = settings
+        self.before = before
+        self.granted = cpuset.CPUSet()
+        self.reserves: list[Reserve] = []
+        self.claims: list[ledger.Claim] = []
+        self.pools: list[ledger.Pool] = []
+        self.conditions: list[decision.Condition] = []
 
-def _condition(name: str, reason: str, message: str) -> decision.Condition:
-    return decision.Condition(type=name, status=True, reason=reason, message=message)
+    def take(self, found: reservation_wishes.Found) -> None:
+        """One wish."""
+        if isinstance(found, Wish):
+            self._wish(found)
+            return
+        if isinstance(found, reservation_wishes.Broken):
+            self._refused(found.source, found.why)
+            return
+        self._again(found.source)
 
-
-def _last_valid(now: snapshot.Snapshot, state: State) -> cpuset.CPUSet:
-    """The remembered reservation, dropped when the machine shrank until it takes everything."""
-    remembered = cpuset.CPUSet.parse(state.valid)
-    return remembered if now.topology.online - remembered else cpuset.CPUSet()
-
-
-def _wish(now: snapshot.Snapshot, settings: Settings) -> _Wish:
-    text = now.node.annotations.get(ANNOTATION)
-    if text is not None:
-        wish = _annotated(text)
-        if wish is not None:
-            return wish
-    if settings.cpus is not None:
-        return _Wish("configuration policies.reserved_cpus.cpus", cpus=settings.cpus)
-    if settings.quantity_milli:
-        count = -(-settings.quantity_milli // 1000)
-        return _Wish("configuration policies.reserved_cpus.quantity", count=count)
-    return _Wish("nothing")
-
-
-def _annotated(text: str) -> _Wish | None:
-    """The annotation's wish; ``None`` when it says nothing about CPUs."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        msg = f"annotation {ANNOTATION} is not JSON: {text[:80]!r}"
-        raise _RefusedError(msg) from None
-    if not isinstance(body, dict):
-        msg = f"annotation {ANNOTATION} is not an object: {text[:80]!r}"
-        raise _RefusedError(msg)
-    listed = body.get("reservedCPUs")
-    if listed not in (None, ""):
+    def _wish(self, wish: Wish) -> None:
+        if wish.problem:
+            self._say("ReservedCPUsPartial", "UnknownApplyPolicy", wish.problem)
         try:
-            return _Wish(f"annotation {ANNOTATION}", cpus=cpuset.CPUSet.parse(_text(listed)))
-        except ValueError as error:
-            msg = f"annotation {ANNOTATION}: reservedCPUs: {error}"
-            raise _RefusedError(msg) from None
-    resources = body.get("resources")
-    amount = resources.get("cpu") if isinstance(resources, dict) else None
-    if amount is None:
-        return None
-    try:
-        count = -(-quantity.milli(_text(amount)) // 1000)
-    except ValueError as error:
-        msg = f"annotation {ANNOTATION}: resources.cpu: {error}"
-        raise _RefusedError(msg) from None
-    return _Wish(f"annotation {ANNOTATION}", count=max(0, count))
+            cpus = self._grant(wish)
+            if wish.use is not Use.SHARED:
+                self._bounded(wish.origin, cpus)
+        except _RefusedError as refusal:
+            self._refused(wish.source, str(refusal))
+            return
+        row = Reserve(
+            source=wish.source,
+            origin=wish.origin,
+            cpus=str(cpus),
+            use=wish.use.value,
+            count=wish.count,
+            holder=wish.holder,
+            uid=wish.uid,
+        )
+        self._keep(row, cpus)
 
-
-def _text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        msg = f"expected text, found {type(value).__name__}"
-        raise ValueError(msg)  # noqa: TRY004 -- callers treat every bad value alike
-    return str(value)
-
-
-def _grant(now: snapshot.Snapshot, settings: Settings, wish: _Wish) -> tuple[cpuset.CPUSet, str]:
-    """The CPUs granted, and what was left out of the wish, or ``_RefusedError``."""
-    machine = now.topology
-    problem = ""
-    if wish.cpus is not None:
-        known = machine.present or machine.online
-        granted = wish.cpus & known
-        missing = wish.cpus - known
-        if missing:
-            problem = f"{wish.origin} names CPUs {missing}, which this machine has not"
-        if wish.cpus and not granted:
-            raise _RefusedError(problem)
-    elif wish.count:
-        packed = cpu_packing.take(machine, machine.online, wish.count)
+    def _grant(self, wish: Wish) -> cpuset.CPUSet:
+        if wish.cpus is not None:
+            return self._listed(wish.origin, wish.cpus)
+        if not wish.count:
+            return cpuset.CPUSet()
+        row = self.before.of(wish.source)
+        if row is not None and row.count == wish.count:
+            cpus = cpuset.CPUSet.parse(row.cpus)
+            if cpus <= self.machine.online and len(cpus) == wish.count:
+                return cpus
+        packed = cpu_packing.take(self.machine, self.machine.online, wish.count)
         if packed is None:
-            msg = f"{wish.origin} asks for {wish.count} CPUs of {len(machine.online)}"
-            raise _RefusedError(msg)
-        granted = packed
-    else:
-        granted = cpuset.CPUSet()
-    if granted and not machine.online - granted:
-        msg = f"{wish.origin} would reserve every CPU ({granted}) and leave none for workloads"
-        raise _RefusedError(msg)
-    if settings.max_cpus is not None and len(granted) > settings.max_cpus:
-        msg = f"{wish.origin} reserves {len(granted)} CPUs, limits.maxCpus is {settings.max_cpus}"
-        raise _RefusedError(msg)
-    return granted, problem
+            online = len(self.machine.online)
+            raise _RefusedError(f"{wish.origin} asks for {wish.count} CPUs of {online}")
+        return packed
+
+    def _listed(self, origin: str, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
+        known = self.machine.present or self.machine.online
+        missing = cpus - known
+        problem = f"{origin} names CPUs {missing}, which this machine has not"
+        if cpus and not cpus & known:
+            raise _RefusedError(problem)
+        if missing:
+            self._say("ReservedCPUsPartial", "UnknownCPUs", problem)
+        return cpus & known
+
+    def _bounded(self, origin: str, cpus: cpuset.CPUSet) -> None:
+        every = self.granted | cpus
+        if cpus and not self.machine.online - every:
+            what = f"would reserve every CPU ({every})"
+            raise _RefusedError(f"{origin} {what} and leave none for workloads")
+        most = self.settings.max_cpus
+        if most is not None and len(every) > most and not cpus <= self.granted:
+            raise _RefusedError(f"{origin} makes {len(every)} CPUs, limits.maxCpus is {most}")
+
+    def _refused(self, source: str, why: str) -> None:
+        kept = self._again(source)
+        stays = f"CPUs {kept} stay reserved" if kept else "nothing is reserved for it"
+        self._say("ReservedCPUsInvalid", "Refused", f"{why}; {stays}")
+
+    def _again(self, source: str) -> cpuset.CPUSet:
+        """What its source was granted last, where that can still be."""
+        row = self.before.of(source)
+        if row is None:
+            return cpuset.CPUSet()
+        cpus = cpuset.CPUSet.parse(row.cpus)
+        try:
+            if row.use != Use.SHARED.value:
+                self._bounded(row.origin, cpus)
+        except _RefusedError:
+            # It stays remembered: CPUs may come back.
+            self.reserves.append(row)
+            return cpuset.CPUSet()
+        self._keep(row, cpus)
+        return cpus
+
+    def _keep(self, row: Reserve, cpus: cpuset.CPUSet) -> None:
+        self.reserves.append(row)
+        if not cpus:
+            return
+        if row.use != Use.MACHINE.value:
+            self.pools += (
+                ledger.Pool(kind="SYSTEM", cpus=part, socket=socket, node=node)
+                for socket, node, part in self.machine.by_node(cpus & self.machine.online)
+                if not row.uid
+            )
+        if row.use != Use.SHARED.value:
+            self.granted |= cpus
+            self.claims.append(row.claim(cpus))
+
+    def _say(self, name: str, reason: str, message: str) -> None:
+        self.conditions.append(
+            decision.Condition(type=name, status=True, reason=reason, message=message)
+        )

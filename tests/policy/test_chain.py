@@ -43,6 +43,7 @@ def talker(stem: str) -> registry.Row:
         state=0,
         revive=lambda _: 0,
         schema=1,
+        recall=lambda state: moments.reserved(str(state)).claims if state else (),
     )
 
 
@@ -53,6 +54,7 @@ def asked(
     settings: Mapping[str, object],
     modes: Mapping[str, Mode] | None = None,
     last: Mapping[str, decision.Decision[object]] | None = None,
+    states: Mapping[str, object] | None = None,
 ) -> tuple[chain.Round, dict[str, str]]:
     """One round, and what each policy saw claimed."""
     now = moments.moment(moments.machine())
@@ -62,7 +64,7 @@ def asked(
         series.History(),
         settings=settings,
         modes=modes or {},
-        states={},
+        states=states or {},
         last=last or {},
     )
     saw = {
@@ -115,6 +117,14 @@ def test_claims_of_a_failing_policy_stay() -> None:
     assert {"b": "0-1", "c": "0-1"} == saw
     assert cpuset.CPUSet.parse("0-1") == made.ledger.held(ledger.Owner.RESERVED)
     assert made.outcomes[0].decision is None
+
+
+def test_a_policy_that_fails_from_the_start_claims_from_its_checkpoint() -> None:
+    """In its very first pass what the state of the last agent stands for binds the others."""
+    made, saw = asked({"a": Said(fails=True)}, states={"a": 7})
+
+    assert {"b": "7", "c": "7"} == saw
+    assert "7" == str(made.ledger.held(ledger.Owner.RESERVED))
 
 
 def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:

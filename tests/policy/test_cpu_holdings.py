@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.policy import cpu_holdings
 
-ROW = {"uid": "u", "holder": "t/a", "cpus": "0-1", "origin": "named", "since": 7.0}
+ROW = {"uid": "u", "holder": "t/a", "cpus": "0-1", "origin": "named", "owner": "LSE", "since": 7.0}
 
 
 def test_there_and_back() -> None:
@@ -29,6 +29,7 @@ def test_there_and_back() -> None:
         {"holdings": [7]},
         {"holdings": [{**ROW, "cpus": "x"}]},
         {"holdings": [{**ROW, "origin": "nobody"}]},
+        {"holdings": [{**ROW, "owner": "LS"}]},
         {"holdings": [{**ROW, "since": "now"}]},
         {"holdings": [{**ROW, "since": True}]},
         {"holdings": [{**ROW, "uid": None}]},

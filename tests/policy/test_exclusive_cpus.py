@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, kubelet, pod, qos, resources, snapshot, wishes
+from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, resources, snapshot, wishes
 from koordlet.policy import exclusive_cpus
 from koordlet.policy.cpu_holdings import Holding, State
 from koordlet.policy.exclusive_cpus import Settings
@@ -296,6 +296,10 @@ def test_holdings_are_rows_of_the_state() -> None:
         moments.machine(1, 8, threads=1, offline=[3]), [workload("a", Qos.LSE, "2-3")]
     )
 
-    assert (
-        Holding(uid="uid-a", holder="t/a", cpus="2-3", origin="named", since=now.wall),
-    ) == decided(now).next_state.holdings
+    made = decided(now)
+    row = Holding(
+        uid="uid-a", holder="t/a", cpus="2-3", origin="named", owner="LSE", since=now.wall
+    )
+    assert (row,) == made.next_state.holdings
+    claim = exclusive_cpus.recall(made.next_state)[0]
+    assert (ledger.Owner.LSE, "2-3", "t/a") == (claim.owner, str(claim.cpus), claim.holder)

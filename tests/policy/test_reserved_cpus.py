@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from typing import Any
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, topology
-from koordlet.policy import reserved_cpus
-from koordlet.policy.reserved_cpus import ANNOTATION, Settings, State
+from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, topology
+from koordlet.policy import reservation_wishes, reserved_cpus
+from koordlet.policy.reserved_cpus import ANNOTATION, Reserve, Settings, State
 from tests.kit import moments
 
 SERVER = moments.machine()
+SYSTEM = reservation_wishes.SYSTEM_ANNOTATION
 
 
 def decided(
@@ -27,6 +30,12 @@ def decided(
     annotations = {} if annotation is None else {ANNOTATION: annotation}
     now = moments.moment(machine, annotations=annotations)
     return reserved_cpus.decide(now, series.History(), settings or Settings(), state or State())
+
+
+def valid(cpus: str, source: str = "node", **more: object) -> State:
+    """A reservation that was valid once."""
+    values: dict[str, Any] = {"origin": "a test", "use": "machine", **more}
+    return State(reserves=(Reserve(source=source, cpus=cpus, **values),))
 
 
 def granted(made: decision.Decision[State]) -> str:
@@ -95,13 +104,13 @@ MALFORMED = [
 @pytest.mark.parametrize("annotation", MALFORMED, ids=lambda text: text[:30] or "empty")
 def test_a_bad_wish_keeps_the_last_valid_one(annotation: str) -> None:
     """Whatever is wrong with the annotation, the last valid reservation stays and one says why."""
-    made = decided(annotation, Settings(cpus=cpuset.CPUSet.parse("5")), State(valid="1-2"))
+    made = decided(annotation, Settings(cpus=cpuset.CPUSet.parse("5")), valid("1-2"))
 
     assert "1-2" == granted(made)
     assert ["ReservedCPUsInvalid"] == [one.type for one in made.conditions]
     assert "CPUs 1-2 stay reserved" in made.conditions[0].message
     assert 400 > len(made.conditions[0].message)
-    assert "1-2" == made.next_state.valid
+    assert ["1-2"] == [one.cpus for one in made.next_state.reserves]
 
 
 def test_nothing_was_ever_valid() -> None:
@@ -132,7 +141,7 @@ def test_offline_cpus_stay_reserved() -> None:
 def test_the_limit_is_applied_last() -> None:
     """No source may reserve more than ``limits.maxCpus``."""
     settings = Settings(cpus=cpuset.CPUSet.parse("0-3"), max_cpus=2)
-    made = decided(None, settings, State(valid="7"))
+    made = decided(None, settings, valid("7"))
 
     assert "7" == granted(made)
     assert "limits.maxCpus is 2" in made.conditions[0].message
@@ -140,7 +149,7 @@ def test_the_limit_is_applied_last() -> None:
 
 def test_a_machine_that_shrank_and_grew_again() -> None:
     """The last valid reservation outlives a time in which it would have taken every CPU."""
-    bad, state = wants(reservedCPUs="x"), State(valid="0-1", origin="annotation")
+    bad, state = wants(reservedCPUs="x"), valid("0-1")
     small = decided(bad, state=state, machine=moments.machine(offline=range(2, 12)))
     later = decided(bad, state=small.next_state)
 
@@ -165,32 +174,176 @@ JSON = st.recursive(
         JSON.map(json.dumps),
         moments.sets(14).map(lambda one: wants(reservedCPUs=str(one))),
     ),
-    valid=moments.sets(12),
+    last=moments.sets(12),
     offline=st.sets(st.integers(1, 11)),
 )
 def test_there_is_always_a_cpu_left(
-    annotation: str, valid: cpuset.CPUSet, offline: set[int]
+    annotation: str, last: cpuset.CPUSet, offline: set[int]
 ) -> None:
     """Whatever is asked for on whatever machine, some online CPU is not reserved."""
     machine = moments.machine(offline=offline)
-    made = decided(annotation, state=State(valid=str(valid)), machine=machine)
-    again = decided(annotation, state=State(valid=str(valid)), machine=machine)
+    made = decided(annotation, state=valid(str(last)), machine=machine)
+    again = decided(annotation, state=valid(str(last)), machine=machine)
 
     assert machine.online - cpuset.CPUSet.parse(granted(made))
     assert repr(made) == repr(again)
 
 
+ROW = dataclasses.asdict(valid("0-1").reserves[0])
+
+
 @pytest.mark.parametrize(
-    "body", [{}, {"valid": 1, "origin": ""}, {"valid": "x", "origin": ""}, {"valid": "0"}]
+    "body",
+    [
+        {},
+        {"reserves": {}},
+        {"reserves": [7]},
+        {"reserves": [{**ROW, "cpus": "x"}]},
+        {"reserves": [{**ROW, "use": "fun"}]},
+        {"reserves": [{**ROW, "count": "2"}]},
+        {"reserves": [{**ROW, "count": True}]},
+        {"reserves": [{**ROW, "source": None}]},
+    ],
 )
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
-    """A checkpoint that does not hold a reservation is refused."""
+    """A checkpoint that does not hold reservations is refused."""
     with pytest.raises(ValueError, match=r"."):
         reserved_cpus.revive(body)
 
 
 def test_a_checkpoint_comes_back() -> None:
-    """The state survives its checkpoint."""
-    state = State(valid="0-1", origin="annotation")
+    """The state survives its checkpoint, and stands for the same claims."""
+    made = decided(wants(reservedCPUs="0-1"))
+    state = reserved_cpus.revive(json.loads(json.dumps(dataclasses.asdict(made.next_state))))
 
-    assert state == reserved_cpus.revive({"valid": "0-1", "origin": "annotation"})
+    assert made.next_state == state
+    assert made.claims == reserved_cpus.recall(state)
+
+
+def on_node(
+    annotations: dict[str, str] | None = None,
+    asked: kubelet.Configuration | None = None,
+    pods: tuple[pod.Pod, ...] = (),
+    *,
+    state: State | None = None,
+    known: bool = True,
+    machine: topology.Topology = SERVER,
+    settings: Settings | None = None,
+) -> decision.Decision[State]:
+    """The decision where a kubelet and declared workloads have wishes, too."""
+    now = moments.moment(machine, pods, annotations=annotations)
+    now = dataclasses.replace(
+        now,
+        kubelet=kubelet.Kubelet(configuration=asked),
+        node=dataclasses.replace(now.node, known=known),
+    )
+    return reserved_cpus.decide(now, series.History(), settings or Settings(), state or State())
+
+
+def owners(made: decision.Decision[State]) -> dict[str, str]:
+    """Owner and holder to CPUs."""
+    return {f"{one.owner.value} {one.holder}": str(one.cpus) for one in made.claims}
+
+
+def pool(made: decision.Decision[State]) -> str:
+    """The CPUs of system QoS."""
+    return str(ledger.Ledger(pools=made.pools).pool("SYSTEM"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "cpus"),
+    [
+        (kubelet.Configuration(reserved_cpus=cpuset.CPUSet.of([3])), "3"),
+        (kubelet.Configuration(cpu_manager_policy="static", kube_reserved={"cpu": 500}), "0"),
+        (
+            kubelet.Configuration(
+                cpu_manager_policy="static",
+                system_reserved={"cpu": 1000},
+                kube_reserved={"cpu": 500, "memory": 1},
+            ),
+            "0,6",
+        ),
+        (kubelet.Configuration(kube_reserved={"cpu": 500}), ""),
+        (kubelet.Configuration(cpu_manager_policy="static"), ""),
+    ],
+)
+def test_what_the_kubelet_reserves(asked: kubelet.Configuration, cpus: str) -> None:
+    """Its list always; of quantities what its static policy packs; the peer forgets both."""
+    assert cpus == granted(on_node(asked=asked))
+
+
+def test_all_sources_add_up() -> None:
+    """Node, kubelet, system QoS, declared system workloads: each has a claim and an origin."""
+    made = on_node(
+        {ANNOTATION: wants(reservedCPUs="0"), SYSTEM: wants(cpuset="7")},
+        kubelet.Configuration(reserved_cpus=cpuset.CPUSet.of([1])),
+        (moments.workload("ssh", qos.Qos.SYSTEM, "2"), moments.workload("ls", cpus="3")),
+    )
+
+    assert {"system node": "7", "system t/ssh": "2"}.items() <= owners(made).items()
+    assert ("0-2,7", "7", ()) == (granted(made), pool(made), made.conditions)
+    assert "2 (test for t/ssh)" == made.explanation["workload/uid-ssh"]
+
+
+def test_system_work_may_share_its_cpus() -> None:
+    """``cpusetExclusive: false`` names the CPUs of system work and takes them from nobody."""
+    made = on_node({SYSTEM: wants(cpuset="0-11", cpusetExclusive=False)})
+
+    assert ("", "0-11", ()) == (granted(made), pool(made), made.conditions)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", wants(cpuset="x"), wants(cpuset="0-11"), wants(cpuset="7", cpusetExclusive=1.5)],
+)
+def test_a_bad_system_set_costs_itself(text: str) -> None:
+    """The node's reservation counts, the last valid system set stays, and a condition says why."""
+    state = valid("9", "system", use="system")
+    made = on_node({ANNOTATION: wants(reservedCPUs="0"), SYSTEM: text}, state=state)
+
+    assert {"reserved node": "0", "system node": "9"} == owners(made)
+    assert ["ReservedCPUsInvalid"] == [one.type for one in made.conditions]
+
+
+def test_sources_that_leave_nothing_together() -> None:
+    """The one that would take the rest is refused, the earlier one stands."""
+    made = on_node(
+        {ANNOTATION: wants(reservedCPUs="0-5")},
+        kubelet.Configuration(reserved_cpus=cpuset.CPUSet.parse("6-11")),
+    )
+
+    assert "0-5" == granted(made)
+    assert "the kubelet's reservedSystemCPUs would reserve every CPU" in made.conditions[0].message
+
+
+def test_a_source_that_has_not_answered_keeps_what_it_had() -> None:
+    """After a restart, while API server and kubelet are silent, nothing reserved is lost."""
+    before = on_node(
+        {ANNOTATION: wants(reservedCPUs="0"), SYSTEM: wants(cpuset="7")},
+        kubelet.Configuration(reserved_cpus=cpuset.CPUSet.of([1])),
+    )
+    silent = on_node(state=before.next_state, known=False)
+    gone = on_node(asked=kubelet.Configuration(), state=before.next_state)
+
+    assert (granted(before), ()) == (granted(silent), silent.conditions)
+    assert "" == granted(gone)
+
+
+def test_chosen_cpus_stay_while_they_are_there() -> None:
+    """A number keeps its CPUs when others come and go, and gets new ones when it lost some."""
+    small = moments.machine(offline=[0, 6])
+    first = decided(wants(resources={"cpu": "2"}), machine=small)
+    back = decided(wants(resources={"cpu": "2"}), state=first.next_state)
+    lost = moments.machine(offline=[int(granted(first).split(",")[0])])
+    moved = decided(wants(resources={"cpu": "2"}), state=first.next_state, machine=lost)
+
+    assert granted(first) == granted(back)
+    assert 2 == len(cpuset.CPUSet.parse(granted(moved)) & lost.online)
+
+
+def test_an_unknown_policy_of_application_is_said() -> None:
+    """The reservation counts as it does by default."""
+    made = decided(wants(reservedCPUs="0", applyPolicy="Sometimes"))
+
+    assert "0" == granted(made)
+    assert ["UnknownApplyPolicy"] == [one.reason for one in made.conditions]
