@@ -49,7 +49,9 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         exclusive_cpus.STEM: exclusive_cpus.Settings(
             choose=exclusive.choose, max_cpus=exclusive.limits.max_cpus
         ),
-        shared_pools.STEM: shared_pools.Settings(enable_controllers=pools.enable_controllers),
+        shared_pools.STEM: shared_pools.Settings(
+            enable_controllers=pools.enable_controllers, tiers=pools.tiers
+        ),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),

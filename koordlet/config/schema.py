@@ -167,6 +167,10 @@ class SharedPools(Section):
         default=False,
         description="Switch the cpuset controller on in the cgroups above a workload (v2 only).",
     )
+    tiers: bool = Field(
+        default=True,
+        description="Narrow the kubelet's tiers, so that new containers are right from the start.",
+    )
 
 
 class Policies(Section):

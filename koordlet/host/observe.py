@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.host import cgroups, descriptors, hierarchies, machine, resctrl_look, root, topology
-from koordlet.model import absence, cgroup, knob, pod, snapshot
+from koordlet.model import absence, cgroup, grouppath, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
@@ -178,12 +178,19 @@ class Observer:
         return self._groups
 
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
-        """The root, the pods' groups, all above them (they limit) and all below (they must fit)."""
+        """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
         yield ""
         for path in also:
             yield from cgroup.ancestors(path)
             yield path
+        tops: set[str] = set()
         for one in pods:
-            if one.group is not None:
-                yield from cgroup.ancestors(one.group)
-                yield from self.reader.tree(one.group)
+            if one.group is None or not tops.isdisjoint(cgroup.ancestors(one.group)):
+                continue
+            tree = grouppath.parse(one.group).tree if one.kube_qos is not None else None
+            # All of a kubelet's, also what nobody lists: v1 narrows no group while one inside it
+            # has more.
+            top = one.group if tree is None else tree.root
+            tops.add(top)
+            yield from cgroup.ancestors(top)
+            yield from self.reader.tree(top)

@@ -72,13 +72,20 @@ def admit(
     )
     one = next(each for each in seen.pods if each.uid == newcomer.uid)
     binding = dataclasses.replace(seen, ledger=said.binding)
+    after = {
+        outcome.stem: outcome.decision.next_state
+        for outcome in said.outcomes
+        if outcome.decision is not None
+    }
     found = adjustment.Adjustment()
     failures: dict[str, str] = {}
     for row in rows:
         if row.admit is None or modes.get(row.stem, row.default_mode) is not plan.Mode.ENFORCE:
             continue
         try:
-            part = row.admit(binding, settings.get(row.stem, row.settings), one, container)
+            state = after.get(row.stem, states.get(row.stem, row.state))
+            with_ = settings.get(row.stem, row.settings), state
+            part = row.admit(binding, *with_, one, container)
         except Exception as error:  # noqa: BLE001 -- rule 2, as in the chain
             failures[row.stem] = f"{type(error).__name__}: {error}"
             continue

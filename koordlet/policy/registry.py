@@ -32,8 +32,8 @@ SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
 
 Decide = Callable[[snapshot.Snapshot, series.History, object, object], decision.Decision[object]]
-#: Snapshot with the ledger of this round, settings, the pod, the container's name.
-Admit = Callable[[snapshot.Snapshot, object, pod.Pod, str], adjustment.Adjustment]
+#: Snapshot with the ledger of this round, settings, state after it, the pod, the container's name.
+Admit = Callable[[snapshot.Snapshot, object, object, pod.Pod, str], adjustment.Adjustment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def row(
     timeless: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
     recall: Callable[[StateT], tuple[ledger.Claim, ...]] | None = None,
-    admit: Callable[[snapshot.Snapshot, SettingsT, pod.Pod, str], adjustment.Adjustment]
+    admit: Callable[[snapshot.Snapshot, SettingsT, StateT, pod.Pod, str], adjustment.Adjustment]
     | None = None,
 ) -> Row:
     """Erase a policy's own types once, here: it only ever gets back what it gave."""

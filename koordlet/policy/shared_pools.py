@@ -1,17 +1,26 @@
-"""shared_pools: who may run on which CPUs, and the cpusets that make it so.
+"""shared_pools: who may run on which CPUs.
 
-Covers: the LS and BE pools per NUMA node, the cpuset of every declared workload's cgroup.
+Covers: the LS and BE pools per NUMA node, which of them a workload runs in, the tiers of the
+kubelet, what a container gets before it starts.
 Does not cover: which CPUs are reserved (``reserved_cpus``) or held alone (``exclusive_cpus``), how
-much of its pool BE may use (``cpu_suppress``).
+much of its pool BE may use (``cpu_suppress``), files (``cpuset_files``).
+
+Where a workload runs, the first that applies:
+* on the CPUs that it holds alone
+* SYSTEM: on those of system work, else on the reserved ones; where there are none it is left alone
+* BE: in the BE pool, of the nodes that a scheduler gave it; CPUs that were named for it are a part
+  of that pool, and nobody else's loss
+* in the LS pool of the nodes that a scheduler gave it, of its home (``pool_homes``), or of all
 
 Rules:
-1. LS pool = online - reserved - every exclusive set. BE pool = online - reserved - LSE sets: BE may
-   use an LSR workload's idle CPUs, never an LSE one's.
-2. Where the kubelet holds every CPU of the LS pool, what belongs there is left where it is.
-3. Only cgroups that were declared to us are written, with what is below them. Files of the kubelet
-   are compared and reported, never rewritten.
-4. A cgroup above a workload may leave it fewer CPUs: the target is cut to that. When nothing
-   remains, nothing is written: v2 would silently hand out the parent's whole set, v1 refuses.
+1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE holds: BE
+   may use an LSR workload's idle CPUs, never an LSE one's.
+2. Where every CPU of the LS pool is held, what belongs there is left where it is.
+3. The kubelet's tiers are narrowed, too, so that a new container is right from its first
+   instruction: to the pool of the class, and what workloads inside need beyond it.
+4. Under the kubelet's static policy its own containers are compared, never written. On v1 only
+   containers are narrowed then: the kubelet writes its default set into new ones, and a tier or pod
+   without those CPUs would keep them from starting.
 """
 
 from __future__ import annotations
@@ -21,22 +30,26 @@ from dataclasses import dataclass, field
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
     adjustment,
     cgroup,
     cpuset,
     decision,
-    knob,
+    grouppath,
     ledger,
     pod,
     qos,
+    resources,
     snapshot,
 )
+from koordlet.policy import cpuset_files, pool_homes
+from koordlet.policy.cpuset_files import Wanted
 
 STEM = "shared_pools"
 
 #: Version of ``State``: a checkpoint of another one is discarded.
-SCHEMA = 1
+SCHEMA = 2
+
+Homes = Mapping[str, pool_homes.Home]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,24 +58,25 @@ class Settings:
 
     #: Switch the cpuset controller on along the way to a declared v2 group that lacks it.
     enable_controllers: bool = False
+    #: Narrow the kubelet's tiers.
+    tiers: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What v1 groups inside a workload wanted before we first narrowed them.
+    """What must outlive a tick."""
 
-    On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
-    overwritten, so it is kept here: ``path`` → ``inode:cpu list``.
-    """
-
+    #: v1 group to ``inode:cpu list``: what it wanted before we first narrowed it.
     wishes: Mapping[str, str] = field(default_factory=dict)
+    #: UID to the nodes in whose pools it runs.
+    homes: Homes = field(default_factory=dict)
 
 
 def revive(body: Mapping[str, object]) -> State:
     """The state from a checkpoint; ``ValueError`` when it is none."""
-    wishes = body.get("wishes")
-    if not isinstance(wishes, dict):
-        msg = "wishes is not an object"
+    wishes, homes = body.get("wishes"), body.get("homes")
+    if not isinstance(wishes, dict) or not isinstance(homes, dict):
+        msg = "wishes and homes must be objects"
         raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
     for path, wish in wishes.items():
         inode, _, cpus = str(wish).partition(":")
@@ -71,7 +85,16 @@ def revive(body: Mapping[str, object]) -> State:
         if not isinstance(path, str) or not isinstance(wish, str):
             msg = f"not a wish: {path!r}: {wish!r}"
             raise ValueError(msg)  # noqa: TRY004 -- as above
-    return State(wishes=dict(wishes))
+    return State(
+        wishes=dict(wishes), homes={str(uid): _home(nodes) for uid, nodes in homes.items()}
+    )
+
+
+def _home(nodes: object) -> pool_homes.Home:
+    if not isinstance(nodes, list) or not all(type(one) is int for one in nodes):
+        msg = f"not a home: {nodes!r:.80}"
+        raise ValueError(msg)
+    return tuple(nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +106,8 @@ class Shares:
     be: cpuset.CPUSet
     #: What single workloads hold, by UID.
     exclusive: Mapping[str, ledger.Claim]
+    #: NUMA nodes to their CPUs.
+    nodes: Mapping[int, cpuset.CPUSet]
 
 
 def decide(
@@ -91,26 +116,36 @@ def decide(
     """Divide the CPUs, and name the cpuset of every workload."""
     del past
     shares = divide(now)
+    sizes = {node: len(cpus & shares.ls) for node, cpus in shares.nodes.items()}
+    pooled = [one for one in now.pods if one.uid not in shares.exclusive]
+    homes = pool_homes.find(sorted(pooled, key=lambda p: (p.key, p.uid)), sizes, state.homes)
     conditions = [
         _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
     ]
     if not shares.ls:
         conditions.append(_EMPTY)
-    writer = _Writer(now, settings, state)
-    for one in sorted(now.pods, key=lambda p: (cgroup.depth(p.group or ""), p.key, p.uid)):
-        writer.place(one, *target(one, shares))
-    machine = now.topology
+    alone = _leaves(now)
+    wanted = [each for one in now.pods for each in _wanted(now, one, shares, homes, leaves=alone)]
+    if settings.tiers and not alone:
+        wanted += _tiers(now, shares, wanted)
+    files = cpuset_files.write(
+        now,
+        wanted,
+        policy=STEM,
+        wishes=state.wishes,
+        hand_down=settings.enable_controllers,
+    )
     pools = tuple(
         ledger.Pool(kind=kind, cpus=cpus, socket=socket, node=node)
         for kind, whole in (("LS", shares.ls), ("BE", shares.be))
-        for socket, node, cpus in machine.by_node(whole)
+        for socket, node, cpus in now.topology.by_node(whole)
     )
     return decision.Decision(
-        next_state=State(wishes=writer.wishes),
-        actions=tuple(writer.actions),
-        conditions=(*conditions, *writer.conditions),
+        next_state=State(wishes=files.wishes, homes=homes),
+        actions=files.actions,
+        conditions=(*conditions, *files.conditions),
         pools=pools,
-        explanation={"LS pool": str(shares.ls), "BE pool": str(shares.be), **writer.why},
+        explanation={"LS pool": str(shares.ls), "BE pool": str(shares.be), **files.why},
     )
 
 
@@ -120,17 +155,156 @@ def divide(now: snapshot.Snapshot) -> Shares:
     reserved = now.ledger.held(ledger.Owner.RESERVED)
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
     lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
-    held = {claim.uid: claim for claim in now.ledger.claims if claim.uid}
     return Shares(
         system=now.ledger.pool("SYSTEM") & online or reserved & online,
         ls=usable - lse - lsr,
         be=usable - lse,
-        exclusive=held,
+        exclusive={claim.uid: claim for claim in now.ledger.claims if claim.uid},
+        nodes={node: cpus for _, node, cpus in now.topology.by_node(online) if node is not None},
     )
 
 
+def target(one: pod.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | None, str]:
+    """The CPUs of a workload and the reason; ``None`` where its cpuset is not our business."""
+    claim = shares.exclusive.get(one.uid)
+    who = f"{one.qos.value} {one.key}"
+    if claim is not None:
+        return claim.cpus or None, f"{who}: its exclusive CPUs"
+    if one.qos is qos.Qos.SYSTEM:
+        if not shares.system:
+            return None, f"{who}: nothing is reserved, so it runs anywhere"
+        return shares.system, f"{who}: the reserved CPUs"
+    kind, pool = ("BE", shares.be) if one.qos is qos.Qos.BE else ("LS", shares.ls)
+    named = (one.cpus or cpuset.CPUSet()) & pool if kind == "BE" else cpuset.CPUSet()
+    if named:
+        return named, f"{who}: the CPUs of the BE pool that were named for it"
+    nodes = _nodes(one, homes)
+    near = cpuset.union(shares.nodes.get(node, cpuset.CPUSet()) for node in nodes) & pool
+    if near:
+        listed = ", ".join(map(str, nodes))
+        return near, f"{who}: the {kind} pool of NUMA node {listed}"
+    return pool or None, f"{who}: the {kind} pool"
+
+
+_CPU = (resources.CPU, resources.BATCH_CPU, resources.MID_CPU)
+
+
+def _nodes(one: pod.Pod, homes: Homes) -> tuple[int, ...]:
+    """The nodes that a scheduler gave it CPU time of, else its home."""
+    grant = one.wishes.grant
+    given = grant.numa if grant is not None else ()
+    found = tuple(share.node for share in given if any(share.resources.get(name) for name in _CPU))
+    return found or homes.get(one.uid, ())
+
+
+def _mems(one: pod.Pod) -> cpuset.CPUSet | None:
+    """The nodes that a scheduler gave it memory of; ``None``: it did not say."""
+    grant = one.wishes.grant
+    given = grant.numa if grant is not None else ()
+    found = cpuset.CPUSet.of(share.node for share in given if share.resources.get(resources.MEMORY))
+    return found or None
+
+
+# Groups -------------------------------------------------------------------------------------------
+
+
+def _wanted(
+    now: snapshot.Snapshot, one: pod.Pod, shares: Shares, homes: Homes, *, leaves: bool
+) -> Iterator[Wanted]:
+    cpus, reason = target(one, shares, homes)
+    held = now.kubelet.cpu if now.kubelet is not None else None
+    sets = held.entries.get(one.uid) if held is not None and one.kubelet_owned else None
+    if sets is not None:
+        # The kubelet decides container by container, and leaves the pod's group alone.
+        for box in one.containers:
+            expected = sets.get(box.name)
+            why = (
+                reason if expected else f"{one.key}: the LS pool, as no set is held for {box.name}"
+            )
+            yield Wanted(
+                group=box.group,
+                who=one.key,
+                cpus=expected or shares.ls or None,
+                reason=why,
+                compare=True,
+            )
+        return
+    yield Wanted(
+        group=one.group,
+        who=one.key,
+        cpus=cpus,
+        reason=reason,
+        mems=_mems(one),
+        protective=one.qos is qos.Qos.BE,
+        compare=one.kubelet_owned,
+        leaves=leaves and one.kube_qos is not None,
+        match=one.match,
+    )
+
+
+def _leaves(now: snapshot.Snapshot) -> bool:
+    """Rule 4: whether only containers may be narrowed."""
+    holder = now.layout.holder("cpuset")
+    told = now.kubelet
+    if holder is None or holder.unified or told is None:
+        return False
+    policy = told.configuration.cpu_manager_policy if told.configuration is not None else ""
+    return policy == "static" or (told.cpu is not None and told.cpu.policy == "static")
+
+
+_TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
+
+
+def _tiers(now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted]) -> list[Wanted]:
+    """Rule 3: the tiers of every tree that holds a pod."""
+    trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
+    declared = {one.group for one in wanted}
+    made: list[Wanted] = []
+    for tree in sorted(tree for tree in trees if tree is not None):
+        for tier in _TIERS:
+            path = tree.tier(tier)
+            pool = _pool_of(tier, shares)
+            if path in declared or path not in now.groups or not pool:
+                continue
+            inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
+            if any(one.cpus is None or one.compare for one in inside):
+                # Somebody in there may run anywhere.
+                continue
+            more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
+            extra = f" and {more} of workloads inside" if more else ""
+            made.append(
+                Wanted(
+                    group=path,
+                    who=cpuset_files.NODE,
+                    cpus=pool | more,
+                    reason=f"the kubelet's {tier.value} pods: {_NAMES[tier]}{extra}",
+                    protective=tier is qos.KubeQos.BEST_EFFORT,
+                )
+            )
+    return made
+
+
+_NAMES = {
+    qos.KubeQos.GUARANTEED: "all that is not reserved",
+    qos.KubeQos.BURSTABLE: "the LS pool",
+    qos.KubeQos.BEST_EFFORT: "the BE pool",
+}
+
+
+def _pool_of(tier: qos.KubeQos, shares: Shares) -> cpuset.CPUSet:
+    if tier is qos.KubeQos.BURSTABLE:
+        return shares.ls
+    if tier is qos.KubeQos.BEST_EFFORT:
+        return shares.be
+    held = cpuset.union(claim.cpus for claim in shares.exclusive.values())
+    return shares.ls | shares.be | held
+
+
+# Containers that start ----------------------------------------------------------------------------
+
+
 def admit(
-    now: snapshot.Snapshot, settings: Settings, one: pod.Pod, container: str
+    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
 ) -> adjustment.Adjustment:
     """The set of a container that is about to start.
 
@@ -141,11 +315,11 @@ def admit(
     del settings, container
     if one.kubelet_owned:
         return adjustment.Adjustment()
-    cpus, why = target(one, divide(now))
+    cpus, why = target(one, divide(now), state.homes)
     room = _above(now, one.group)
     if not cpus or not cpus & room or room <= cpus:
         return adjustment.Adjustment()
-    return adjustment.Adjustment(cpus=cpus & room, reasons={STEM: why})
+    return adjustment.Adjustment(cpus=cpus & room, mems=_mems(one), reasons={STEM: why})
 
 
 def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
@@ -158,19 +332,7 @@ def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
     return now.topology.online
 
 
-def target(one: pod.Pod, shares: Shares) -> tuple[cpuset.CPUSet | None, str]:
-    """The CPUs of a workload and the reason; ``None`` where its cpuset is not our business."""
-    claim = shares.exclusive.get(one.uid)
-    if claim is not None:
-        return claim.cpus, f"{one.qos.value} {one.key}: its exclusive CPUs"
-    if one.qos is qos.Qos.BE:
-        return shares.be or None, f"BE {one.key}: the BE pool"
-    if one.qos is qos.Qos.SYSTEM:
-        if not shares.system:
-            return None, f"SYSTEM {one.key}: nothing is reserved, so it runs anywhere"
-        return shares.system, f"SYSTEM {one.key}: the reserved CPUs"
-    return shares.ls or None, f"{one.qos.value} {one.key}: the LS pool"
-
+# Words --------------------------------------------------------------------------------------------
 
 _EMPTY = decision.Condition(
     type="SharedPoolEmpty",
@@ -184,178 +346,3 @@ def _condition(one: pod.Pod, name: str, message: str) -> decision.Condition:
     return decision.Condition(
         type=name, status=True, reason="SharedPools", message=message, subject=one.key
     )
-
-
-class _Writer:
-    """Turns targets into desired files, parents before children."""
-
-    def __init__(self, now: snapshot.Snapshot, settings: Settings, state: State) -> None:
-        self.now = now
-        self.settings = settings
-        self.before = state
-        self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
-        self.wishes: dict[str, str] = {}
-        self.why: dict[str, str] = {}
-        self._targets: dict[str, cpuset.CPUSet] = {}
-        self._enabled: set[str] = set()
-        self._children = now.children()
-        self._declared = {p.group for p in now.pods if p.group is not None}
-        holder = now.layout.holder("cpuset")
-        self._unified = holder is not None and holder.unified
-
-    def place(self, one: pod.Pod, target: cpuset.CPUSet | None, reason: str) -> None:
-        """Decide the files of one workload."""
-        self.why[one.key] = reason
-        group = self.now.groups.get(one.group) if one.group is not None else None
-        if group is None:
-            self.why[one.key] = f"{reason}, once its cgroup exists ({one.match or 'no match'})"
-            return
-        if target is None:
-            self._hold(one, group)
-            return
-        if group.path in self._targets:
-            self._complain(one, f"cgroup {group.path} already belongs to another workload")
-            return
-        if self._unified and self.settings.enable_controllers:
-            self._hand_down(group)
-        if knob.CPUSET_CPUS.name not in group.values:
-            self._lacks_cpuset(one, group)
-            return
-        room = self._room(group)
-        allowed = target & room
-        if not allowed:
-            self._complain(one, f"wants CPUs {target}, the cgroup above it has only {room}")
-            self._hold(one, group)
-            return
-        if one.kubelet_owned:
-            self._compare(one, group, allowed)
-            return
-        self._targets[group.path] = allowed
-        self._write(one, group, allowed, reason)
-        if not self._unified:
-            self._inside(one, group, allowed)
-
-    def _complain(self, one: pod.Pod, message: str) -> None:
-        self.conditions.append(_condition(one, "CPUSetNotApplied", message))
-
-    def _compare(self, one: pod.Pod, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
-        effective = group.effective()
-        if effective is not None and not effective <= allowed:
-            message = (
-                f"runs on {effective}, should be inside {allowed}; the kubelet owns its cpuset"
-            )
-            self.conditions.append(_condition(one, "CPUSetViolated", message))
-
-    def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
-        """What the groups above leave: the nearest one that we decide, or what was observed."""
-        for above in cgroup.ancestors(group.path):
-            if above in self._targets:
-                return self._targets[above]
-            seen = self.now.groups.get(above)
-            if seen is not None:
-                # v1 compares with the configured set, v2 intersects the effective ones.
-                limit = seen.effective() if self._unified else seen.cpus() or seen.effective()
-                if limit is not None:
-                    return limit
-        return self.now.topology.online
-
-    def _write(self, one: pod.Pod, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
-        self._file(one, group, knob.CPUSET_CPUS, str(cpus), reason)
-        if not self._unified and group.values.get(knob.CPUSET_MEMS.name) == "":
-            # A v1 group without mems refuses every task with ENOSPC.
-            mems = str(self.now.topology.memory_nodes or "0")
-            self._file(one, group, knob.CPUSET_MEMS, mems, f"{reason}; a v1 cpuset needs mems")
-
-    def _file(
-        self, one: pod.Pod, group: cgroup.Group, row: knob.Knob, value: str, reason: str
-    ) -> None:
-        target = self.now.layout.file(row, group.path)
-        if target is None:
-            return
-        self.actions.append(
-            action.WriteFile(
-                target=target,
-                value=value,
-                policy=STEM,
-                reason=reason,
-                knob=row.name,
-                group=group.path,
-                protective=one.qos is qos.Qos.BE and row is knob.CPUSET_CPUS,
-            )
-        )
-
-    def _inside(self, one: pod.Pod, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
-        """v1: every group below must stay a subset: its wish, cut to what is allowed."""
-        for group in self._undeclared(top.path):
-            self._fit(one, group, top.path, allowed)
-
-    def _undeclared(self, path: str) -> Iterator[cgroup.Group]:
-        """What is inside a group, parents first; what is inside a workload is that one's affair."""
-        todo = list(self._children.get(path, ()))[::-1]
-        while todo:
-            child = todo.pop()
-            if child.path not in self._declared:
-                yield child
-                todo.extend(list(self._children.get(child.path, ()))[::-1])
-
-    def _fit(self, one: pod.Pod, group: cgroup.Group, top: str, allowed: cpuset.CPUSet) -> None:
-        cpus = group.cpus()
-        if cpus is None:
-            return
-        wish = self._wish(group, cpus)
-        room = self._room(group) & allowed
-        target = wish & room or room
-        self._targets[group.path] = target
-        self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
-
-    def _hold(self, one: pod.Pod, group: cgroup.Group) -> None:
-        """v1: a workload without a set of its own still has to fit into another one around it."""
-        above = cgroup.ancestors(group.path)
-        top = next((path for path in above if path in self._targets), None)
-        if top is None or self._unified or one.kubelet_owned or group.path in self._targets:
-            return
-        self._fit(one, group, top, self._targets[top])
-        if group.path in self._targets:
-            self._inside(one, group, self._targets[group.path])
-
-    def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
-        kept = self.before.wishes.get(group.path, "")
-        inode, _, text = kept.partition(":")
-        wish = cpuset.CPUSet.parse(text) if inode == str(group.inode) else cpus
-        self.wishes[group.path] = f"{group.inode}:{wish}"
-        return wish
-
-    def _lacks_cpuset(self, one: pod.Pod, group: cgroup.Group) -> None:
-        if not self._unified:
-            self._complain(one, f"cgroup {group.path} has no cpuset files")
-        elif not self.settings.enable_controllers:
-            self._complain(
-                one,
-                f"the cpuset controller is not enabled for cgroup {group.path}: set AllowedCPUs= in"
-                " its unit, or policies.shared_pools.enableControllers: true",
-            )
-
-    def _hand_down(self, group: cgroup.Group) -> None:
-        """v2: the controller reaches a group only when every group above hands it down.
-
-        Named every time, also when it is so already: what is not named any more is put back.
-        """
-        for above in reversed(tuple(cgroup.ancestors(group.path))):
-            self._enable(above)
-
-    def _enable(self, path: str) -> None:
-        target = self.now.layout.file(knob.SUBTREE, path)
-        if target is None or path in self._enabled:
-            return
-        self._enabled.add(path)
-        self.actions.append(
-            action.WriteFile(
-                target=target,
-                value="+cpuset",
-                policy=STEM,
-                reason=f"hand the cpuset controller down to the groups in {path or 'the root'}",
-                knob=knob.SUBTREE.name,
-                group=path,
-            )
-        )

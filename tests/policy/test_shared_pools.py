@@ -9,7 +9,21 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, cpuset, decision, knob, ledger, pod, qos, snapshot
+from koordlet.model import (
+    action,
+    cgroup,
+    cpuset,
+    decision,
+    grouppath,
+    knob,
+    kubelet,
+    ledger,
+    pod,
+    qos,
+    resources,
+    snapshot,
+    wishes,
+)
 from koordlet.policy import cpu_holdings, exclusive_cpus, shared_pools
 from koordlet.policy.shared_pools import Settings, State
 from tests.kit import moments, search
@@ -98,8 +112,8 @@ def test_the_division_of_the_machine(
 
 def test_nothing_is_left_for_the_pool() -> None:
     """Where every CPU is held, work of the pool is left where it is, and a condition says so."""
-    kubelet = workload("k", Qos.LSR, "0-7", kubelet_owned=True)
-    made = decided(moments.moment(EIGHT, [kubelet, workload("ls")]))
+    owned = workload("k", Qos.LSR, "0-7", kubelet_owned=True)
+    made = decided(moments.moment(EIGHT, [owned, workload("ls")]))
 
     assert ({}, [("SharedPoolEmpty", "node")]) == (sets(made), said(made))
 
@@ -126,87 +140,160 @@ def test_the_kubelet_s_sets_are_reported_and_not_written() -> None:
     assert ({"lse": "1"}, [("CPUSetViolated", "t/out")]) == (sets(made), said(made))
 
 
-def test_a_group_above_that_leaves_fewer_cpus() -> None:
-    """A target is cut to what the group above has; where nothing remains, nothing is written."""
-    pods = [workload("a/w"), workload("b/w", Qos.LSE, "7")]
-    groups = [group("", "0-7"), *(group(p, "0-3") for p in ("a", "a/w", "b", "b/w"))]
-    made = decided(moments.moment(EIGHT, pods, groups=groups))
-
-    assert ({"a/w": "0-3"}, [("CPUSetNotApplied", "t/b/w")]) == (sets(made), said(made))
+SERVER = moments.machine()
 
 
-def test_two_workloads_of_one_group() -> None:
-    """A group has one owner: the second workload that names it is told."""
-    pods = [workload("a", group="g"), workload("b", Qos.BE, group="g")]
-    made = decided(moments.moment(EIGHT, pods))
-
-    assert [("CPUSetNotApplied", "t/b")] == said(made)
+def given(*nodes: int, name: str = "cpu", **more: int) -> wishes.Wishes:
+    """A scheduler's decision about NUMA nodes."""
+    shares = tuple(wishes.NumaShare(node=node, resources={name: 1000, **more}) for node in nodes)
+    return wishes.Wishes(grant=wishes.Grant(numa=shares))
 
 
-def test_v1_groups_inside_stay_inside_and_remember_their_wish() -> None:
-    """On v1 what is below a workload is cut to it, and gets its wish back when there is room."""
-    pods = [workload("w"), workload("x", Qos.LSE, "0-3")]
-    groups = [group("", "0-7"), group("x", "0-7"), group("w", "0-7"), group("w/in", "2-5")]
-    first = decided(moments.moment(EIGHT, pods, groups=groups))
-    cut = [*groups[:2], group("w", "4-7"), group("w/in", "4-5")]
-    freed = [workload("w")]
-    second = decided(moments.moment(EIGHT, freed, groups=cut), state=first.next_state)
-
-    assert {"x": "0-3", "w": "4-7", "w/in": "4-5"} == sets(first)
-    assert {"w": "0-7", "w/in": "2-5"} == sets(second)
-
-
-def test_v1_a_declared_group_that_cannot_have_its_set() -> None:
-    """On v1 a workload inside another's group, which cannot get its CPUs there, holds nobody up."""
-    pods = [workload("w"), workload("w/in", Qos.LSR, "2-3")]
-    groups = [group(path, "0-7") for path in ("", "w", "w/in")]
-    made = decided(moments.moment(EIGHT, pods, groups=groups))
-    above, inside = (cpuset.CPUSet.parse(sets(made)[path]) for path in ("w", "w/in"))
-
-    assert [("CPUSetNotApplied", "t/w/in")] == said(made)
-    assert inside <= above
-
-
-def test_v1_groups_inside_a_workload_inside_another() -> None:
-    """What is inside the inner workload fits into that one, and is written once."""
+def test_pools_of_the_nodes_that_a_scheduler_gave() -> None:
+    """CPU time of a node means its pool; memory alone does not; a node without pool is no wish."""
     pods = [
-        workload("w", Qos.BE),
-        workload("w/in"),
-        workload("x", Qos.LSR, "2-3"),
+        workload("lse", Qos.LSE, "4,10"),
+        workload("ls", wishes=given(1)),
+        workload("be", Qos.BE, wishes=given(0, name=resources.BATCH_CPU)),
+        workload("memory", wishes=given(1, name="memory")),
+        workload("nowhere", wishes=given(7)),
+        workload("both", wishes=given(1, 0)),
     ]
-    groups = [group(path, "0-7") for path in ("", "w", "w/in", "w/in/y", "w/z", "x")]
-    made = decided(moments.moment(EIGHT, pods, groups=groups, held=moments.reserved("0-1")))
-    targets = [one.target for one in made.actions]
+    found = sets(decided(moments.moment(SERVER, pods)))
 
-    assert {"w": "2-7", "w/in": "4-7", "w/in/y": "4-7", "w/z": "2-7", "x": "2-3"} == sets(made)
-    assert len(targets) == len(set(targets))
+    assert {"ls": "3,5,9,11", "be": "0-2,6-8", "lse": "4,10"}.items() <= found.items()
+    assert {"0-3,5-9,11"} == {found[name] for name in ("memory", "nowhere", "both")}
 
 
-def test_a_v1_group_without_nodes_gets_them() -> None:
-    """A new v1 group refuses tasks until it has nodes, so they are written with its CPUs."""
-    groups = [group("", "0-7"), group("w", "", nodes="")]
-    made = decided(moments.moment(EIGHT, [workload("w")], groups=groups))
+def test_named_cpus_of_best_effort_work_are_a_part_of_its_pool() -> None:
+    """They are taken from nobody; what is not in the pool is left out."""
+    pods = [workload("be", Qos.BE, "0-2"), workload("lse", Qos.LSE, "0"), workload("ls")]
+    found = sets(decided(moments.moment(SERVER, pods)))
 
-    written = {one.knob for one in made.actions if isinstance(one, action.WriteFile)}
-    assert {"cpuset.cpus", "cpuset.mems"} == written
+    assert {"be": "1-2", "lse": "0", "ls": "1-11"} == found
 
 
-@pytest.mark.parametrize("enable", [False, True])
-def test_v2_groups_without_the_controller(enable: bool) -> None:  # noqa: FBT001
-    """Without its controller a v2 group is complained about, or gets it from the top down."""
-    bare = cgroup.Group(path="a/w", inode=5, values={})
-    above = cgroup.Group(path="a", inode=6, values={})
-    now = moments.moment(
-        EIGHT,
-        [workload("a/w")],
-        groups=[group("", "0-7", unified=True), above, bare],
-        layout=moments.V2,
+def test_memory_follows_a_scheduler_s_decision() -> None:
+    """Nodes of memory are written where somebody decided them: on v1 in groups with none inside."""
+    pods = [workload("p", wishes=given(1, memory=1 << 30)), workload("q")]
+    groups = [group(path, "0-11", nodes="0-1") for path in ("", "p", "p/c", "q")]
+    for layout, places in ((moments.V1, {"p/c": "1"}), (moments.V2, {"p": "1"})):
+        made = decided(moments.moment(SERVER, pods, groups=groups, layout=layout))
+        mems = {
+            one.group: one.value
+            for one in made.actions
+            if isinstance(one, action.WriteFile) and one.knob == knob.CPUSET_MEMS.name
+        }
+        assert places == mems
+
+
+def test_bursts_stay_near() -> None:
+    """Two workloads that want the pool of one node get one each, and keep it."""
+    said = wishes.Wishes(binding=wishes.Binding(preferred="ConstrainedBurst"))
+    pods = [workload(n, wishes=said, limits={"cpu": 4000}) for n in ("a", "b")]
+    now = moments.moment(SERVER, pods)
+    made = decided(now)
+    again = decided(dataclasses.replace(now, pods=now.pods[1:]), state=made.next_state)
+
+    assert {"a": "0-2,6-8", "b": "3-5,9-11"} == sets(made)
+    assert {"b": "3-5,9-11"} == sets(again)
+
+
+KUBE = grouppath.Tree(root="kubepods")
+KINDS = {
+    Qos.LSE: qos.KubeQos.GUARANTEED,
+    Qos.LSR: qos.KubeQos.BURSTABLE,
+    Qos.LS: qos.KubeQos.BURSTABLE,
+    Qos.BE: qos.KubeQos.BEST_EFFORT,
+    Qos.SYSTEM: qos.KubeQos.BEST_EFFORT,
+}
+
+
+def kubelet_s(name: str, kind: Qos, cpus: str | None = None, **more: object) -> pod.Pod:
+    """A pod of the kubelet with one container."""
+    path = KUBE.pod(KINDS[kind], name)
+    box = pod.Container(name="main", id="c" * 64, group=f"{path}/c")
+    return workload(name, kind, cpus, group=path, kube_qos=KINDS[kind], containers=(box,), **more)
+
+
+def tree(pods: list[pod.Pod]) -> list[cgroup.Group]:
+    """Their groups, and those above."""
+    paths = ["", *(KUBE.tier(kind) for kind in qos.KubeQos)]
+    for one in pods:
+        paths += [str(one.group), *(str(box.group) for box in one.containers)]
+    return [group(path, "0-11") for path in dict.fromkeys(paths)]
+
+
+def test_the_tiers_of_the_kubelet() -> None:
+    """Each tier has its pool and what pods inside need beyond it, so newcomers begin right."""
+    pods = [
+        kubelet_s("lse", Qos.LSE, "0,6"),
+        kubelet_s("lsr", Qos.LSR, "1,7"),
+        kubelet_s("ls", Qos.LS),
+        kubelet_s("be", Qos.BE),
+    ]
+    groups = [*tree(pods), group("kubepods/besteffort/podnew", "0-11")]
+    now = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5,11"))
+    found = sets(decided(now))
+
+    assert "0-4,6-10" == found["kubepods"]
+    assert "1-4,7-10" == found["kubepods/burstable"]
+    assert "1-4,7-10" == found["kubepods/besteffort"] == found["kubepods/besteffort/podnew"]
+    assert "2-4,8-10" == found["kubepods/burstable/podls"]
+    assert {"kubepods"}.isdisjoint(sets(decided(now, Settings(tiers=False))))
+
+
+def test_a_tier_leaves_room_for_system_work_inside() -> None:
+    """One that has the reserved CPUs widens the tier, one that runs anywhere keeps it as it is."""
+    pods = [kubelet_s("sys", Qos.SYSTEM), kubelet_s("be", Qos.BE), kubelet_s("lse", Qos.LSE, "0")]
+    groups = tree(pods)
+    some = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5"))
+    none = moments.moment(SERVER, pods, groups=groups)
+
+    assert "1-11" == sets(decided(some))["kubepods/besteffort"]
+    assert "kubepods/besteffort" not in sets(decided(none))
+
+
+def static(**entries: dict[str, str]) -> kubelet.Kubelet:
+    """A kubelet with the static policy, and what it holds by UID and container."""
+    held = {
+        uid: {name: cpuset.CPUSet.parse(cpus) for name, cpus in boxes.items()}
+        for uid, boxes in entries.items()
+    }
+    return kubelet.Kubelet(
+        configuration=kubelet.Configuration(cpu_manager_policy="static"),
+        cpu=kubelet.CpuState(policy="static", entries=held),
     )
-    made = decided(now, Settings(enable_controllers=enable))
-    switched = [one.group for one in made.actions if one.target.endswith("subtree_control")]
 
-    assert (["", "a"] if enable else []) == switched
-    assert ([] if enable else [("CPUSetNotApplied", "t/a/w")]) == said(made)
+
+def test_v1_and_the_static_policy_leave_pods_and_tiers_as_they_are() -> None:
+    """Only containers are narrowed, or new ones would not start; v2 needs no such care."""
+    pods = [kubelet_s("ls", Qos.LS), kubelet_s("lse", Qos.LSE, "0"), workload("unit")]
+    groups = [*tree(pods), group("unit", "0-11")]
+    for layout, narrowed in ((moments.V1, False), (moments.V2, True)):
+        now = moments.moment(SERVER, pods, groups=groups, layout=layout)
+        found = sets(decided(dataclasses.replace(now, kubelet=static())))
+        assert "1-11" == found["unit"]
+        assert narrowed is ("kubepods/burstable/podls" in found)
+        assert narrowed is ("kubepods/burstable" in found)
+        assert narrowed is not ("kubepods/burstable/podls/c" in found)
+
+
+def test_containers_of_the_static_policy_are_compared_one_by_one() -> None:
+    """The container with a set of its own, its neighbour without one; neither is written."""
+    one = kubelet_s("k", Qos.LSE, "0-1", kubelet_owned=True)
+    side = pod.Container(name="side", id="d" * 64, group=f"{one.group}/d")
+    one = dataclasses.replace(one, containers=(*one.containers, side))
+    groups = [each for each in tree([one]) if each.path != side.group]
+    for right in (True, False):
+        mine = group(f"{one.group}/c", "0-1" if right else "0-2")
+        other = group(f"{one.group}/d", "2-11" if right else "1-11")
+        kept = [each for each in groups if each.path != mine.path]
+        now = moments.moment(SERVER, [one], groups=[*kept, mine, other])
+        now = dataclasses.replace(now, kubelet=static(**{"uid-k": {"main": "0-1"}}))
+        made = decided(now)
+        assert {} == sets(made)
+        assert ([] if right else [("CPUSetViolated", "t/k")] * 2) == said(made)
 
 
 def test_be_limits_protect_others() -> None:
@@ -219,7 +306,15 @@ def test_be_limits_protect_others() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"wishes": []}, {"wishes": {"a": 1}}, {"wishes": {"a": "x:0"}}, {"wishes": {"a": "1:z"}}],
+    [
+        {},
+        {"wishes": [], "homes": {}},
+        {"wishes": {"a": 1}, "homes": {}},
+        {"wishes": {"a": "x:0"}, "homes": {}},
+        {"wishes": {"a": "1:z"}, "homes": {}},
+        {"wishes": {}, "homes": {"u": "0"}},
+        {"wishes": {}, "homes": {"u": [True]}},
+    ],
 )
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
     """A checkpoint that does not hold wishes is refused."""

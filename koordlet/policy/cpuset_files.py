@@ -1,0 +1,289 @@
+"""Sets of CPUs as files: what shall run where, turned into desired files, parents first.
+
+Covers: cutting sets to the groups above, v1 groups inside that must fit, handing the controller
+down on v2, nodes of memory, comparing what the kubelet owns.
+Does not cover: who shall run where (``shared_pools``), the order of writes (``apply.ordering``).
+
+Rules:
+1. Only groups that are wanted are written, on v1 with what is below them. Files of the kubelet are
+   compared and reported, never rewritten.
+2. A group above may leave fewer CPUs: the set is cut to that. When nothing remains, nothing is
+   written: v2 would silently hand out the parent's whole set, v1 refuses.
+3. On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
+   overwritten, so it is remembered here.
+4. Where only ``leaves`` are wanted, the group itself keeps what it has: a kubelet with the static
+   policy writes its default set into new containers, and v1 refuses that below a narrower group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import action, cgroup, cpuset, decision, knob, snapshot
+
+#: Who wants what is nobody's in particular.
+NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One group and the CPUs that it shall have."""
+
+    group: str | None
+    #: The pod key, or ``NODE``.
+    who: str
+    #: ``None``: not our business, but it has to fit into what is around it.
+    cpus: cpuset.CPUSet | None
+    reason: str
+    #: Nodes of its memory; ``None`` leaves them.
+    mems: cpuset.CPUSet | None = None
+    #: A limit that protects others.
+    protective: bool = False
+    #: Its files are the kubelet's: compare only.
+    compare: bool = False
+    #: Write the groups without children in it (rule 4).
+    leaves: bool = False
+    #: Said where its group does not exist.
+    match: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The outcome."""
+
+    actions: tuple[action.Action, ...] = ()
+    conditions: tuple[decision.Condition, ...] = ()
+    #: v1 group to ``inode:cpu list``: what it wanted before it was narrowed.
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    #: Who to why.
+    why: Mapping[str, str] = field(default_factory=dict)
+
+
+def write(
+    now: snapshot.Snapshot,
+    wanted: Iterable[Wanted],
+    *,
+    policy: str,
+    wishes: Mapping[str, str],
+    hand_down: bool,
+) -> Files:
+    """The files of everybody. ``hand_down`` allows switching the controller on (v2)."""
+    listed = sorted(wanted, key=lambda one: (cgroup.depth(one.group or ""), one.who))
+    writer = _Writer(now, listed, policy, wishes, hand_down=hand_down)
+    for one in listed:
+        writer.place(one)
+    return Files(
+        actions=tuple(writer.actions),
+        conditions=tuple(writer.conditions),
+        wishes=writer.wishes,
+        why=writer.why,
+    )
+
+
+class _Writer:
+    """One run of ``write``."""
+
+    def __init__(
+        self,
+        now: snapshot.Snapshot,
+        wanted: Iterable[Wanted],
+        policy: str,
+        wishes: Mapping[str, str],
+        *,
+        hand_down: bool,
+    ) -> None:
+        self.now = now
+        self.policy = policy
+        self.before = wishes
+        self.hand_down = hand_down
+        self.actions: list[action.Action] = []
+        self.conditions: list[decision.Condition] = []
+        self.wishes: dict[str, str] = {}
+        self.why: dict[str, str] = {}
+        self._targets: dict[str, cpuset.CPUSet] = {}
+        self._enabled: set[str] = set()
+        self._children = now.children()
+        self._declared = {one.group for one in wanted if one.group is not None}
+        holder = now.layout.holder("cpuset")
+        self._unified = holder is not None and holder.unified
+
+    def place(self, one: Wanted) -> None:
+        """Decide the files of one group."""
+        if one.who != NODE:
+            self.why[one.who] = one.reason
+        group = self.now.groups.get(one.group) if one.group is not None else None
+        if group is None:
+            self.why[one.who] = f"{one.reason}, once its cgroup exists ({one.match or 'no match'})"
+            return
+        if one.cpus is None:
+            self._hold(one, group)
+            return
+        if group.path in self._targets:
+            self._complain(one, f"cgroup {group.path} already belongs to another workload")
+            return
+        if self._unified and self.hand_down:
+            self._hand_down(group)
+        if knob.CPUSET_CPUS.name not in group.values:
+            self._lacks_cpuset(one, group)
+            return
+        room = self._room(group)
+        allowed = one.cpus & room
+        if not allowed:
+            self._complain(one, f"wants CPUs {one.cpus}, the cgroup above it has only {room}")
+            self._hold(one, group)
+            return
+        self._give(one, group, allowed)
+
+    def _give(self, one: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+        if one.compare:
+            self._compare(one, group, allowed)
+            return
+        if one.leaves and self._children.get(group.path):
+            for inner in self._undeclared(group.path):
+                if not self._children.get(inner.path) and allowed & self._room(inner):
+                    self._write(one, inner, allowed & self._room(inner), one.reason)
+            return
+        self._targets[group.path] = allowed
+        self._write(one, group, allowed, one.reason)
+        if not self._unified:
+            self._inside(one, group, allowed)
+
+    def _say(self, one: Wanted, kind: str, message: str) -> None:
+        self.conditions.append(
+            decision.Condition(
+                type=kind, status=True, reason="SharedPools", message=message, subject=one.who
+            )
+        )
+
+    def _complain(self, one: Wanted, message: str) -> None:
+        self._say(one, "CPUSetNotApplied", message)
+
+    def _compare(self, one: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+        effective = group.effective()
+        if effective is not None and not effective <= allowed:
+            message = f"{group.name} runs on {effective}, should be inside {allowed}"
+            self._say(one, "CPUSetViolated", f"{message}; the kubelet owns its cpuset")
+
+    def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
+        """What the groups above leave: the nearest one that we decide, or what was observed."""
+        for above in cgroup.ancestors(group.path):
+            if above in self._targets:
+                return self._targets[above]
+            seen = self.now.groups.get(above)
+            if seen is not None:
+                # v1 compares with the configured set, v2 intersects the effective ones.
+                limit = seen.effective() if self._unified else seen.cpus() or seen.effective()
+                if limit is not None:
+                    return limit
+        return self.now.topology.online
+
+    def _write(self, one: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
+        self._file(one, group, knob.CPUSET_CPUS, str(cpus), reason)
+        if not self._unified and group.values.get(knob.CPUSET_MEMS.name) == "":
+            # A v1 group without mems refuses every task with ENOSPC.
+            mems = str(self.now.topology.memory_nodes or "0")
+            self._file(one, group, knob.CPUSET_MEMS, mems, f"{reason}; a v1 cpuset needs mems")
+            return
+        nodes = one.mems & self.now.topology.memory_nodes if one.mems is not None else None
+        # On v1 only a group without children can be narrowed alone: those inside must stay inside.
+        leaf = self._unified or not self._children.get(group.path)
+        if nodes and leaf and knob.CPUSET_MEMS.name in group.values:
+            self._file(one, group, knob.CPUSET_MEMS, str(nodes), f"{reason}; memory near to them")
+
+    def _file(
+        self, one: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str
+    ) -> None:
+        target = self.now.layout.file(row, group.path)
+        if target is None:
+            return
+        self.actions.append(
+            action.WriteFile(
+                target=target,
+                value=value,
+                policy=self.policy,
+                reason=reason,
+                knob=row.name,
+                group=group.path,
+                protective=one.protective and row is knob.CPUSET_CPUS,
+            )
+        )
+
+    # v1: inside ----------------------------------------------------------------------------------
+
+    def _inside(self, one: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+        """v1: every group below must stay a subset: its wish, cut to what is allowed."""
+        for group in self._undeclared(top.path):
+            self._fit(one, group, top.path, allowed)
+
+    def _undeclared(self, path: str) -> Iterator[cgroup.Group]:
+        """What is inside a group, parents first; what is inside a workload is that one's affair."""
+        todo = list(self._children.get(path, ()))[::-1]
+        while todo:
+            child = todo.pop()
+            if child.path not in self._declared:
+                yield child
+                todo.extend(list(self._children.get(child.path, ()))[::-1])
+
+    def _fit(self, one: Wanted, group: cgroup.Group, top: str, allowed: cpuset.CPUSet) -> None:
+        cpus = group.cpus()
+        if cpus is None:
+            return
+        wish = self._wish(group, cpus)
+        room = self._room(group) & allowed
+        target = wish & room or room
+        self._targets[group.path] = target
+        self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
+
+    def _hold(self, one: Wanted, group: cgroup.Group) -> None:
+        """v1: a workload without a set of its own still has to fit into another one around it."""
+        above = cgroup.ancestors(group.path)
+        top = next((path for path in above if path in self._targets), None)
+        if top is None or self._unified or one.compare or group.path in self._targets:
+            return
+        self._fit(one, group, top, self._targets[top])
+        if group.path in self._targets:
+            self._inside(one, group, self._targets[group.path])
+
+    def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
+        kept = self.before.get(group.path, "")
+        inode, _, text = kept.partition(":")
+        wish = cpuset.CPUSet.parse(text) if inode == str(group.inode) else cpus
+        self.wishes[group.path] = f"{group.inode}:{wish}"
+        return wish
+
+    # v2: the controller --------------------------------------------------------------------------
+
+    def _lacks_cpuset(self, one: Wanted, group: cgroup.Group) -> None:
+        if not self._unified:
+            self._complain(one, f"cgroup {group.path} has no cpuset files")
+        elif not self.hand_down:
+            self._complain(
+                one,
+                f"the cpuset controller is not enabled for cgroup {group.path}: set AllowedCPUs= in"
+                " its unit, or policies.shared_pools.enableControllers: true",
+            )
+
+    def _hand_down(self, group: cgroup.Group) -> None:
+        """v2: the controller reaches a group only when every group above hands it down.
+
+        Named every time, also when it is so already: what is not named any more is put back.
+        """
+        for above in reversed(tuple(cgroup.ancestors(group.path))):
+            self._enable(above)
+
+    def _enable(self, path: str) -> None:
+        target = self.now.layout.file(knob.SUBTREE, path)
+        if target is None or path in self._enabled:
+            return
+        self._enabled.add(path)
+        self.actions.append(
+            action.WriteFile(
+                target=target,
+                value="+cpuset",
+                policy=self.policy,
+                reason=f"hand the cpuset controller down to the groups in {path or 'the root'}",
+                knob=knob.SUBTREE.name,
+                group=path,
+            )
+        )

@@ -1,0 +1,96 @@
+"""Sets that fit: what is above leaves room, what is inside follows, on both cgroup versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.model import action, cgroup, cpuset, qos
+from koordlet.policy.shared_pools import Settings
+from tests.kit import moments
+from tests.kit.moments import group, workload
+from tests.policy.test_shared_pools import EIGHT, decided, said, sets
+
+Qos = qos.Qos
+
+
+def test_a_group_above_that_leaves_fewer_cpus() -> None:
+    """A target is cut to what the group above has; where nothing remains, nothing is written."""
+    pods = [workload("a/w"), workload("b/w", Qos.LSE, "7")]
+    groups = [group("", "0-7"), *(group(p, "0-3") for p in ("a", "a/w", "b", "b/w"))]
+    made = decided(moments.moment(EIGHT, pods, groups=groups))
+
+    assert ({"a/w": "0-3"}, [("CPUSetNotApplied", "t/b/w")]) == (sets(made), said(made))
+
+
+def test_two_workloads_of_one_group() -> None:
+    """A group has one owner: the second workload that names it is told."""
+    pods = [workload("a", group="g"), workload("b", Qos.BE, group="g")]
+    made = decided(moments.moment(EIGHT, pods))
+
+    assert [("CPUSetNotApplied", "t/b")] == said(made)
+
+
+def test_v1_groups_inside_stay_inside_and_remember_their_wish() -> None:
+    """On v1 what is below a workload is cut to it, and gets its wish back when there is room."""
+    pods = [workload("w"), workload("x", Qos.LSE, "0-3")]
+    groups = [group("", "0-7"), group("x", "0-7"), group("w", "0-7"), group("w/in", "2-5")]
+    first = decided(moments.moment(EIGHT, pods, groups=groups))
+    cut = [*groups[:2], group("w", "4-7"), group("w/in", "4-5")]
+    freed = [workload("w")]
+    second = decided(moments.moment(EIGHT, freed, groups=cut), state=first.next_state)
+
+    assert {"x": "0-3", "w": "4-7", "w/in": "4-5"} == sets(first)
+    assert {"w": "0-7", "w/in": "2-5"} == sets(second)
+
+
+def test_v1_a_declared_group_that_cannot_have_its_set() -> None:
+    """On v1 a workload inside another's group, which cannot get its CPUs there, holds nobody up."""
+    pods = [workload("w"), workload("w/in", Qos.LSR, "2-3")]
+    groups = [group(path, "0-7") for path in ("", "w", "w/in")]
+    made = decided(moments.moment(EIGHT, pods, groups=groups))
+    above, inside = (cpuset.CPUSet.parse(sets(made)[path]) for path in ("w", "w/in"))
+
+    assert [("CPUSetNotApplied", "t/w/in")] == said(made)
+    assert inside <= above
+
+
+def test_v1_groups_inside_a_workload_inside_another() -> None:
+    """What is inside the inner workload fits into that one, and is written once."""
+    pods = [
+        workload("w", Qos.BE),
+        workload("w/in"),
+        workload("x", Qos.LSR, "2-3"),
+    ]
+    groups = [group(path, "0-7") for path in ("", "w", "w/in", "w/in/y", "w/z", "x")]
+    made = decided(moments.moment(EIGHT, pods, groups=groups, held=moments.reserved("0-1")))
+    targets = [one.target for one in made.actions]
+
+    assert {"w": "2-7", "w/in": "4-7", "w/in/y": "4-7", "w/z": "2-7", "x": "2-3"} == sets(made)
+    assert len(targets) == len(set(targets))
+
+
+def test_a_v1_group_without_nodes_gets_them() -> None:
+    """A new v1 group refuses tasks until it has nodes, so they are written with its CPUs."""
+    groups = [group("", "0-7"), group("w", "", nodes="")]
+    made = decided(moments.moment(EIGHT, [workload("w")], groups=groups))
+
+    written = {one.knob for one in made.actions if isinstance(one, action.WriteFile)}
+    assert {"cpuset.cpus", "cpuset.mems"} == written
+
+
+@pytest.mark.parametrize("enable", [False, True])
+def test_v2_groups_without_the_controller(enable: bool) -> None:  # noqa: FBT001
+    """Without its controller a v2 group is complained about, or gets it from the top down."""
+    bare = cgroup.Group(path="a/w", inode=5, values={})
+    above = cgroup.Group(path="a", inode=6, values={})
+    now = moments.moment(
+        EIGHT,
+        [workload("a/w")],
+        groups=[group("", "0-7", unified=True), above, bare],
+        layout=moments.V2,
+    )
+    made = decided(now, Settings(enable_controllers=enable))
+    switched = [one.group for one in made.actions if one.target.endswith("subtree_control")]
+
+    assert (["", "a"] if enable else []) == switched
+    assert ([] if enable else [("CPUSetNotApplied", "t/a/w")]) == said(made)
