@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from koordlet.cli import options, output
-from koordlet.model import errors
+from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
     from koordlet.scheduler import sim
@@ -37,6 +38,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="a KubeSchedulerConfiguration")
     parser.add_argument("--scores", action="store_true", help="scores of every feasible node")
     parser.add_argument("--explain", metavar="POD", default="", help="one pod, node by node")
+    parser.add_argument(
+        "--now",
+        type=_moment,
+        metavar="TIME",
+        help="when reservations expire is judged (default: the newest time in the input)",
+    )
     options.output(parser, ("table", "json", "svg"))
 
 
@@ -45,6 +52,13 @@ def _count(text: str) -> int:
     if not 0 <= value <= 1_000_000:
         raise argparse.ArgumentTypeError("from 0 to 1000000")
     return value
+
+
+def _moment(text: str) -> float:
+    try:
+        return moment.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,11 +82,20 @@ def run(args: argparse.Namespace) -> int:
             raise errors.ConfigError("not one document", culprit=args.config)
         configured = configuration.read(found[0], args.config)
         _warn(configured.warnings)
-    loaded = cluster.load(bodies)
+    deciding = configured.deciding if configured is not None else ()
+    loaded = cluster.load(bodies, deciding)
+    now = args.now if args.now is not None else manifests.newest(bodies)
     explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
     ties = args.scores or not generated
-    tried = sim.Simulation(loaded, configured, scores=args.scores, ties=ties, explain=explain)
+    tried = sim.Simulation(
+        loaded,
+        configured,
+        scores=args.scores,
+        ties=ties,
+        explain=explain,
+        now=time.time() if now is None else now,
+    )
     result = tried.run(_progress)
     if explain and result.explained is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
@@ -103,10 +126,16 @@ def lines(result: sim.Result) -> list[str]:
     text: list[str] = []
     if result.placements:
         rows = [
-            (output.visible(one["pod"]), output.visible(one["node"]), _others(one))
+            (
+                output.visible(one["pod"]),
+                output.visible(one["node"]),
+                output.visible(one["reservation"] or ""),
+                _others(one),
+            )
             for one in result.placements
         ]
-        text += output.table(rows, head=("POD", "NODE", "EQUALLY GOOD"))
+        text += output.table(rows, head=("POD", "NODE", "RESERVATION", "EQUALLY GOOD"))
+    text += _reserved(result.reservations)
     for one in result.preemptions:
         victims = ", ".join(map(output.visible, one["victims"]))
         text.append(f"{output.visible(one['pod'])} preempts on {one['node']}: {victims}")
@@ -119,6 +148,34 @@ def lines(result: sim.Result) -> list[str]:
         f" {len(result.preemptions)} preemptions"
     )
     return text
+
+
+def _reserved(reservations: list[dict[str, Any]]) -> list[str]:
+    if not reservations:
+        return []
+    rows = [
+        (
+            output.visible(one["name"]),
+            one["phase"],
+            output.visible(one["node"] or ""),
+            _amounts(one["allocatable"]),
+            _amounts(one["allocated"]),
+            output.visible(", ".join(each["name"] for each in one["currentOwners"])),
+        )
+        for one in reservations
+    ]
+    head = ("RESERVATION", "PHASE", "NODE", "HOLDS", "ALLOCATED", "OWNERS")
+    said = [
+        f"{output.visible(one['name'])}: {output.visible(each['message'])}"
+        for one in reservations
+        for each in one["conditions"]
+        if each.get("message")
+    ]
+    return [*output.table(rows, head=head), *said]
+
+
+def _amounts(amounts: dict[str, str]) -> str:
+    return output.visible(" ".join(f"{name}={value}" for name, value in amounts.items()))
 
 
 def _others(placed: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The objects of a cluster, sorted into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage. Does not cover: files (``manifests``), Reservations (skipped with a warning).
+storage, Reservations. Does not cover: files (``manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
 """
@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 
 from koordlet.scheduler import nodes, preemption, terms, wire
 from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import VolumeBinding, VolumeRestrictions, VolumeZone
 from koordlet.scheduler.pods import Decoder, Pod, Priority
 from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 _STORAGE = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 #: Known, and without any say in a decision so far.
-_SILENT = ("NodeResourceTopology", "NodeMetric", "Reservation")
+_SILENT = ("NodeResourceTopology", "NodeMetric")
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -36,15 +38,19 @@ class Cluster:
     budgets: list[preemption.Budget] = field(default_factory=list)
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
+    reservations: list[Body] = field(default_factory=list)
+    decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile) -> None:
+    def equip(self, profile: Profile, book: Book) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
                 self._each(self.owners, plugin.owners.add)
             elif isinstance(plugin, VolumeRestrictions | VolumeBinding | VolumeZone):
                 self._each(self.storage, plugin.storage.add)
+            elif isinstance(plugin, Reservation):
+                plugin.book = book
 
     def _each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
         for body in bodies:
@@ -62,8 +68,8 @@ def name_of(body: Body) -> str:
     return f"{str(body.get('kind'))[:60]} {where}{str(meta.get('name', 'without a name'))[:253]}"
 
 
-def load(bodies: Iterable[Body]) -> Cluster:
-    """Sort the objects; nothing raises."""
+def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
+    """Sort the objects; nothing raises. ``deciding``: annotations of pods that plugins look at."""
     kinds: dict[str, list[Body]] = {}
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
@@ -81,7 +87,9 @@ def load(bodies: Iterable[Body]) -> Cluster:
         found.owners += kinds.pop(kind, [])
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
-    _pods(kinds.pop("Pod", []), Decoder(priorities), found)
+    found.decoder = Decoder(priorities, deciding)
+    _pods(kinds.pop("Pod", []), found)
+    found.reservations = kinds.pop("Reservation", [])
     for kind, several in kinds.items():
         why = "have no say yet" if kind in _SILENT else "are not used"
         warnings.append(f"{len(several)} of kind {kind[:60]} {why}")
@@ -131,14 +139,14 @@ def _priority(body: Body) -> tuple[str, Priority]:
     return name, Priority(wire.integer(body, "value"), preempts, default)
 
 
-def _pods(bodies: list[Body], decoder: Decoder, found: Cluster) -> None:
+def _pods(bodies: list[Body], found: Cluster) -> None:
     seen: set[str] = set()
     for position, body in enumerate(bodies):
         status = body.get("status")
         if isinstance(status, Mapping) and status.get("phase") in _ENDED:
             continue
         try:
-            pod = decoder.decode(body, position)
+            pod = found.decoder.decode(body, position)
             _only_once(pod.key, seen)
             seen.add(pod.key)
             if pod.node:

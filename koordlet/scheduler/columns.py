@@ -12,11 +12,15 @@ Rules:
 3. Amounts are 64-bit integers in the units of ``requests``. What is taken away on ``remove`` is
    what ``place`` added, exactly: it is remembered with the pod.
 4. A tally that is asked for once is kept up to date from then on.
+5. Amounts that are not a pod's (what a reservation still holds) are changed by ``adjust`` alone.
+   The ``keeper`` hears of every pod that stands for a reservation or draws on one, so that what is
+   held follows from where pods are, whoever moved them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -33,6 +37,16 @@ _MOST = 2**62
 
 #: How many pods of a class a tally counts: 0 where it does not mean the class.
 Measure = Callable[[PodClass], int]
+
+
+class Keeper(Protocol):
+    """Who keeps the accounts of reservations."""
+
+    def joined(self, pod: Pod, row: int) -> None:
+        """Such a pod has taken its place."""
+
+    def left(self, pod: Pod, row: int) -> None:
+        """It gives its place back, now."""
 
 
 class Columns:
@@ -59,6 +73,7 @@ class Columns:
         self._concerned: dict[PodClass, list[tuple[Tally, int, bool]]] = {}
         #: Classes that were ever placed and have terms about other pods, in that order.
         self.termed: list[PodClass] = []
+        self.keeper: Keeper | None = None
 
     @property
     def size(self) -> int:
@@ -152,6 +167,41 @@ class Columns:
         for port in pod.sort.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
+        if self.keeper is not None and (pod.draws_on or pod.drawn_name):
+            self.keeper.joined(pod, row)
+
+    def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
+        """Change what is requested on a node by amounts that are no pod's; they may be negative."""
+        for name, change in amounts.items():
+            kind = self.resource(name)
+            self.requested[kind, row] += change
+            if kind < 2:
+                self.nonzero[kind, row] += change
+        self.touch(row)
+
+    def touch(self, row: int) -> None:
+        """What is known of a node has changed."""
+        self.log.append(row)
+        self.version += 1
+
+    def conceal(self, pod: Pod) -> None:
+        """Let nobody see a pod, except in the amounts, until ``reveal``."""
+        row = self.rows[pod.node]
+        self._unport(pod, row)
+        self._count(pod, row, -1)
+
+    def reveal(self, pod: Pod) -> None:
+        """Undo ``conceal``."""
+        row = self.rows[pod.node]
+        for port in pod.sort.ports:
+            self.ports[row][port] = self.ports[row].get(port, 0) + 1
+        self._count(pod, row, 1)
+
+    def _unport(self, pod: Pod, row: int) -> None:
+        for port in pod.sort.ports:
+            self.ports[row][port] -= 1
+            if not self.ports[row][port]:
+                del self.ports[row][port]
 
     def _name(self, row: int) -> str:
         node = self.nodes[row]
@@ -162,14 +212,13 @@ class Columns:
     def remove(self, pod: Pod) -> int:
         """A pod gives its place back; the row that it had."""
         row = self.rows[pod.node]
+        if self.keeper is not None and (pod.stands_for or pod.draws_on or pod.drawn_name):
+            self.keeper.left(pod, row)
         real, nonzero = self.vectors(pod.sort)
         self.requested[: real.size, row] -= real
         self.nonzero[:, row] -= nonzero
         del self.pods[row][pod.key]
-        for port in pod.sort.ports:
-            self.ports[row][port] -= 1
-            if not self.ports[row][port]:
-                del self.ports[row][port]
+        self._unport(pod, row)
         self._count(pod, row, -1)
         return row
 
@@ -195,8 +244,7 @@ class Columns:
         for tally, measured, living in concerned:
             if not (living and pod.terminating):
                 tally.add(row, change * measured)
-        self.log.append(row)
-        self.version += 1
+        self.touch(row)
 
     def tally(self, key: Hashable, measure: Measure, *, living: bool = False) -> Tally:
         """The tally of a key, counted once and kept from then on; ``living``: none that ends."""

@@ -20,6 +20,7 @@ from koordlet.model import errors
 from koordlet.scheduler import profile, wire
 from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.plugins import registry
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.wire import BadObjectError, Body
 
 #: Points at which a set of its own makes a difference here.
@@ -35,6 +36,16 @@ class Configuration:
 
     profiles: Mapping[str, profile.Profile]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        """Annotations of pods that a profile was told to look at."""
+        return frozenset(
+            plugin.arguments.adoption.priority
+            for one in self.profiles.values()
+            for plugin in one.plugins
+            if isinstance(plugin, Reservation)
+        )
 
 
 def read(body: Body, where: str) -> Configuration:
@@ -72,6 +83,11 @@ class _Reader:
         self._warnings = warnings
         self._known = registry.known()
         self._sets = wire.mapping(body, "plugins")
+        warnings += [
+            f"{where}: plugins.{point} is no extension point; it changes nothing"
+            for point in self._sets
+            if point not in {"multiPoint", *_POINTS}
+        ]
 
     def profile(self) -> profile.Profile:
         """The profile with its plugins made."""

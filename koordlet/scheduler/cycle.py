@@ -9,20 +9,24 @@ all together at most ``VIEW_BYTES``; with more classes in turn than fit, a pod c
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from koordlet.scheduler import messages
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Verdict
+from koordlet.scheduler.framework import Plugin, Verdict
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.view import Scored, View
 
 VIEW_BYTES = 256 << 20
 _PER_NODE = 34
+#: Classes whose last failure is remembered.
+_FAILURES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,29 @@ class Cycle:
         self.profile = profile
         self._views: OrderedDict[PodClass, View] = OrderedDict()
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
+        self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
+        self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
+
+    def sort(self, pod: Pod) -> PodClass:
+        """The class that a pod is tried as."""
+        for plugin in self._refining:
+            found = plugin.refine(pod)
+            if found is not pod.sort:
+                return found
+        return pod.sort
+
+    @contextlib.contextmanager
+    def sight(self, pod: Pod) -> Iterator[View]:
+        """What a pod sees, for as long as the block runs: some pods are hidden from it."""
+        sort = self.sort(pod)
+        hidden = [one for plugin in self._hiding for one in plugin.hidden(sort)]
+        for one in hidden:
+            self.columns.conceal(one)
+        try:
+            yield self.view(sort)
+        finally:
+            for one in hidden:
+                self.columns.reveal(one)
 
     def view(self, sort: PodClass) -> View:
         """What a class sees now."""
@@ -59,42 +86,51 @@ class Cycle:
         """The row of the best node; -1 where none is feasible."""
         if not self.columns.rows:
             return -1
-        view = self.view(pod.sort)
+        sort = self.sort(pod)
+        if sort is pod.sort:
+            return self._best(pod, self.view(sort))
+        with self.sight(pod) as view:
+            return self._best(pod, view)
+
+    def _best(self, pod: Pod, view: View) -> int:
         if view.refused is not None:
             return -1
-        if pod.nominated:
-            row = self.columns.rows.get(pod.nominated)
-            if row is not None and view.passes(row):
-                return row
-        return view.best()
+        row = self._nominated(pod, view)
+        return view.best() if row is None else row
+
+    def _nominated(self, pod: Pod, view: View) -> int | None:
+        row = self.columns.rows.get(pod.nominated) if pod.nominated else None
+        return row if row is not None and view.passes(row) else None
 
     def scored(self, pod: Pod) -> Scored:
         """Every feasible node with its total, as ``choose`` would see them now."""
-        view = self.view(pod.sort)
-        row = self.columns.rows.get(pod.nominated) if pod.nominated else None
-        if row is not None and view.passes(row):
-            return view.scored(np.array([row], np.intp))
-        return view.scored()
+        with self.sight(pod) as view:
+            row = self._nominated(pod, view)
+            return view.scored() if row is None else view.scored(np.array([row], np.intp))
 
     def failure(self, pod: Pod) -> Failure:
         """Why there is none; the same again while nothing changed."""
-        known = self._failures.get(pod.sort)
-        if known is None or known[0] != self.columns.version:
-            known = self._failures[pod.sort] = self.columns.version, self._explain(pod)
+        sort, version = self.sort(pod), self.columns.version
+        known = self._failures.get(sort)
+        if known is None or known[0] != version:
+            if len(self._failures) > _FAILURES:
+                self._failures.clear()
+            found = self._explain(pod)
+            known = self._failures[sort] = self.columns.version, found
         return known[1]
 
     def _explain(self, pod: Pod) -> Failure:
         total = len(self.columns.rows)
         if not total:
             return Failure(messages.NO_NODES, None)
-        view = self.view(pod.sort)
-        if view.refused is not None:
-            return Failure(messages.refused(total, view.refused[1].reason), None)
-        rows = np.flatnonzero(self.columns.alive)
-        found = {
-            row: verdict
-            for row, verdict in zip(rows.tolist(), view.verdicts(rows), strict=True)
-            if verdict is not None
-        }
+        with self.sight(pod) as view:
+            if view.refused is not None:
+                return Failure(messages.refused(total, view.refused[1].reason), None)
+            rows = np.flatnonzero(self.columns.alive)
+            found = {
+                row: verdict
+                for row, verdict in zip(rows.tolist(), view.verdicts(rows), strict=True)
+                if verdict is not None
+            }
         reasons = (reason for verdict in found.values() for reason in verdict.reasons)
         return Failure(messages.histogram(total, reasons), found)

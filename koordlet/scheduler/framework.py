@@ -16,7 +16,7 @@ A score whose ``constant`` is ``None`` is *normalised*: its raw values are kept 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -112,6 +112,14 @@ class Plugin:
         """Why a pod must not be tried yet; empty: it may."""
         return ""
 
+    def refine(self, pod: Pod) -> PodClass:
+        """The class that a pod is tried as: who knows more of single pods gives a variant of it."""
+        return pod.sort
+
+    def hidden(self, sort: PodClass) -> Iterable[Pod]:  # noqa: ARG002
+        """Placed pods that a class does not see; what they take it sees all the same."""
+        return ()
+
     def names(self, sort: PodClass) -> frozenset[str] | None:  # noqa: ARG002
         """The only nodes worth a look, or ``None`` for all."""
         return None
@@ -136,6 +144,10 @@ class Plugin:
 
     def pre_bind(self, pod: Pod, node: str) -> None:
         """The last preparation; ``RefusedError`` undoes it."""
+
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Annotations that the pod gets before it is bound, of what ``reserve`` decided."""
+        return {}
 
     def post_bind(self, pod: Pod, node: str) -> None:
         """The pod is bound."""

@@ -96,7 +96,7 @@ class LabelIndex:
             case "NotIn":
                 return ~column.where(lambda value: value in one.values)
         bound = terms.whole(one.values[0])
-        return column.where(lambda value: _beyond(str(value), one.operator, bound))
+        return column.where(lambda value: terms.beyond(str(value), one.operator, bound))
 
     def term(self, one: terms.NodeTerm) -> Bools:
         """Nodes that satisfy all of a term; none for an empty or broken one."""
@@ -123,13 +123,6 @@ class LabelIndex:
         for key, value in wanted.items():
             found &= self.requirement(terms.Requirement(key, "In", (value,)))
         return found
-
-
-def _beyond(value: str, operator: str, bound: int | None) -> bool:
-    number = terms.whole(value)
-    if number is None or bound is None:
-        return False
-    return number > bound if operator == "Gt" else number < bound
 
 
 def counts(table: Sequence[int], column: Column) -> Ints:

@@ -1,16 +1,17 @@
 """Objects from files, as kubectl prints them.
 
-Covers: JSON and YAML, ``List`` and several documents. Does not cover: what an object means.
+Covers: JSON and YAML, ``List`` and several documents, of when they are.
+Does not cover: what an object means.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import errors
+from koordlet.model import errors, moment
 from koordlet.scheduler.wire import Body
 
 _MAX_BYTES = 1 << 30
@@ -30,6 +31,26 @@ def load(path: str) -> list[Body]:
         for number, document in enumerate(_documents(text, path), 1)
         for body in _unfold(document, f"{path}: document {number}")
     ]
+
+
+def newest(bodies: Iterable[Body]) -> float | None:
+    """The latest moment that the objects tell of: when they were as they are."""
+    found = []
+    for body in bodies:
+        meta, status = body.get("metadata"), body.get("status")
+        spelled = [meta.get("creationTimestamp")] if isinstance(meta, Mapping) else []
+        if isinstance(status, Mapping):
+            spelled.append(status.get("startTime"))
+            several = status.get("conditions")
+            for one in several if isinstance(several, list) else []:
+                if isinstance(one, Mapping):
+                    spelled += [one.get("lastProbeTime"), one.get("lastTransitionTime")]
+        for one in spelled:
+            try:
+                found += [moment.parse(one)] if one is not None else []
+            except ValueError:
+                continue
+    return max(found, default=None)
 
 
 def _documents(text: str, path: str) -> list[Any]:

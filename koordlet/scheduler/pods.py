@@ -10,12 +10,17 @@ in ``Pod``. Two pods with one class therefore always get the same verdicts at th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from koordlet.scheduler import nodes, requests, terms, wire
+from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.reservation.claims import Claim
+    from koordlet.scheduler.reservation.standin import Reserving
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -27,6 +32,17 @@ class HostPort:
     address: str
     protocol: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An entry of a pod's ownerReferences."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -53,9 +69,20 @@ class PodClass:
     containers: int = 0
     features: frozenset[str] = frozenset()
     volumes: tuple[Body, ...] = ()
-    owner: tuple[str, str] = ("", "")
+    references: tuple[Reference, ...] = ()
+    #: Those annotations that decide, as they are spelled.
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    #: Which reservations may serve it; only in the variant of a class that a pod is tried as.
+    claim: Claim | None = None
+    #: How it reserves; only for the stand-ins of reservations.
+    reserving: Reserving | None = None
     #: A feature that this scheduler lacks, as a message.
     unsupported: str = ""
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Kind and name of its controller; empty where it has none."""
+        return next(((one.kind, one.name) for one in self.references if one.controller), ("", ""))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -76,6 +103,11 @@ class Pod:
     preempts: bool
     gates: tuple[str, ...]
     nominated: str = ""
+    #: The UID of the reservation whose place it keeps: a stand-in, no pod that runs.
+    stands_for: str = ""
+    #: The UID of the reservation that it takes its room from, and that one's name.
+    draws_on: str = ""
+    drawn_name: str = ""
 
     @property
     def key(self) -> str:
@@ -95,8 +127,9 @@ class Priority:
 class Decoder:
     """Decodes pods; remembers the classes."""
 
-    def __init__(self, priorities: Mapping[str, Priority]) -> None:
+    def __init__(self, priorities: Mapping[str, Priority], deciding: Iterable[str] = ()) -> None:
         self._priorities = priorities
+        self._deciding = (*_DECIDING, *deciding)
         self._default = next((one for one in priorities.values() if one.default), None)
         self._classes: dict[str, PodClass] = {}
 
@@ -124,6 +157,7 @@ class Decoder:
             preempts=preempts,
             gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
+            **(_drawn(meta) if node else {}),
         )
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
@@ -137,12 +171,17 @@ class Decoder:
         return wire.integer(spec, "priority", value), preempts
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
-        essence = _essence(meta, spec, status)
+        annotations = self._annotations(meta)
+        essence = _essence(meta, spec, status, annotations)
         key = json.dumps([namespace, essence], sort_keys=True, default=str)
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = _decode(namespace, meta, spec, status)
+            known = self._classes[key] = _decode(namespace, meta, spec, status, annotations)
         return known
+
+    def _annotations(self, meta: Body) -> dict[str, str]:
+        found = wire.mapping(meta, "annotations")
+        return {key: str(found[key]) for key in self._deciding if key in found}
 
 
 def _moment(value: object) -> str:
@@ -159,13 +198,15 @@ _SPEC = (
     "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
     "workloadRef",
 )  # fmt: skip
+#: Annotations that may decide; all others differ between equals for no reason of ours.
+_DECIDING = (keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY)
 _CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
 _STATUS = ("name", "resources", "allocatedResources")
 #: Volumes that never keep a pod off a node.
 _HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
 
 
-def _essence(meta: Body, spec: Body, status: Body) -> list[Any]:
+def _essence(meta: Body, spec: Body, status: Body, annotations: Body) -> list[Any]:
     """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
     containers = [
         [{name: one.get(name) for name in _CONTAINER}, [*_ports(one)], bool(status) and one["name"]]
@@ -185,8 +226,24 @@ def _essence(meta: Body, spec: Body, status: Body) -> list[Any]:
         resized,
         [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
         _volumes(spec),
-        _owner(meta),
+        meta.get("ownerReferences"),
+        annotations,
     ]
+
+
+def _drawn(meta: Body) -> dict[str, str]:
+    """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
+    spelled = wire.mapping(meta, "annotations").get(keys.ALLOCATED)
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else {}
+    except (ValueError, RecursionError):
+        found = {}
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        "draws_on": str(found.get("uid") or ""),
+        "drawn_name": str(found.get("name") or ""),
+    }
 
 
 def _ports(container: Body) -> list[tuple[str, str, int]]:
@@ -205,14 +262,22 @@ def _volumes(spec: Body) -> list[Body]:
     return [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
 
 
-def _owner(meta: Body) -> tuple[str, str]:
-    for one in wire.bodies(meta, "ownerReferences"):
-        if one.get("controller") is True:
-            return wire.text(one, "kind"), wire.text(one, "name")
-    return "", ""
+def _references(meta: Body) -> tuple[Reference, ...]:
+    return tuple(
+        Reference(
+            wire.text(one, "apiVersion"),
+            wire.text(one, "kind"),
+            wire.text(one, "name"),
+            wire.text(one, "uid"),
+            one.get("controller") is True,
+        )
+        for one in wire.bodies(meta, "ownerReferences")
+    )
 
 
-def _decode(namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
+def _decode(
+    namespace: str, meta: Body, spec: Body, status: Body, annotations: Mapping[str, str]
+) -> PodClass:
     labels = wire.labels(meta)
     affinity = wire.mapping(spec, "affinity")
     node = wire.mapping(affinity, "nodeAffinity")
@@ -247,7 +312,8 @@ def _decode(namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
         volumes=tuple(_volumes(spec)),
-        owner=_owner(meta),
+        references=_references(meta),
+        annotations=annotations,
         unsupported=_unsupported(spec),
     )
 

@@ -17,6 +17,7 @@ from koordlet.scheduler import messages, terms
 from koordlet.scheduler.cycle import Cycle, Failure
 from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.view import View
 
 #: A tenth of the nodes, but at least a hundred, are enough to choose from.
@@ -66,15 +67,15 @@ def attempt(cycle: Cycle, pod: Pod, failure: Failure, budgets: Sequence[Budget])
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
     wanted = min(len(potential), max(len(potential) * _SHARE // 100, _LEAST))
     candidates: list[Candidate] = []
-    view = cycle.view(pod.sort)
-    for row in potential:
-        tried = _dry_run(cycle, view, pod, row, budgets)
-        if isinstance(tried, Verdict):
-            reasons += tried.reasons
-            continue
-        candidates.append(tried)
-        if len(candidates) >= wanted and any(not one.violations for one in candidates):
-            break
+    with cycle.sight(pod) as view:
+        for row in potential:
+            tried = _dry_run(cycle, view, pod, row, budgets)
+            if isinstance(tried, Verdict):
+                reasons += tried.reasons
+                continue
+            candidates.append(tried)
+            if len(candidates) >= wanted and any(not one.violations for one in candidates):
+                break
     return min(candidates, key=_cost) if candidates else _message(total, reasons)
 
 
@@ -86,7 +87,7 @@ def _dry_run(
     cycle: Cycle, view: View, pod: Pod, row: int, budgets: Sequence[Budget]
 ) -> Candidate | Verdict:
     columns = cycle.columns
-    lower = [one for one in columns.pods[row].values() if one.priority < pod.priority]
+    lower = [one for one in columns.pods[row].values() if _may_go(one, pod)]
     if not lower:
         return Verdict((messages.NO_VICTIMS,), resolvable=False)
     lower.sort(key=importance)
@@ -113,6 +114,13 @@ def _dry_run(
     if violating and others:
         victims.sort(key=importance)
     return Candidate(row, tuple(victims), violations)
+
+
+def _may_go(one: Pod, pod: Pod) -> bool:
+    """Less important, a pod that runs, and not exempt by the peer's label."""
+    if one.priority >= pod.priority or one.stands_for:
+        return False
+    return one.sort.labels.get(keys.NEVER_VICTIM) != "true"
 
 
 def split(pods: Sequence[Pod], budgets: Sequence[Budget]) -> tuple[list[Pod], list[Pod]]:

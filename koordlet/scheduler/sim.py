@@ -4,7 +4,9 @@ Covers: rounds, preemption, the documents of ``koordlet sim``. Does not cover: r
 
 A pod that preempts is tried again at once: its priority makes it the next one anyway. Victims are
 gone for good. Pods that failed are tried again in a next round, after all others, if somebody
-preempted meanwhile: nothing else in a simulation frees room.
+preempted or a reservation found its node or ended meanwhile: nothing else in a simulation helps.
+
+Reservations are placed by their stand-ins, which stand in the same queue. Time stands still.
 """
 
 from __future__ import annotations
@@ -15,14 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from koordlet.model import objects
 from koordlet.scheduler import preemption, profile
-from koordlet.scheduler.cluster import Cluster
+from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.queue import Queue
+from koordlet.scheduler.reservation import lifecycle
+from koordlet.scheduler.reservation import parsing as reservation_parsing
+from koordlet.scheduler.reservation.register import Register, documents
 from koordlet.scheduler.vectors import Rows
 from koordlet.scheduler.view import View
+from koordlet.scheduler.wire import Body
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500
@@ -35,6 +43,7 @@ class Result:
     placements: list[dict[str, Any]] = field(default_factory=list)
     pending: list[dict[str, str]] = field(default_factory=list)
     preemptions: list[dict[str, Any]] = field(default_factory=list)
+    reservations: list[dict[str, Any]] = field(default_factory=list)
     explained: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
@@ -43,7 +52,7 @@ class Result:
             "placements": self.placements,
             "pending": self.pending,
             "preemptions": self.preemptions,
-            "reservations": [],
+            "reservations": self.reservations,
         }
         if self.explained is not None:
             found["explanation"] = self.explained
@@ -61,15 +70,18 @@ class Simulation:
         scores: bool = False,
         ties: bool = True,
         explain: str = "",
+        now: float = 0.0,
     ) -> None:
         self._cluster = cluster
+        self._now = now
         self._columns = cluster.columns
         self._scores, self._ties, self._explain = scores, ties, explain
         self._any = None if configuration is not None else profile.default()
         profiles = configuration.profiles if configuration is not None else {}
         made = [*profiles.values(), *([self._any] if self._any is not None else [])]
+        self._register = Register(self._columns, cluster.decoder)
         for one in made:
-            cluster.equip(one)
+            cluster.equip(one, self._register.book)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
         self._gates = {one.name: one.gates() for one in made}
         self._queue = Queue()
@@ -84,6 +96,9 @@ class Simulation:
         self.result.pending += [
             {"pod": key, "message": message} for key, message in self._cluster.rejected
         ]
+        for body in self._cluster.reservations:
+            self._admit(body)
+        self._register.advance(self._now)
         for each in self._cluster.pending:
             self._enqueue(each)
         total, done = len(self._queue), 0
@@ -93,8 +108,31 @@ class Simulation:
             if done % _STEP == 0:
                 progress(min(done, total), total)
         waiting = sorted(self._failed.values(), key=lambda one: one[0].position)
-        self.result.pending += [{"pod": pod.key, "message": why} for pod, why in waiting]
+        self.result.pending += [
+            {"pod": pod.key, "message": why} for pod, why in waiting if not pod.stands_for
+        ]
+        self.result.reservations = documents(self._register, self._now)
         return self.result
+
+    def _admit(self, body: Body) -> None:
+        """A Reservation: on its node, or its stand-in into the queue."""
+        stand_in = self._register.put(body)
+        self._cluster.warnings += [
+            f"{name_of(body)}: {one}" for one in reservation_parsing.warnings(body)
+        ]
+        rejected = self._register.rejected.get(objects.text(body, "name"))
+        if rejected is not None:
+            self._cluster.warnings.append(f"{name_of(body)} is not scheduled: {rejected.error}")
+        if stand_in is None:
+            return
+        held = self._register.of(stand_in)
+        if held is None or lifecycle.expired(held.spec, held.phase, self._now):
+            return
+        cycle = self._cycle(stand_in)
+        if cycle is not None:
+            plugin = reservation_of(cycle.profile)
+            stand_in.preempts = plugin is not None and plugin.arguments.preempts
+        self._enqueue(stand_in)
 
     def _next(self) -> Pod | None:
         """The queue's next; when it is empty, whoever failed before victims left gets a try."""
@@ -126,7 +164,7 @@ class Simulation:
             why = f"skip schedule deleting pod: {pod.key}"
         if why:
             self._held.add(pod.key)
-            self._failed[pod.key] = pod, why
+            self._fail(pod, why)
         else:
             self._queue.add(pod)
 
@@ -137,18 +175,27 @@ class Simulation:
         if self._explain == pod.key:
             self.result.explained = explanation(cycle, pod)
         row = cycle.choose(pod)
+        if row >= 0 and pod.stands_for:
+            self._bind(cycle, pod, row)
+            return
         if row >= 0:
             self._place(cycle, pod, row)
             return
         failure = cycle.failure(pod)
         message = failure.message
-        if cycle.profile.preempts and self._columns.rows:
+        preempts = cycle.profile.preempts and (pod.preempts or not pod.stands_for)
+        if preempts and self._columns.rows:
             found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
             if isinstance(found, preemption.Candidate):
                 self._preempt(pod, found)
                 return
             message = f"{message} {found}"
+        self._fail(pod, message)
+
+    def _fail(self, pod: Pod, message: str) -> None:
         self._failed[pod.key] = pod, message
+        if pod.stands_for:
+            self._register.failed(pod, message)
 
     def _place(self, cycle: Cycle, pod: Pod, row: int) -> None:
         names = self._columns.nodes
@@ -167,8 +214,21 @@ class Simulation:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
             placed["ties"] = [named[each] for each in best.tolist()]
+        for plugin in cycle.profile.plugins:
+            plugin.reserve(pod, node.name)
+        placed["reservation"] = pod.drawn_name or None
         self._columns.place(pod, row)
         self.result.placements.append(placed)
+        # One that may be used once is over now, and what is left of it is free again.
+        drawn = self._register.book.all.get(pod.draws_on)
+        self._freed |= drawn is not None and self._register.step(drawn, self._now)
+
+    def _bind(self, cycle: Cycle, stand_in: Pod, row: int) -> None:
+        """A reservation found its node: who may draw on it may find room now."""
+        plugin, held = reservation_of(cycle.profile), self._register.of(stand_in)
+        adopted = plugin.adopts(held.spec, row) if plugin is not None and held is not None else ()
+        self._register.placed(stand_in, row, adopted)
+        self._freed = True
 
     def _preempt(self, pod: Pod, found: preemption.Candidate) -> None:
         node = self._columns.nodes[found.row]
@@ -176,17 +236,26 @@ class Simulation:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")
         victims = [one.key for one in found.victims]
-        self.result.preemptions.append({"pod": pod.key, "node": pod.nominated, "victims": victims})
+        told = {"pod": pod.key, "node": pod.nominated, "victims": victims}
+        held = self._register.of(pod)
+        if held is not None:
+            told |= {"pod": f"reservation/{held.spec.name}", "reservation": held.spec.name}
+        self.result.preemptions.append(told)
         self._queue.add(pod)
         self._freed = True
 
 
 def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
     """Each filter's verdict and each score, node by node, before the pod is placed."""
+    with cycle.sight(pod) as view:
+        if view.refused is None:
+            return {"pod": pod.key, "nodes": _explained(cycle, view)}
+        plugin, why = view.refused
+    return {"pod": pod.key, "refused": {plugin: why.reason}, "nodes": {}}
+
+
+def _explained(cycle: Cycle, view: View) -> dict[str, dict[str, Any]]:
     columns = cycle.columns
-    view = cycle.view(pod.sort)
-    if view.refused is not None:
-        return {"pod": pod.key, "refused": {view.refused[0]: view.refused[1].reason}, "nodes": {}}
     rows: Rows = np.flatnonzero(columns.alive)
     found: dict[str, dict[str, Any]] = {
         node.name: {"filters": {}, "scores": {}, "total": None}
@@ -199,7 +268,7 @@ def explanation(cycle: Cycle, pod: Pod) -> dict[str, Any]:
             said = list(filtering.verdict(code).reasons) if code else []
             found[names[place]]["filters"][name] = said
     _explain_scores(view, dict(zip(rows.tolist(), names, strict=True)), found)
-    return {"pod": pod.key, "nodes": found}
+    return found
 
 
 def _explain_scores(

@@ -149,6 +149,36 @@ def whole(spelled: str) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
+def fulfils(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether one object of this name and with these labels satisfies a term, alone."""
+    if term.broken or term.empty:
+        return False
+    if not all(_meets(one, labels) for one in term.labels):
+        return False
+    return all((name in one.values) is (one.operator == "In") for one in term.fields)
+
+
+def _meets(one: Requirement, labels: Mapping[str, str]) -> bool:
+    match one.operator:
+        case "Exists":
+            return one.key in labels
+        case "DoesNotExist":
+            return one.key not in labels
+        case "In":
+            return labels.get(one.key) in one.values
+        case "NotIn":
+            return labels.get(one.key) not in one.values
+    return beyond(labels.get(one.key, ""), one.operator, whole(one.values[0]))
+
+
+def beyond(value: str, operator: str, bound: int | None) -> bool:
+    """Whether a label is an integer above (``Gt``) or below (``Lt``) a bound."""
+    number = whole(value)
+    if number is None or bound is None:
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
 def toleration(body: Body) -> Toleration:
     """One toleration of a pod."""
     return Toleration(

@@ -19,6 +19,7 @@ from koordlet.scheduler.plugins import (
     node,
     pernode,
     ports,
+    reservation,
     resources,
     spreading,
     volumes,
@@ -27,6 +28,8 @@ from koordlet.scheduler.plugins import (
 #: In the order of every extension point, with the weight of the score.
 DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (gates.SchedulingGates, 0),
+    # Before all others, as the peer's profile has it; a reservation outweighs every other score.
+    (reservation.Reservation, 5000),
     (node.NodeUnschedulable, 0),
     (node.NodeName, 0),
     (node.TaintToleration, 3),
@@ -44,7 +47,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
 )
 
 #: Done by the queue, the preemption and the loop themselves.
-BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder", "Reservation"})
+BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(

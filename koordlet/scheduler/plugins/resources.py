@@ -19,6 +19,7 @@ from koordlet.scheduler import framework, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.vectors import Floats, Ints, Rows
 from koordlet.scheduler.wire import BadObjectError
 
@@ -67,6 +68,9 @@ class NodeResourcesFit(Plugin):
         self._kind = kind
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if sort.reserving is not None and sort.reserving.adopting is not None:
+            # Its room is what running pods still have: the reservation plugin has judged it.
+            return None
         asked = [
             (columns.resource(name), amount)
             for name, amount in sort.requests.real.items()
@@ -74,7 +78,10 @@ class NodeResourcesFit(Plugin):
         ]
         asked = sorted(one for one in asked if one[0] != _PODS)
         names = {row: name for name, row in columns.resources.items()}
-        return Fit(columns, asked, [names[row] for row, _ in asked])
+        called = [names[row] for row, _ in asked]
+        if sort.claim is not None:
+            return Eased(columns, asked, called, sort.claim)
+        return Fit(columns, asked, called)
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
@@ -131,6 +138,33 @@ class Fit(Filter):
             if code >> 1 + place & 1
         ]
         return Verdict(tuple(reasons), resolvable=not code & _HOPELESS)
+
+
+class Eased(Fit):
+    """The same for pods that may draw on reservations: where they can, room is judged with those.
+
+    The reservation plugin, which comes first, has refused such a node already if it lacks room.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        asked: Sequence[tuple[int, int]],
+        names: Sequence[str],
+        claim: Claim,
+    ) -> None:
+        super().__init__(columns, asked, names)
+        self._claim = claim
+
+    def codes(self, rows: Rows) -> Ints:
+        found = super().codes(rows)
+        for place in np.flatnonzero(found).tolist():
+            if self._claim.usable(int(rows[place])):
+                found[place] = 0
+        return found
+
+    def allows(self, row: int) -> bool:
+        return bool(self._claim.usable(row)) or super().allows(row)
 
 
 class _Chosen:

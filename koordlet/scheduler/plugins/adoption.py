@@ -1,0 +1,158 @@
+"""The stand-ins of reservations that pre-allocate: filter, score, arguments of the plugin.
+
+Covers: all nodes at once. Does not cover: one node (``reservation.preallocation``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from koordlet.scheduler import framework, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, RefusedError, Score, Verdict
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation import keys, preallocation
+from koordlet.scheduler.reservation.preallocation import Adopter, Config
+from koordlet.scheduler.reservation.spec import Policy, Spec
+from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_UNSUPPORTED = "node(s) reservation pre allocation is unsupported with current attributes"
+_DISABLED = "reservation requires cluster mode pre-allocation which is disabled"
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_KNOWN = frozenset(
+    {
+        "apiVersion", "kind", "enablePreemption", "minCandidateNodesPercentage",
+        "minCandidateNodesAbsolute", "controllerWorkers", "gcDurationSeconds",
+        "gcIntervalSeconds", "resyncIntervalSeconds", "disableGarbageCollection",
+        "preAllocationConfig", "ignoredResources", "ignoredResourceGroups",
+        "reservationSelectorIndex",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The peer's ReservationArgs.
+
+    Without any arguments Cluster mode is on: the manual's examples run as they are printed. With
+    arguments it is on only where they say so, as the peer has it.
+    """
+
+    preempts: bool = False
+    percentage: int = 10
+    least: int = 100
+    gc_seconds: int = 86400
+    gc_interval: int = 60
+    resync_seconds: int = 60
+    collects: bool = True
+    adoption: Config = field(default_factory=Config)
+    ignored: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, args: Body) -> Arguments:
+        """The arguments; ``BadObjectError`` names what is unknown or out of bounds."""
+        if not args:
+            return cls()
+        for name in args:
+            if name not in _KNOWN:
+                raise BadObjectError(f"ReservationArgs: {name} is unknown")
+        ignored = frozenset(wire.strings(args, "ignoredResources"))
+        if ignored & _NATIVE:
+            raise BadObjectError(f"ignoredResources: {min(ignored & _NATIVE)} cannot be ignored")
+        found = cls(
+            preempts=wire.flag(args, "enablePreemption"),
+            percentage=wire.integer(args, "minCandidateNodesPercentage", 10),
+            least=wire.integer(args, "minCandidateNodesAbsolute", 100),
+            gc_seconds=wire.integer(args, "gcDurationSeconds", 86400),
+            gc_interval=wire.integer(args, "gcIntervalSeconds", 60),
+            resync_seconds=wire.integer(args, "resyncIntervalSeconds", 60),
+            collects=not wire.flag(args, "disableGarbageCollection"),
+            adoption=_config(wire.mapping(args, "preAllocationConfig")),
+            ignored=ignored,
+            groups=frozenset(wire.strings(args, "ignoredResourceGroups")),
+        )
+        if min(found.gc_seconds, found.gc_interval, found.resync_seconds) < 0:
+            raise BadObjectError("ReservationArgs: a number of seconds is negative")
+        return found
+
+    def ignores(self, name: str) -> bool:
+        """Whether the amount of a resource is none of the plugin's business."""
+        return name in self.ignored or ("/" in name and name.partition("/")[0] in self.groups)
+
+
+def _config(body: Body) -> Config:
+    return Config(
+        cluster=wire.flag(body, "enableClusterMode"),
+        label=wire.text(body, "clusterLabelKey") or keys.PRE_ALLOCATABLE,
+        priority=wire.text(body, "clusterPriorityAnnotationKey") or keys.PRE_ALLOCATABLE_PRIORITY,
+        prefer_none=wire.flag(body, "preferNoPreAllocatedPods"),
+    )
+
+
+def check(spec: Spec, arguments: Arguments) -> None:
+    """``RefusedError`` where no node could ever serve."""
+    if spec.policy is not Policy.RESTRICTED:
+        raise RefusedError(_UNSUPPORTED)
+    wanted = spec.pre_allocation is not None and spec.pre_allocation.cluster
+    if wanted and not arguments.adoption.cluster:
+        raise RefusedError(_DISABLED)
+
+
+class Adopting(Filter):
+    """Where a reservation fits once the pods that it adopts have ended."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, adopter: Adopter) -> None:
+        self._adopter = adopter
+        self._verdicts: list[tuple[str, ...]] = [()]
+
+    def codes(self, rows: Rows) -> Ints:
+        return np.array([self._code(row) for row in rows.tolist()], np.int64)
+
+    def _code(self, row: int) -> int:
+        reasons = self._adopter.judge(row).reasons
+        if reasons not in self._verdicts:
+            self._verdicts.append(reasons)
+        return self._verdicts.index(reasons)
+
+    def allows(self, row: int) -> bool:
+        return not self._adopter.judge(row).reasons
+
+    def verdict(self, code: int) -> Verdict:
+        return Verdict(self._verdicts[code], resolvable=True)
+
+
+class Preference(Score):
+    """Fewer adopted pods where several may be; else the one that fills the reservation best."""
+
+    kind = Kind.CONTEXT
+    normalised = True
+
+    def __init__(self, adopter: Adopter) -> None:
+        self._adopter = adopter
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.zeros(rows.size, np.int64)
+
+    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the pods
+        return None
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+        found = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
+        return framework.scaled(found)
+
+
+def adopter(spec: Spec, columns: Columns, arguments: Arguments) -> Adopter:
+    """The adopter of a reservation, or ``RefusedError``."""
+    check(spec, arguments)
+    return Adopter(spec, columns, arguments.adoption)
+
+
+def adopted(spec: Spec, columns: Columns, arguments: Arguments, row: int) -> tuple[Pod, ...]:
+    """The pods that a reservation adopts on the node that was chosen for it."""
+    return preallocation.Adopter(spec, columns, arguments.adoption).judge(row).pods

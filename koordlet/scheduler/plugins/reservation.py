@@ -1,0 +1,300 @@
+"""Reservation: pods find what is reserved for them, reservations find their nodes.
+
+Covers: filter, score, choice and booking for pods that reservations mean; the filter of stand-ins.
+Does not cover: the rules themselves (``koordlet.scheduler.reservation``).
+
+A class that no reservation means takes no part: no filter, no score, one look into a table a pod.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from koordlet.scheduler import framework
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.plugins import adoption
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.book import Book
+from koordlet.scheduler.reservation.claims import Claim
+from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
+from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.reservation.standin import Reserving
+from koordlet.scheduler.vectors import Bools, Ints, Rows
+from koordlet.scheduler.wire import BadObjectError
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.profile import Profile
+
+_NO_ORDER = 2**62
+#: The raw score of the node with the smallest order label: more than any other can have.
+_PREFERRED = 1000
+#: The highest code of ``Placing``.
+_PLACING = 2
+_PINNED = "node(s) didn't match the nodeName specified by reservation"
+_CONFLICT = "node(s) reservation allocate policy conflict"
+
+
+class Reservation(Plugin):
+    """Room that was reserved, for those that it was reserved for."""
+
+    name = "Reservation"
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        #: Given by whoever knows the cluster; without it the plugin takes no part.
+        self.book: Book | None = None
+        self.arguments = adoption.Arguments.read(args)
+        self._judges: dict[PodClass, Judge] = {}
+
+    def pre_enqueue(self, pod: Pod) -> str:
+        if self.book is None:
+            return ""
+        try:
+            self.book.claims.wish(pod.sort)
+        except BadObjectError as error:
+            return str(error)
+        return ""
+
+    def refine(self, pod: Pod) -> PodClass:
+        if self.book is None or pod.stands_for:
+            return pod.sort
+        return self.book.claims.refine(pod)
+
+    def hidden(self, sort: PodClass) -> Iterable[Pod]:
+        if sort.claim is None:
+            return ()
+        several = sort.claim.hides.values()
+        return [one.stand_in for one in several if one.usable and one.stand_in is not None]
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if self.book is None:
+            return None
+        if sort.reserving is not None:
+            return self._placing(sort.reserving, columns)
+        if sort.claim is None:
+            return None
+        return Serving(self._judge(sort, sort.claim, columns), sort.claim, columns)
+
+    def _placing(self, how: Reserving, columns: Columns) -> Filter:
+        assert self.book is not None  # noqa: S101 -- asked by the caller
+        placing = Placing(how, self.book, columns)
+        if how.adopting is None:
+            return placing
+        found = adoption.adopter(how.adopting, columns, self.arguments)
+        return Both(placing, adoption.Adopting(found))
+
+    def _judge(self, sort: PodClass, claim: Claim, columns: Columns) -> Judge:
+        ignored = {name for name in sort.requests.real if self.arguments.ignores(name)}
+        return Judge(sort, claim, columns, ignored)
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        if self.book is None:
+            return None
+        if sort.reserving is not None and sort.reserving.adopting is not None:
+            found = adoption.adopter(sort.reserving.adopting, columns, self.arguments)
+            return adoption.Preference(found)
+        if sort.claim is None or sort.claim.wish.ignores:
+            return None
+        return Drawing(self._judge(sort, sort.claim, columns), sort.claim, columns)
+
+    def reserve(self, pod: Pod, node: str) -> None:
+        """Choose the reservation that the pod draws on; the columns book it with its place."""
+        if self.book is None or pod.stands_for:
+            return
+        sort = self.refine(pod)
+        if sort.claim is None:
+            return
+        columns = self.book.columns
+        judged = self._judge(sort, sort.claim, columns).judge(columns.rows[node])
+        if judged.reasons or (judged.chosen is None and self._required(sort.claim)):
+            raise framework.RefusedError(", ".join(judged.reasons) or NONE_SERVES, resolvable=True)
+        self.book.draw(pod, judged.chosen)
+
+    @staticmethod
+    def _required(claim: Claim) -> bool:
+        return claim.wish.affinity is not None and not claim.wish.ignores
+
+    def adopts(self, spec: Spec, row: int) -> tuple[Pod, ...]:
+        """The running pods that a reservation takes over on the node that was chosen for it."""
+        if self.book is None or spec.pre_allocation is None:
+            return ()
+        return adoption.adopted(spec, self.book.columns, self.arguments, row)
+
+    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+        if self.book is not None and not pod.stands_for:
+            self.book.draw(pod, None)
+
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+        if pod.stands_for or not pod.draws_on:
+            return {}
+        value = json.dumps({"name": pod.drawn_name, "uid": pod.draws_on}, separators=(",", ":"))
+        return {keys.ALLOCATED: value}
+
+
+def reservation_of(profile: Profile) -> Reservation | None:
+    """The plugin of a profile."""
+    return next((one for one in profile.plugins if isinstance(one, Reservation)), None)
+
+
+class Serving(Filter):
+    """Nodes where a class's reservations are are judged with them; others pass, or must not."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+        self._judge = judge
+        self._claim = claim
+        self._everywhere = claim.wish.affinity is not None and not claim.wish.ignores
+        self._size = columns.size
+        self._verdicts: list[Verdict] = [Verdict((), resolvable=True)]
+
+    def codes(self, rows: Rows) -> Ints:
+        found = np.zeros(rows.size, np.int64)
+        if self._everywhere:
+            for place, row in enumerate(rows.tolist()):
+                found[place] = self._code(row)
+            return found
+        wanted = self._claim.rows
+        if len(wanted) < rows.size:
+            chosen = np.flatnonzero(np.isin(rows, np.fromiter(wanted, np.intp, len(wanted))))
+        else:
+            chosen = np.arange(rows.size)
+        for place in chosen.tolist():
+            row = int(rows[place])
+            if row in wanted:
+                found[place] = self._code(row)
+        return found
+
+    def _code(self, row: int) -> int:
+        judged = self._judge.judge(row)
+        if not judged.reasons:
+            return 0
+        verdict = Verdict(judged.reasons, judged.resolvable)
+        if verdict not in self._verdicts:
+            self._verdicts.append(verdict)
+        return self._verdicts.index(verdict)
+
+    def allows(self, row: int) -> bool:
+        if row not in self._claim.rows:
+            return not self._everywhere
+        return not self._judge.judge(row).reasons
+
+    def verdict(self, code: int) -> Verdict:
+        return self._verdicts[code]
+
+
+class Drawing(Score):
+    """Where the pod finds a reservation, the better the fuller it makes it."""
+
+    kind = Kind.CONTEXT
+    normalised = True
+
+    def __init__(self, judge: Judge, claim: Claim, columns: Columns) -> None:
+        self._judge = judge
+        self._claim = claim
+        self._columns = columns
+        self._values: Ints = np.zeros(columns.size, np.int64)
+        self._orders: Ints = np.full(columns.size, _NO_ORDER, np.int64)
+        self._known: set[int] = set()
+        self._at = -1
+
+    @property
+    def idle(self) -> bool:
+        """There is no reservation for the class anywhere."""
+        return not self._claim.rows
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.zeros(rows.size, np.int64)
+
+    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on what is feasible
+        return None
+
+    def _catch_up(self) -> None:
+        log = self._columns.log
+        news = log.since(self._at) if self._at >= 0 else None
+        rows = set(self._claim.rows) | self._known if news is None else set(news)
+        for row in rows & (self._claim.rows.keys() | self._known):
+            self._look(row)
+        self._at = log.end
+
+    def _look(self, row: int) -> None:
+        judged: Judged = self._judge.judge(row)
+        order = judged.chosen.spec.order if judged.chosen is not None else 0
+        self._values[row] = judged.score
+        self._orders[row] = order if order > 0 else _NO_ORDER
+        if row in self._claim.rows:
+            self._known.add(row)
+        else:
+            self._known.discard(row)
+
+    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+        self._catch_up()
+        found = self._values[rows]
+        orders = self._orders[rows]
+        if orders.size and int(orders.min()) < _NO_ORDER:
+            found[int(orders.argmin())] = _PREFERRED
+        return framework.scaled(found)
+
+
+class Placing(Filter):
+    """Where a stand-in may go beyond what any pod is asked: 1 its pin, 2 conflicting policies."""
+
+    kind = Kind.LOAD
+    _REASONS: ClassVar[dict[int, str]] = {1: _PINNED, 2: _CONFLICT}
+
+    def __init__(self, how: Reserving, book: Book, columns: Columns) -> None:
+        self._how = how
+        self._book = book
+        self._columns = columns
+        self._pinned: Bools | None = None
+        if how.pinned:
+            self._pinned = columns.index.name().where(lambda name: name == how.pinned)
+
+    def codes(self, rows: Rows) -> Ints:
+        found = np.zeros(rows.size, np.int64)
+        if self._pinned is not None:
+            found[~self._pinned[rows]] = 1
+        for place in np.flatnonzero(np.isin(rows, self._book.rows())).tolist():
+            if not found[place] and self._book.conflict(int(rows[place]), self._how.policy):
+                found[place] = 2
+        return found
+
+    def allows(self, row: int) -> bool:
+        if self._pinned is not None and not self._pinned[row]:
+            return False
+        return not self._book.conflict(row, self._how.policy)
+
+    def verdict(self, code: int) -> Verdict:
+        return Verdict((self._REASONS[code],), resolvable=False)
+
+
+class Both(Filter):
+    """Where a stand-in may go that adopts: what ``Placing`` says, then whom it would adopt."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, placing: Placing, adopting: adoption.Adopting) -> None:
+        self._placing = placing
+        self._adopting = adopting
+
+    def codes(self, rows: Rows) -> Ints:
+        found = self._placing.codes(rows)
+        left = np.flatnonzero(found == 0)
+        # The codes of adoption follow those of placing.
+        more = self._adopting.codes(rows[left])
+        found[left] = np.where(more, more + _PLACING, 0)
+        return found
+
+    def allows(self, row: int) -> bool:
+        return self._placing.allows(row) and self._adopting.allows(row)
+
+    def verdict(self, code: int) -> Verdict:
+        if code <= _PLACING:
+            return self._placing.verdict(code)
+        return self._adopting.verdict(code - _PLACING)

@@ -1,0 +1,186 @@
+"""What a class of pods may claim: its reservations by node, kept up to date.
+
+Covers: one claim for each class that reservations mean (and for each pod that one names), changes
+as reservations come and go. Does not cover: room (``fit``).
+
+A claim is looked up once. From then on each reservation that comes, changes or goes is held
+against the claims that live, and marks its node as changed: a pod costs what has happened, not what
+there is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation import keys, matching
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.index import Index
+from koordlet.scheduler.reservation.matching import Mismatch, Wish
+
+#: Claims that are kept up to date at any one time; the longest unused is looked up anew.
+MOST = 2048
+
+
+class Claim:
+    """The reservations of one class, by row."""
+
+    def __init__(self, pod: Pod, wish: Wish) -> None:
+        self.pod = pod
+        self.wish = wish
+        self.rows: dict[int, dict[str, Held]] = {}
+        #: Why reservations whose owner it is may not be used, for the message.
+        self.refused: dict[str, Mismatch] = {}
+        self.generation = -1
+        #: Whether any of them is to be hidden from the class.
+        self.hides: dict[str, Held] = {}
+
+    def usable(self, row: int) -> list[Held]:
+        """Those on a node that may be drawn on now, in the order of their arrival."""
+        found = self.rows.get(row)
+        if not found:
+            return []
+        if self.wish.ignores:
+            return [one for one in found.values() if one.phase.holds]
+        return [one for one in found.values() if one.usable]
+
+    def consider(self, held: Held, columns: Columns) -> bool:
+        """A reservation is here, or is another than before; whether that means this class."""
+        before = self.forget(held)
+        if held.row < 0 or not held.phase.holds:
+            return before
+        if not self.wish.ignores:
+            if not matching.owned(held.spec, self.pod):
+                return before
+            node = columns.nodes[held.row]
+            why = matching.mismatch(held.spec, self.pod, self.wish, node.labels if node else {})
+            if why is not None:
+                self.refused[held.spec.uid] = why
+                return True
+        several = self.rows.setdefault(held.row, {})
+        several[held.spec.uid] = held
+        if len(several) > 1:
+            ordered = sorted(several.values(), key=lambda one: one.position)
+            self.rows[held.row] = {one.spec.uid: one for one in ordered}
+        if _shows(held, self.pod.sort):
+            self.hides[held.spec.uid] = held
+        return True
+
+    def forget(self, held: Held) -> bool:
+        """A reservation is gone; whether it was here."""
+        uid = held.spec.uid
+        self.hides.pop(uid, None)
+        found = self.refused.pop(uid, None) is not None
+        for row, several in list(self.rows.items()) if held.row < 0 else self._at(held.row):
+            if several.pop(uid, None) is not None:
+                found = True
+                if not several:
+                    del self.rows[row]
+        return found
+
+    def _at(self, row: int) -> Iterator[tuple[int, dict[str, Held]]]:
+        if row in self.rows:
+            yield row, self.rows[row]
+
+
+def _shows(held: Held, sort: PodClass) -> bool:
+    """Whether a stand-in could keep its own owners away: by ports, or by terms about pods."""
+    stand_in = held.stand_in
+    if stand_in is None or held.operating:
+        return False
+    its = stand_in.sort
+    return bool(
+        its.ports
+        or (its.affinity or its.anti_affinity or its.prefers or its.avoids)
+        or (sort.affinity or sort.anti_affinity or sort.prefers or sort.avoids or sort.spread)
+    )
+
+
+class Claims:
+    """All claims that live, and the variants of classes that carry them."""
+
+    def __init__(self, columns: Columns, index: Index) -> None:
+        self._columns = columns
+        self._index = index
+        self._live: OrderedDict[tuple[PodClass, str], PodClass] = OrderedDict()
+        #: Classes that no reservation means, as of an epoch of the index.
+        self._none: dict[PodClass, int] = {}
+        self._wishes: dict[PodClass, Wish] = {}
+
+    def refine(self, pod: Pod) -> PodClass:
+        """The class that a pod is tried as."""
+        sort = pod.sort
+        if self._none.get(sort) == self._index.epoch and not self._index.personal(pod):
+            return sort
+        wish = self.wish(sort)
+        personal = self._index.personal(pod)
+        key = sort, pod.key if personal else ""
+        known = self._live.get(key)
+        if known is not None:
+            self._live.move_to_end(key)
+            claim = known.claim
+            if claim is not None and claim.generation != self._columns.generation:
+                self._fill(claim)
+            return known
+        # A claim of a class is looked up for a pod without a name: who is named has one of its own.
+        meant = pod if personal else dataclasses.replace(pod, name="", uid="")
+        claim = Claim(meant, wish)
+        self._fill(claim)
+        if wish.affinity is None and not claim.rows:
+            if not personal:
+                self._remember(sort)
+            return sort
+        found = self._live[key] = dataclasses.replace(sort, claim=claim)
+        while len(self._live) > MOST:
+            self._live.popitem(last=False)
+        return found
+
+    def _remember(self, sort: PodClass) -> None:
+        if len(self._none) > 100_000:
+            self._none.clear()
+        self._none[sort] = self._index.epoch
+
+    def wish(self, sort: PodClass) -> Wish:
+        """What a class says about reservations."""
+        if not sort.annotations and keys.IGNORED not in sort.labels:
+            return _NO_WISH
+        known = self._wishes.get(sort)
+        if known is None:
+            known = self._wishes[sort] = matching.wish(sort)
+        return known
+
+    def _fill(self, claim: Claim) -> None:
+        claim.rows.clear()
+        claim.hides.clear()
+        claim.refused.clear()
+        claim.generation = self._columns.generation
+        found = self._index.everyone() if claim.wish.ignores else self._index.find(claim.pod)
+        for held in found:
+            claim.consider(held, self._columns)
+
+    def consider(self, held: Held) -> None:
+        """Hold a reservation that came or changed against every claim that lives."""
+        concerned = [self._of(sort).consider(held, self._columns) for sort in self._live.values()]
+        if any(concerned):
+            self._touch(held)
+
+    def forget(self, held: Held) -> None:
+        """A reservation is gone, or holds nothing any more."""
+        concerned = [self._of(sort).forget(held) for sort in self._live.values()]
+        if any(concerned):
+            self._touch(held)
+
+    def _touch(self, held: Held) -> None:
+        if held.row >= 0:
+            self._columns.touch(held.row)
+
+    @staticmethod
+    def _of(sort: PodClass) -> Claim:
+        assert sort.claim is not None  # noqa: S101 -- only variants with a claim are kept
+        return sort.claim
+
+
+_NO_WISH = Wish()

@@ -1,0 +1,156 @@
+"""Whether a pod fits on a node with the help of a reservation, and which one serves it best.
+
+Covers: one node, for one class of pods: the arithmetic of the peers' policies, reasons, the choice.
+Does not cover: which reservations a pod may use (``claims``), all nodes at once (the plugin).
+
+The arithmetic. A node's requested amounts contain what each reservation holds and what its pods
+use, each thing once. A pod that draws on R therefore fits where its request is at most
+``allocatable - (requested - free(R))``. Restricted adds: for each name that R restricts, at most
+``free(R)``. Default and Aligned do not ask what is left in R: the surplus comes from the node.
+
+Which R: the smallest non-zero order label; else the one that is fullest afterwards (the mean, over
+its names, of the share in use, in per cent, nothing for a name that would overflow); else the
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from koordlet.scheduler import requests
+from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler.framework import MAX_SCORE
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.reservation.claims import Claim
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Policy
+
+_PODS = FIXED.index(requests.PODS)
+NO_MATCH = "node(s) no reservations match reservation affinity"
+NONE_SERVES = "node(s) no reservation(s) to meet the requirements"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A node for a class: no reasons means that it fits."""
+
+    reasons: tuple[str, ...] = ()
+    #: The reservation that serves it there; ``None``: the node alone has room.
+    chosen: Held | None = None
+    score: int = 0
+    #: Fewer pods on the node would help.
+    resolvable: bool = True
+
+
+class Judge:
+    """One class of pods and its claim over the columns."""
+
+    def __init__(
+        self, sort: PodClass, claim: Claim, columns: Columns, ignored: Collection[str]
+    ) -> None:
+        self._columns = columns
+        self._claim = claim
+        self._asked = {
+            name: amount
+            for name, amount in sort.requests.real.items()
+            if amount > 0 and name not in ignored and name != requests.PODS
+        }
+        self._kinds = sorted(
+            (name, columns.resource(name), amount) for name, amount in self._asked.items()
+        )
+
+    def judge(self, row: int) -> Judged:
+        """Whether and how a pod of the class fits on a node, as everything stands now."""
+        usable = self._claim.usable(row)
+        required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
+        if not usable:
+            # Without any, the ordinary rule of fit decides, in its own words.
+            return Judged((NO_MATCH,), resolvable=False) if required else Judged()
+        if self._claim.wish.ignores:
+            return self._ignoring(row, usable)
+        hidden = sum(one.stand_in is not None and not one.operating for one in usable)
+        fitting: list[Held] = []
+        node: list[str] = []
+        inside: list[str] = []
+        for held in usable:
+            if not required and not self._asked.keys() & held.spec.allocatable.keys():
+                continue
+            short = self._short(row, held.free(), hidden)
+            lacking = self._lacking(held)
+            if not short and not lacking:
+                fitting.append(held)
+            node += [one for one in short if one not in node]
+            inside += lacking
+        if fitting:
+            chosen = choose(fitting, self._asked)
+            return Judged(chosen=chosen, score=score(chosen, self._asked))
+        if required:
+            return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)
+        alone = self._short(row, {}, hidden)
+        return self._refused(tuple(sorted(alone)), row) if alone else Judged()
+
+    def _ignoring(self, row: int, holding: Sequence[Held]) -> Judged:
+        """Everything that reservations have left is room of the node for such a pod."""
+        total: dict[str, int] = {}
+        for held in holding:
+            for name, amount in held.holding().items():
+                total[name] = total.get(name, 0) + amount
+        short = self._short(row, total, len(holding))
+        return self._refused(tuple(sorted(short)), row) if short else Judged()
+
+    def _refused(self, reasons: tuple[str, ...], row: int) -> Judged:
+        room = self._columns.allocatable
+        hopeless = any(amount > room.item(kind, row) for _, kind, amount in self._kinds)
+        return Judged(reasons, resolvable=not hopeless)
+
+    def _short(self, row: int, extra: Mapping[str, int], hidden: int) -> list[str]:
+        """What the node lacks when ``extra`` is given back to it."""
+        room, held = self._columns.allocatable, self._columns.requested
+        found = [
+            f"Insufficient {name} by node"
+            for name, kind, amount in self._kinds
+            if amount > room.item(kind, row) - held.item(kind, row) + extra.get(name, 0)
+        ]
+        if held.item(_PODS, row) - hidden + 1 > room.item(_PODS, row):
+            found.append("Insufficient pods by node")
+        return found
+
+    def _lacking(self, held: Held) -> list[str]:
+        """What a Restricted reservation itself lacks."""
+        if held.spec.policy is not Policy.RESTRICTED:
+            return []
+        affinity = self._claim.wish.affinity
+        told = affinity is not None and bool(affinity.name)
+        found = []
+        for name in sorted(held.spec.restricted):
+            used = held.allocated.get(name, 0)
+            room = held.spec.allocatable[name] - held.spec.kept.get(name, 0)
+            asked = 1 if name == requests.PODS else self._asked.get(name, 0)
+            if asked and asked > room - used:
+                what = "Too many pods" if name == requests.PODS else f"Insufficient {name}"
+                more = f", requested: {asked}, used: {used}, capacity: {room}" if told else ""
+                found.append(f"Reservation(s) {what}{more}")
+        return found
+
+
+def choose(fitting: Sequence[Held], asked: Mapping[str, int]) -> Held:
+    """The reservation that a pod draws on, of those that serve it on one node."""
+    ordered = [one for one in fitting if one.spec.order > 0]
+    if ordered:
+        return min(ordered, key=lambda one: one.spec.order)
+    return max(fitting, key=lambda one: score(one, asked))
+
+
+def score(held: Held, asked: Mapping[str, int]) -> int:
+    """How full it is afterwards, from 0 to 100."""
+    shares = [
+        _share(asked.get(name, 0) + held.allocated.get(name, 0), capacity)
+        for name, capacity in held.spec.allocatable.items()
+        if capacity > 0
+    ]
+    return sum(shares) // len(shares) if shares else 0
+
+
+def _share(used: int, capacity: int) -> int:
+    return MAX_SCORE * used // capacity if used <= capacity else 0

@@ -1,0 +1,95 @@
+"""One reservation in the scheduler's mind: where it is, what it holds, who draws on it.
+
+Covers: the amounts, derived from the pods that draw on it. Does not cover: where they are written
+(``book`` keeps the columns in step), the stored status (``lifecycle``).
+
+Rules:
+1. ``allocated`` is the sum of the requests of the pods that draw on it, of the names that it
+   reserves: never stored, so never wrong after a failed bind, a resize or a restart.
+2. An available one holds what its pods do not use: nothing where they use more.
+3. A waiting one holds what the pods that it adopted have released since it was bound, no more: the
+   node's free room is still everybody's, so that nothing is over-allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation.spec import Phase, Spec, Status
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """A reservation and its account."""
+
+    spec: Spec
+    stored: Status = field(default_factory=Status)
+    position: int = 0
+    phase: Phase = Phase.PENDING
+    node: str = ""
+    row: int = -1
+    #: The pod that keeps its place; a real one for a pod in operating mode.
+    stand_in: Pod | None = None
+    #: Whether the stand-in is a pod that runs.
+    operating: bool = False
+    #: Pods that draw on it, by key.
+    owners: dict[str, Pod] = field(default_factory=dict)
+    #: UIDs of the running pods that a pre-allocation has adopted, and what they had then.
+    adopted: frozenset[str] = frozenset()
+    pledged: Mapping[str, int] = field(default_factory=dict)
+    #: What of the stand-in's amounts is not held now, as written into the columns.
+    relief: dict[str, int] = field(default_factory=dict)
+    #: Its node has gone.
+    orphaned: bool = False
+    allocated: dict[str, int] = field(default_factory=dict)
+
+    def count(self) -> None:
+        """Derive what is allocated from who draws on it."""
+        found: dict[str, int] = {}
+        for pod in self.owners.values():
+            asked = pod.sort.requests.real
+            for name in self.spec.allocatable:
+                if name in asked:
+                    found[name] = found.get(name, 0) + asked[name]
+                elif name == "pods":
+                    found[name] = found.get(name, 0) + 1
+        self.allocated = found
+
+    @property
+    def consumers(self) -> list[Pod]:
+        """Pods that draw on it because they were placed here through it."""
+        return [pod for pod in self.owners.values() if pod.uid not in self.adopted]
+
+    @property
+    def usable(self) -> bool:
+        """Whether another pod may draw on it."""
+        return (
+            self.phase is Phase.AVAILABLE
+            and not self.spec.fault
+            and not (self.spec.once and (self.consumers if self.adopted else self.owners))
+        )
+
+    def holding(self) -> dict[str, int]:
+        """What is kept from everybody else now, by name."""
+        if not self.phase.holds:
+            return {}
+        rest = {
+            name: max(0, amount - self.allocated.get(name, 0))
+            for name, amount in self.spec.allocatable.items()
+        }
+        if self.phase is Phase.AVAILABLE:
+            return rest
+        return {
+            name: min(left, max(0, self.pledged.get(name, 0) - self.allocated.get(name, 0)))
+            for name, left in rest.items()
+        }
+
+    def free(self) -> dict[str, int]:
+        """What another owner finds in it."""
+        kept = self.spec.kept
+        return {
+            name: max(0, amount - self.allocated.get(name, 0) - kept.get(name, 0))
+            for name, amount in self.spec.allocatable.items()
+        }

@@ -1,0 +1,175 @@
+"""Which reservations a pod may use: owners, affinity, taints, exact amounts.
+
+Covers: the rules for one pod and one reservation that is bound to a node.
+Does not cover: whether there is room (``fit``), finding reservations among many (``index``).
+
+The order of the rules: owners; then, where the pod names a reservation, only its name and the exact
+amounts; otherwise schedulability, taints, selectors, exact amounts.
+
+Decided here, where the peer's rules are silent or look accidental:
+1. A pod without a reservation affinity bears a reservation's taints by its own tolerations, as the
+   manual says that pods must; the peer skips taints for such pods.
+2. A resource that ``exact-match-reservation`` names and neither side has is equal on both sides;
+   the peer ends the comparison there, and what comes later in the list is not looked at.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.scheduler import terms, wire
+from koordlet.scheduler.pods import Pod, PodClass, Reference
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.spec import ControllerOwner, ObjectOwner, Owner, Spec
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_HARD = ("NoSchedule", "NoExecute")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """A pod that wants a reservation and nothing else."""
+
+    name: str = ""
+    labels: Mapping[str, str] | None = None
+    #: ``None``: no terms were given; empty: nothing can match.
+    required: tuple[terms.NodeTerm, ...] | None = None
+    tolerations: tuple[terms.Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a class of pods says about reservations."""
+
+    affinity: Affinity | None = None
+    exact: tuple[str, ...] = ()
+    ignores: bool = False
+
+
+class Mismatch(enum.StrEnum):
+    """Why an owner may not use a reservation, in the words of the peer's messages."""
+
+    NAME = "didn't match the requested reservation name"
+    UNSCHEDULABLE = "is unschedulable"
+    TAINT = "had untolerated taint"
+    AFFINITY = "didn't match affinity rules"
+    EXACT = "is not exact matched"
+
+
+def wish(sort: PodClass) -> Wish:
+    """What a class says; ``BadObjectError`` where an annotation cannot be read."""
+    return Wish(
+        affinity=_affinity(sort.annotations.get(keys.AFFINITY)),
+        exact=_exact(sort.annotations.get(keys.EXACT)),
+        ignores=sort.labels.get(keys.IGNORED) == "true",
+    )
+
+
+def _object(spelled: str, key: str) -> Body:
+    try:
+        found = json.loads(spelled)
+    except (ValueError, RecursionError) as error:
+        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
+    if not isinstance(found, Mapping):
+        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
+    return found
+
+
+def _affinity(spelled: str | None) -> Affinity | None:
+    if not spelled:
+        return None
+    body = _object(spelled, keys.AFFINITY)
+    needs = body.get(_REQUIRED)
+    wanted = wire.mapping(body, _REQUIRED)
+    return Affinity(
+        name=wire.text(body, "name"),
+        labels=wire.labels(body, "reservationSelector") or None,
+        required=None
+        if needs is None
+        else tuple(map(terms.node_term, wire.bodies(wanted, "reservationSelectorTerms"))),
+        tolerations=tuple(map(terms.toleration, wire.bodies(body, "tolerations"))),
+    )
+
+
+def _exact(spelled: str | None) -> tuple[str, ...]:
+    return wire.strings(_object(spelled, keys.EXACT), "resourceNames") if spelled else ()
+
+
+def owned(spec: Spec, pod: Pod) -> bool:
+    """Whether a pod is among the owners."""
+    return not spec.fault and any(owns(one, pod) for one in spec.owners)
+
+
+def owns(owner: Owner, pod: Pod) -> bool:
+    """Whether one entry means a pod."""
+    if owner.object is not None and not _is(owner.object, pod):
+        return False
+    if owner.controller is not None and not _controls(owner.controller, pod):
+        return False
+    return owner.selector is None or terms.holds(owner.selector, pod.sort.labels)
+
+
+def _is(wanted: ObjectOwner, pod: Pod) -> bool:
+    return (
+        wanted.uid in {"", pod.uid}
+        and wanted.name in {"", pod.name}
+        and wanted.namespace in {"", pod.namespace}
+        and wanted.api_version in {"", "v1"}
+    )
+
+
+def _controls(wanted: ControllerOwner, pod: Pod) -> bool:
+    if wanted.namespace not in {"", pod.namespace}:
+        return False
+    return any(_refers(one, wanted) for one in pod.sort.references)
+
+
+def _refers(found: Reference, wanted: ControllerOwner) -> bool:
+    return (
+        wanted.controller in {None, found.controller}
+        and wanted.uid in {"", found.uid}
+        and wanted.name in {"", found.name}
+        and wanted.kind in {"", found.kind}
+        and wanted.api_version in {"", found.api_version}
+    )
+
+
+def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]) -> Mismatch | None:
+    """Why an owner may not use a reservation; ``None``: it may."""
+    affinity = wanted.affinity
+    if affinity is not None and affinity.name:
+        if affinity.name != spec.name:
+            return Mismatch.NAME
+    else:
+        bears = affinity.tolerations if affinity is not None else ()
+        if (spec.unschedulable or spec.deleting) and not _bears(bears, _CORDONED):
+            return Mismatch.UNSCHEDULABLE
+        bears = pod.sort.tolerations if affinity is None else bears
+        if not all(_bears(bears, one) for one in spec.taints if one.effect in _HARD):
+            return Mismatch.TAINT
+        if affinity is not None and not _selected(affinity, spec, node_labels):
+            return Mismatch.AFFINITY
+    asked, has = pod.sort.requests.real, spec.allocatable
+    if any(asked.get(name, 0) != has.get(name, 0) for name in wanted.exact):
+        return Mismatch.EXACT
+    return None
+
+
+def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:
+    return any(terms.tolerates(one, mark) for one in tolerations)
+
+
+def _selected(affinity: Affinity, spec: Spec, node_labels: Mapping[str, str]) -> bool:
+    """Selectors see the labels of the node with those of the reservation over them."""
+    labels = {**node_labels, **spec.labels}
+    wanted = affinity.labels or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    if affinity.required is None:
+        return True
+    return any(terms.fulfils(one, spec.name, labels) for one in affinity.required)

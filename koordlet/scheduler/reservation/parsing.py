@@ -1,0 +1,332 @@
+"""A Reservation from its JSON: every field read, every mistake named.
+
+Covers: validation, defaults, the annotations that change what is reserved, the stored status.
+Does not cover: the definition's schema at an API server (it refuses some of this earlier).
+
+Rules:
+1. What cannot be meant is an error that names the field: the object is not scheduled, and its
+   condition says why. Nothing is ignored in silence: unknown fields are warnings.
+2. ``expires`` has the say before ``ttl``, also beside ``ttl: 0``; ``ttl: 0`` alone never ends.
+   Neither given means a day, which the definition fills in at an API server.
+3. Owners that cannot be read make the reservation match nobody; what it holds it goes on holding.
+4. An annotation that cannot be read is an error as a field is: a resize that is silently ignored
+   would reserve another amount than its author believes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from koordlet.model import moment, selectors, spelling
+from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.spec import (
+    DEFAULT_TTL,
+    Condition,
+    ControllerOwner,
+    ObjectOwner,
+    Owner,
+    Phase,
+    Policy,
+    PreAllocation,
+    Spec,
+    Status,
+)
+from koordlet.scheduler.wire import BadObjectError, Body
+
+API_VERSION = "scheduling.koordinator.sh/v1alpha1"
+_LONGEST_NAME = 253
+_FIELDS = frozenset(
+    {
+        "template", "owners", "ttl", "expires", "preAllocation", "preAllocationPolicy",
+        "allocateOnce", "allocatePolicy", "unschedulable", "taints",
+    }
+)  # fmt: skip
+_OWNER_FIELDS = frozenset({"object", "controller", "labelSelector"})
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def read(body: Body) -> Spec:
+    """The specification; ``BadObjectError`` names what cannot be meant."""
+    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+    name = _name(meta)
+    template = _template(spec)
+    annotations = {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    labels = wire.labels(meta)
+    allocatable, decimal = _allocatable(template, annotations)
+    owners, fault = _owners(spec)
+    created = meta.get("creationTimestamp")
+    pre = _pre_allocation(spec, labels, wire.labels(wire.mapping(template, "metadata")))
+    policy = _policy(spec)
+    if pre is not None and policy is Policy.DEFAULT:
+        policy = Policy.RESTRICTED
+    inner = wire.mapping(template, "spec")
+    return Spec(
+        name=name,
+        uid=wire.text(meta, "uid") or f"reservation/{name}",
+        created=_moment(meta, "creationTimestamp") or 0.0,
+        created_text=moment.spell(_moment(meta, "creationTimestamp") or 0.0) if created else "",
+        labels=labels,
+        annotations=annotations,
+        deleting=meta.get("deletionTimestamp") is not None,
+        template=template,
+        owners=owners,
+        ttl=_ttl(spec),
+        expires=_moment(spec, "expires"),
+        once=wire.flag(spec, "allocateOnce", default=True),
+        policy=policy,
+        pre_allocation=pre,
+        unschedulable=wire.flag(spec, "unschedulable"),
+        taints=tuple(map(_taint, wire.bodies(spec, "taints"))),
+        pinned=wire.text(inner, "nodeName"),
+        scheduler=labels.get(keys.SCHEDULER_NAME)
+        or wire.text(inner, "schedulerName")
+        or "default-scheduler",
+        allocatable=allocatable,
+        decimal=decimal,
+        kept=_kept(annotations),
+        restricted=_restricted(annotations, allocatable),
+        order=terms.whole(labels.get(keys.ORDER, "")) or 0,
+        fault=fault,
+    )
+
+
+def warnings(body: Body) -> list[str]:
+    """What is legal and most likely not meant."""
+    spec = body.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    found = []
+    for key in spec:
+        if key not in _FIELDS:
+            near = difflib.get_close_matches(str(key), _FIELDS, 1)
+            found.append(f"spec.{key} is unknown{f', {near[0]} is near' if near else ''}")
+    owners = spec.get("owners")
+    for place, one in enumerate(owners if isinstance(owners, list) else []):
+        if isinstance(one, Mapping) and _everybody(one):
+            found.append(f"spec.owners[{place}] matches every pod")
+    return found
+
+
+def _everybody(owner: Body) -> bool:
+    return not any(
+        one not in (None, {}, {"matchLabels": {}}, {"matchExpressions": []})
+        for key, one in owner.items()
+        if key in _OWNER_FIELDS
+    )
+
+
+def _name(meta: Body) -> str:
+    name = wire.text(meta, "name")
+    if not name:
+        raise BadObjectError("metadata.name is missing")
+    if len(name) > _LONGEST_NAME:
+        raise BadObjectError(f"metadata.name has {len(name)} characters, {_LONGEST_NAME} at most")
+    return name
+
+
+def _template(spec: Body) -> Body:
+    if spec.get("template") is None:
+        raise BadObjectError("the reservation misses the template spec")
+    template = wire.mapping(spec, "template")
+    if not wire.bodies(wire.mapping(template, "spec"), "containers"):
+        raise BadObjectError("spec.template.spec.containers is empty: there is nothing to reserve")
+    return template
+
+
+def _allocatable(
+    template: Body, annotations: Mapping[str, str]
+) -> tuple[dict[str, int], frozenset[str]]:
+    inner = wire.mapping(template, "spec")
+    found = {name: one for name, one in requests.of_pod(inner, {}).real.items() if one}
+    decimal = {name for name in found if not name.startswith("hugepages-")}
+    for container in wire.bodies(inner, "containers"):
+        resources = wire.mapping(container, "resources")
+        for name, spelled in {
+            **_listed(resources, "limits"),
+            **_listed(resources, "requests"),
+        }.items():
+            if not spelling.is_decimal(spelled):
+                decimal.discard(name)
+    resize = _json(annotations, keys.RESIZE)
+    if resize:
+        changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
+        found |= changed
+        decimal = {name for name in decimal if name not in changed} | {
+            name
+            for name, spelled in wire.mapping(resize, "resources").items()
+            if spelling.is_decimal(spelled)
+        }
+    return found, frozenset(decimal)
+
+
+def _listed(resources: Body, key: str) -> dict[str, Any]:
+    return {str(name): one for name, one in wire.mapping(resources, key).items()}
+
+
+def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
+    body = _json(annotations, keys.NODE_RESERVATION)
+    return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
+
+
+def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
+    body = _json(annotations, keys.RESTRICTED_OPTIONS)
+    named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
+    return named or frozenset(allocatable)
+
+
+def _json(annotations: Mapping[str, str], key: str) -> Body:
+    """An annotation that holds an object; empty where it is missing."""
+    spelled = annotations.get(key)
+    if not spelled:
+        return {}
+    try:
+        found = json.loads(spelled)
+    except (ValueError, RecursionError) as error:
+        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
+    if not isinstance(found, Mapping):
+        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
+    return found
+
+
+def _ttl(spec: Body) -> float | None:
+    if spec.get("ttl") is None:
+        return DEFAULT_TTL
+    try:
+        found = moment.duration(spec["ttl"])
+    except ValueError as error:
+        raise BadObjectError(f"spec.ttl: {error}") from error
+    if found < 0:
+        raise BadObjectError(f"spec.ttl is negative: {wire.show(spec['ttl'])}")
+    return found or None
+
+
+def _moment(body: Body, key: str) -> float | None:
+    if body.get(key) is None:
+        return None
+    try:
+        return moment.parse(body[key])
+    except ValueError as error:
+        raise BadObjectError(f"{key}: {error}") from error
+
+
+def _policy(spec: Body) -> Policy:
+    spelled = wire.text(spec, "allocatePolicy") or Policy.DEFAULT
+    if spelled not in set(Policy):
+        raise BadObjectError(f"spec.allocatePolicy {spelled!r} is neither Aligned nor Restricted")
+    return Policy(spelled)
+
+
+def _pre_allocation(
+    spec: Body, labels: Mapping[str, str], more: Mapping[str, str]
+) -> PreAllocation | None:
+    policy = wire.mapping(spec, "preAllocationPolicy")
+    mode = wire.text(policy, "mode", "Default") or "Default"
+    if mode not in {"Default", "Cluster"}:
+        raise BadObjectError(f"preAllocationPolicy.mode {mode!r} is neither Default nor Cluster")
+    multiple = wire.flag(policy, "enableMultiple")
+    if not wire.flag(spec, "preAllocation"):
+        return None
+    required = "true" in {
+        labels.get(keys.PRE_ALLOCATION_REQUIRED),
+        more.get(keys.PRE_ALLOCATION_REQUIRED),
+    }
+    return PreAllocation(mode == "Cluster", multiple, required)
+
+
+def _taint(body: Body) -> terms.Taint:
+    found = terms.taint(body)
+    if not found.key or found.effect not in _EFFECTS:
+        raise BadObjectError(
+            f"spec.taints: key {found.key!r} with effect {found.effect!r}, which is none of"
+            f" {', '.join(_EFFECTS)}"
+        )
+    return found
+
+
+def _owners(spec: Body) -> tuple[tuple[Owner, ...], str]:
+    """Who may use it, and why nobody can."""
+    try:
+        found = owners_of(wire.bodies(spec, "owners"))
+    except BadObjectError as error:
+        return (), str(error)
+    return found, "" if found else "the reservation misses the owner spec"
+
+
+def owners_of(bodies: list[Body]) -> tuple[Owner, ...]:
+    """Owner entries; ``BadObjectError`` names the one that cannot be read."""
+    return tuple(_owner(one, place) for place, one in enumerate(bodies))
+
+
+def _owner(body: Body, place: int) -> Owner:
+    unknown = sorted(set(map(str, body)) - _OWNER_FIELDS)
+    if unknown:
+        # An entry of which only a part is understood would match more pods than it was meant for.
+        raise BadObjectError(f"spec.owners[{place}] has {unknown[0]!r}, which is unknown")
+    try:
+        of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
+        selector: selectors.Compiled | None = terms.selector(body, "labelSelector")
+    except (BadObjectError, ValueError) as error:
+        raise BadObjectError(f"spec.owners[{place}].{error}") from error
+    return Owner(
+        object=_object(of_pod) if body.get("object") is not None else None,
+        controller=_controller(of_controller) if body.get("controller") is not None else None,
+        selector=selector,
+    )
+
+
+def _object(body: Body) -> ObjectOwner:
+    return ObjectOwner(
+        wire.text(body, "namespace"),
+        wire.text(body, "name"),
+        wire.text(body, "uid"),
+        wire.text(body, "apiVersion"),
+    )
+
+
+def _controller(body: Body) -> ControllerOwner:
+    flag = body.get("controller")
+    return ControllerOwner(
+        wire.text(body, "namespace"),
+        wire.text(body, "apiVersion"),
+        wire.text(body, "kind"),
+        wire.text(body, "name"),
+        wire.text(body, "uid"),
+        wire.flag(body, "controller") if flag is not None else None,
+    )
+
+
+def read_status(body: Body) -> Status:
+    """The stored status; an unknown phase is an error."""
+    status = wire.mapping(body, "status")
+    phase = wire.text(status, "phase") or Phase.PENDING
+    if phase not in set(Phase):
+        raise BadObjectError(f"status.phase {phase!r} is unknown")
+    return Status(
+        phase=Phase(phase),
+        node=wire.text(status, "nodeName"),
+        conditions=tuple(map(_condition, wire.bodies(status, "conditions"))),
+        allocatable={str(k): str(v) for k, v in wire.mapping(status, "allocatable").items()},
+        allocated={str(k): str(v) for k, v in wire.mapping(status, "allocated").items()},
+        owners=tuple(
+            {str(k): str(v) for k, v in one.items()} for one in wire.bodies(status, "currentOwners")
+        ),
+    )
+
+
+def _condition(body: Body) -> Condition:
+    def at(key: str) -> str:
+        found = _moment(body, key)
+        return moment.spell(found) if found is not None else ""
+
+    return Condition(
+        type=wire.text(body, "type"),
+        status=wire.text(body, "status") == "True",
+        reason=wire.text(body, "reason"),
+        message=wire.text(body, "message"),
+        probed=at("lastProbeTime"),
+        changed=at("lastTransitionTime"),
+    )

@@ -1,0 +1,194 @@
+"""Pre-allocation: a reservation takes over the room of pods that still run, when they end.
+
+Covers: which running pods may be adopted on a node, which are, whether what they have is released.
+Does not cover: all nodes at once (``plugins.adoption``), writing annotations.
+
+Rules:
+1. Only what fits into the reservation is adopted: the sum of the adopted stays within it.
+2. The node must have room for the reservation once the adopted pods have ended.
+3. Until its node has, free or released, what it is to hold, it waits: nobody can draw on it, and it
+   holds only what was released. Then it is an ordinary reservation, for good.
+4. One pod is adopted, the one that leaves least of the reservation unused; with ``enableMultiple``
+   as many as it takes. In Cluster mode the priority annotation comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from koordlet.scheduler import requests, terms
+from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler.framework import MAX_SCORE
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation import fit, keys, matching
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Spec
+from koordlet.scheduler.wire import BadObjectError
+
+_PODS = FIXED.index(requests.PODS)
+NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"
+NONE_SERVES = "node(s) no pod(s) to meet the pre-allocation requirements"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The peer's ``preAllocationConfig``."""
+
+    cluster: bool = True
+    label: str = keys.PRE_ALLOCATABLE
+    priority: str = keys.PRE_ALLOCATABLE_PRIORITY
+    prefer_none: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A node for a reservation: no reasons means that it fits, with these pods."""
+
+    reasons: tuple[str, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    score: int = 0
+
+
+class Adopter:
+    """One reservation over the nodes."""
+
+    def __init__(self, spec: Spec, columns: Columns, config: Config) -> None:
+        self._spec = spec
+        self._columns = columns
+        self._config = config
+        pre = spec.pre_allocation
+        self._cluster = pre is not None and pre.cluster
+        self._multiple = pre is not None and pre.multiple
+        self._required = pre is not None and pre.required
+        self._wanted = sorted(
+            (name, columns.resource(name), amount)
+            for name, amount in spec.allocatable.items()
+            if amount > 0 and name != requests.PODS
+        )
+
+    def candidates(self, row: int) -> list[Pod]:
+        """Running pods of a node that may be adopted, in the order of preference."""
+        node = self._columns.nodes[row]
+        labels = node.labels if node is not None else {}
+        found = [one for one in self._columns.pods[row].values() if self._may(one, labels)]
+        if self._cluster:
+            return sorted(found, key=lambda pod: (-self._priority(pod), pod.uid))
+        return sorted(found, key=lambda pod: (-self._share(pod), pod.uid))
+
+    def _may(self, pod: Pod, node_labels: Mapping[str, str]) -> bool:
+        if pod.stands_for or pod.draws_on or pod.drawn_name:
+            return False
+        if self._cluster:
+            meant = pod.sort.labels.get(self._config.label) == "true"
+        else:
+            meant = any(
+                one.selector is not None and matching.owns(one, pod) for one in self._spec.owners
+            )
+        if not meant:
+            return False
+        try:
+            wish = matching.wish(pod.sort)
+        except BadObjectError:
+            return False
+        if wish.affinity is None and not wish.exact:
+            return True
+        return matching.mismatch(self._spec, pod, wish, node_labels) is None
+
+    def _priority(self, pod: Pod) -> int:
+        return terms.whole(pod.sort.annotations.get(self._config.priority, "")) or 0
+
+    def _share(self, pod: Pod) -> int:
+        return fit.score(Held(self._spec), pod.sort.requests.real)
+
+    def judge(self, row: int) -> Adoption:
+        """Whether the reservation fits on a node, and whom it adopts there."""
+        several = self.candidates(row)
+        if not several:
+            if self._required:
+                return Adoption((NONE_MATCHES,))
+            return Adoption(self._plain(row), score=MAX_SCORE if self._multiple else 0)
+        alone = not self._short(row, {})
+        if alone and not self._required and self._config.prefer_none:
+            return Adoption(score=MAX_SCORE if self._multiple else 0)
+        return self._several(row, several) if self._multiple else self._single(row, several)
+
+    def _single(self, row: int, several: Iterable[Pod]) -> Adoption:
+        best: Pod | None = None
+        rank: tuple[int, int] = (0, -1)
+        node: list[str] = []
+        inside: list[str] = []
+        for pod in several:
+            lacking = self._exceeding(pod.sort.requests.real)
+            short = self._short(row, pod.sort.requests.real)
+            if not lacking and not short:
+                its = (self._priority(pod) if self._cluster else 0, self._share(pod))
+                if best is None or its > rank:
+                    best, rank = pod, its
+            node += [one for one in short if one not in node]
+            inside += [one for one in lacking if one not in inside]
+        if best is not None:
+            return Adoption(pods=(best,), score=rank[1])
+        return self._without(row, node, inside)
+
+    def _several(self, row: int, several: Iterable[Pod]) -> Adoption:
+        taken: list[Pod] = []
+        total: dict[str, int] = {}
+        inside: list[str] = []
+        for pod in several:
+            trial = dict(total)
+            for name, amount in pod.sort.requests.real.items():
+                trial[name] = trial.get(name, 0) + amount
+            exceeding = self._exceeding(trial)
+            inside += [one for one in exceeding if one not in inside]
+            if exceeding:
+                continue
+            taken.append(pod)
+            total = trial
+            if not self._short(row, total):
+                return Adoption(pods=tuple(taken), score=MAX_SCORE // (1 + len(taken)))
+        return self._without(row, self._short(row, total), inside)
+
+    def _without(self, row: int, node: list[str], inside: list[str]) -> Adoption:
+        """No choice of pods serves: then perhaps none is needed."""
+        if self._required:
+            return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
+        alone = self._short(row, {})
+        return Adoption(tuple(alone), score=MAX_SCORE if self._multiple and not alone else 0)
+
+    def _exceeding(self, amounts: Mapping[str, int]) -> list[str]:
+        return [
+            f"Reservation(s) Insufficient {name}"
+            for name in sorted(self._spec.restricted)
+            if amounts.get(name, 0) > self._spec.allocatable.get(name, 0)
+        ]
+
+    def _short(self, row: int, returned: Mapping[str, int]) -> list[str]:
+        room, held = self._columns.allocatable, self._columns.requested
+        found = [
+            f"Insufficient {name} by node"
+            for name, kind, amount in self._wanted
+            if amount > room.item(kind, row) - held.item(kind, row) + returned.get(name, 0)
+        ]
+        if held.item(_PODS, row) + 1 > room.item(_PODS, row):
+            found.append("Insufficient pods by node")
+        return sorted(found)
+
+    def _plain(self, row: int) -> tuple[str, ...]:
+        """The ordinary rule of fit, in its words."""
+        found = [one.removesuffix(" by node") for one in self._short(row, {})]
+        return tuple("Too many pods" if one == "Insufficient pods" else one for one in found)
+
+
+def released(held: Held, columns: Columns) -> bool:
+    """Whether its node has, free or released, all that it is to hold."""
+    if held.row < 0:
+        return False
+    room, requested = columns.allocatable, columns.requested
+    holding = held.holding()
+    return all(
+        amount <= room.item(kind, held.row) - requested.item(kind, held.row) + holding.get(name, 0)
+        for name, amount in held.spec.allocatable.items()
+        if name != requests.PODS
+        for kind in (columns.resource(name),)
+    )

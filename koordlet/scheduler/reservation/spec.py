@@ -1,0 +1,185 @@
+"""A Reservation as an operator wrote it, and what has become of it, decoded.
+
+Covers: the types. Does not cover: reading them (``parsing``), who holds what now (``book``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import selectors
+from koordlet.scheduler import terms
+from koordlet.scheduler.wire import Body
+
+#: A day: what the definition fills in where neither ttl nor expires is given.
+DEFAULT_TTL = 24 * 3600.0
+
+
+class Phase(enum.StrEnum):
+    """Where a reservation is in its life."""
+
+    PENDING = "Pending"
+    AVAILABLE = "Available"
+    #: Bound, but what it is to hold has not been released yet.
+    WAITING = "Waiting"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+    @property
+    def over(self) -> bool:
+        """Nothing changes any more."""
+        return self in {Phase.SUCCEEDED, Phase.FAILED}
+
+    @property
+    def holds(self) -> bool:
+        """Room is kept on a node."""
+        return self in {Phase.AVAILABLE, Phase.WAITING}
+
+
+class Policy(enum.StrEnum):
+    """How far a pod may reach beyond what is reserved."""
+
+    DEFAULT = "Default"
+    ALIGNED = "Aligned"
+    RESTRICTED = "Restricted"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOwner:
+    """A pod by name; empty fields are not compared."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOwner:
+    """An entry of a pod's ownerReferences; empty fields are not compared."""
+
+    namespace: str = ""
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who may use a reservation: all given parts must hold; nothing given means everybody."""
+
+    object: ObjectOwner | None = None
+    controller: ControllerOwner | None = None
+    selector: selectors.Compiled | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreAllocation:
+    """Room that running pods still have is promised to somebody else."""
+
+    cluster: bool = False
+    multiple: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What is asked for."""
+
+    name: str
+    uid: str
+    #: Seconds since 1970; 0: unknown.
+    created: float = 0.0
+    #: RFC 3339: sorts as text.
+    created_text: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
+    template: Body
+    owners: tuple[Owner, ...] = ()
+    #: ``None``: never expires by age.
+    ttl: float | None = DEFAULT_TTL
+    expires: float | None = None
+    once: bool = True
+    policy: Policy = Policy.DEFAULT
+    pre_allocation: PreAllocation | None = None
+    unschedulable: bool = False
+    taints: tuple[terms.Taint, ...] = ()
+    #: The node that it is pinned to.
+    pinned: str = ""
+    scheduler: str = ""
+    #: What it reserves: the template's requests, or what a resize made of them.
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    #: Names whose amounts are printed in powers of ten.
+    decimal: frozenset[str] = frozenset()
+    #: What inside it its owners may not use.
+    kept: Mapping[str, int] = field(default_factory=dict)
+    #: Names that Restricted restricts.
+    restricted: frozenset[str] = frozenset()
+    #: Smaller is preferred; 0: no opinion.
+    order: int = 0
+    #: Why no pod can ever match it, though it holds what it holds.
+    fault: str = ""
+
+    @property
+    def expires_at(self) -> float | None:
+        """When it ends by itself; ``expires`` has the say where both are given."""
+        if self.expires is not None:
+            return self.expires
+        return None if self.ttl is None or not self.created else self.created + self.ttl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One condition of the status."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str = ""
+    probed: str = ""
+    changed: str = ""
+
+    def body(self) -> dict[str, str]:
+        """As the object has it."""
+        found = {
+            "type": self.type,
+            "status": "True" if self.status else "False",
+            "reason": self.reason,
+            "message": self.message,
+            "lastProbeTime": self.probed,
+            "lastTransitionTime": self.changed,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What the object says about itself; derived anew wherever it can be."""
+
+    phase: Phase = Phase.PENDING
+    node: str = ""
+    conditions: tuple[Condition, ...] = ()
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    allocated: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[Mapping[str, str], ...] = ()
+
+    def condition(self, kind: str) -> Condition | None:
+        """One condition by its type."""
+        return next((one for one in self.conditions if one.type == kind), None)
+
+    def body(self) -> dict[str, object]:
+        """As the object has it; empty parts are left out."""
+        found: dict[str, object] = {
+            "phase": self.phase.value,
+            "nodeName": self.node,
+            "conditions": [one.body() for one in self.conditions],
+            "allocatable": dict(self.allocatable),
+            "allocated": dict(self.allocated),
+            "currentOwners": [dict(one) for one in self.owners],
+        }
+        return {key: value for key, value in found.items() if value}

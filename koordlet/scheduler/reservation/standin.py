@@ -1,0 +1,95 @@
+"""The stand-in of a reservation: a pod that never runs, placed by the ordinary plugins.
+
+Covers: what the stand-in asks for and wants, its class. Does not cover: placing it.
+
+It is named by the reservation's UID, has the template's labels with the reservation's over them,
+and what the reservation allocates as its requests. Without a priority anywhere it has the highest
+there is: nobody preempts it. Stand-ins of one template share a class as pods do, so that a thousand
+reservations cost what a thousand pods cost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler.pods import Decoder, Pod, PodClass
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.spec import Policy, Spec
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_HIGHEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reserving:
+    """What the reservation plugin has to know of a stand-in's class."""
+
+    policy: Policy
+    pinned: str = ""
+    #: Only where running pods may be adopted: then the class is the reservation's own.
+    adopting: Spec | None = None
+
+
+class StandIns:
+    """Makes stand-ins; remembers their classes."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self._classes: dict[tuple[PodClass, Reserving, tuple[tuple[str, int], ...]], PodClass] = {}
+
+    def make(self, spec: Spec, position: int) -> Pod:
+        """The stand-in; ``BadObjectError`` where the template is no pod."""
+        meta, inner = wire.mapping(spec.template, "metadata"), wire.mapping(spec.template, "spec")
+        labels = {**wire.labels(meta), **spec.labels}
+        body: Body = {
+            "metadata": {
+                "name": spec.uid,
+                "uid": spec.uid,
+                "namespace": wire.text(meta, "namespace") or "default",
+                "labels": labels,
+                "annotations": wire.mapping(meta, "annotations"),
+                "creationTimestamp": spec.created_text or None,
+            },
+            "spec": _inner(inner, spec, labels),
+        }
+        pod = self._decoder.decode(body, position)
+        pod.stands_for = spec.uid
+        pod.sort = self._class(pod.sort, spec)
+        return pod
+
+    def _class(self, sort: PodClass, spec: Spec) -> PodClass:
+        asked = _resized(sort.requests, spec.allocatable)
+        if spec.pre_allocation is not None:
+            own = Reserving(spec.policy, spec.pinned, spec)
+            return dataclasses.replace(sort, reserving=own, requests=asked)
+        reserving = Reserving(spec.policy, spec.pinned)
+        key = sort, reserving, tuple(sorted(spec.allocatable.items()))
+        known = self._classes.get(key)
+        if known is None:
+            made = dataclasses.replace(sort, reserving=reserving, requests=asked)
+            known = self._classes[key] = made
+        return known
+
+
+def _inner(inner: Body, spec: Spec, labels: Mapping[str, str]) -> dict[str, Any]:
+    found = {key: one for key, one in inner.items() if key != "nodeName"}
+    found["schedulerName"] = spec.scheduler
+    if inner.get("priority") is None and not inner.get("priorityClassName"):
+        spelled = labels.get(keys.PRIORITY, "")
+        priority = terms.whole(spelled)
+        if spelled and priority is None:
+            raise BadObjectError(f"label {keys.PRIORITY} is no integer: {spelled!r}")
+        found["priority"] = _HIGHEST if priority is None else priority
+    return found
+
+
+def _resized(asked: requests.Requests, allocatable: Mapping[str, int]) -> requests.Requests:
+    """Exactly what is reserved, whatever the template said before a resize."""
+    if dict(asked.real) == dict(allocatable):
+        return asked
+    real = {name: amount for name, amount in allocatable.items() if name != requests.PODS}
+    return requests.Requests(real, {**asked.nonzero, **real}, {**asked.incoming, **real})

@@ -1,0 +1,77 @@
+"""Reservations as their authors write them, and what the simulation makes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from koordlet.scheduler import cluster, manifests, sim
+from tests.kit.clusters import Body
+
+FOLDER = Path(__file__).parents[2] / "fixtures/reservations"
+NOW = 1_700_000_000.0
+
+
+def reservation(name: str, *, owners: Any = None, meta: Body | None = None, **more: Any) -> Body:
+    """For pods with ``app=web``; ``cpu``, ``memory`` and ``requests`` are reserved."""
+    asked = dict(more.pop("requests", {}))
+    asked |= {key: more.pop(key) for key in ("cpu", "memory") if key in more}
+    inner = {"containers": [{"name": "c", "resources": {"requests": asked}}]}
+    inner |= more.pop("pod", {})
+    status = more.pop("status", {})
+    if more.get("on"):
+        status = {"phase": "Available", "nodeName": more.pop("on"), **status}
+    meant = [{"labelSelector": {"matchLabels": {"app": "web"}}}] if owners is None else owners
+    return {
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": name, "uid": f"uid-{name}", **(meta or {})},
+        "spec": {
+            "template": {"metadata": more.pop("template_meta", {}), "spec": inner},
+            "owners": meant,
+            **more,
+        },
+        "status": status,
+    }
+
+
+def affinity(**body: Any) -> Body:
+    """The annotation by which a pod demands a reservation."""
+    return {"scheduling.koordinator.sh/reservation-affinity": json.dumps(body)}
+
+
+def drawn(name: str) -> Body:
+    """The annotation of a pod that draws on a reservation."""
+    value = json.dumps({"name": name, "uid": f"uid-{name}"})
+    return {"scheduling.koordinator.sh/reservation-allocated": value}
+
+
+def tried(*bodies: Body, now: float = NOW, config: Any = None) -> Body:
+    """The document of a simulation, and its warnings as ``warnings``."""
+    loaded = cluster.load(bodies, config.deciding if config is not None else ())
+    found = sim.Simulation(loaded, config, scores=True, now=now).run().document()
+    return {**found, "warnings": loaded.warnings}
+
+
+def drew(*bodies: Body, now: float = NOW) -> dict[str, tuple[str, str | None]]:
+    """Pod to node and reservation, of those that were placed."""
+    found = tried(*bodies, now=now)["placements"]
+    return {one["pod"].removeprefix("d/"): (one["node"], one["reservation"]) for one in found}
+
+
+def states(*bodies: Body, now: float = NOW) -> dict[str, Body]:
+    """Reservations by name."""
+    return {one["name"]: one for one in tried(*bodies, now=now)["reservations"]}
+
+
+def message(pod: str, *bodies: Body) -> str:
+    """Why a pod is pending, without what preemption says."""
+    found = tried(*bodies)["pending"]
+    [said] = [one["message"] for one in found if one["pod"] == f"d/{pod}"]
+    return str(said).partition(" preemption:")[0]
+
+
+def manual(*names: str) -> list[Body]:
+    """Objects of the manual, by the names of their files."""
+    return [dict(one) for name in names for one in manifests.load(str(FOLDER / f"{name}.yaml"))]

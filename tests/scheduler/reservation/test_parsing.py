@@ -1,0 +1,127 @@
+"""What cannot be meant is refused by name, and nothing is ignored in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler.reservation import parsing
+from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.wire import BadObjectError
+from tests.kit import reservations
+from tests.kit.clusters import node, pod
+from tests.kit.reservations import NOW, reservation, states
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ttl": "-1h"}, "spec.ttl is negative: '-1h'"),
+        ({"ttl": "soon"}, "spec.ttl: not a duration"),
+        ({"expires": "tomorrow"}, "expires: not a time"),
+        ({"allocatePolicy": "Greedy"}, "spec.allocatePolicy 'Greedy' is neither"),
+        ({"allocateOnce": "yes"}, "allocateOnce is neither true nor false"),
+        ({"cpu": "-1"}, "requests.cpu is negative"),
+        ({"pod": {"containers": []}}, "containers is empty"),
+        ({"preAllocationPolicy": {"mode": "Some"}}, "mode 'Some' is neither"),
+        ({"taints": [{"key": "k", "effect": "Never"}]}, "effect 'Never'"),
+        ({"meta": {"name": "n" * 254}}, "metadata.name has 254 characters"),
+        ({"meta": {"labels": {"k": "v" * 64}}}, "the value of 'k' has 64 characters"),
+        (
+            {"meta": {"annotations": {"node.koordinator.sh/reservation": "{"}}},
+            "annotation node.koordinator.sh/reservation is no JSON",
+        ),
+    ],
+)
+def test_what_cannot_be_meant(changes: dict[str, Any], said: str) -> None:
+    """The error names the field and shows what was there."""
+    with pytest.raises(BadObjectError) as caught:
+        parsing.read(reservation("r", **changes))
+
+    assert said in str(caught.value)
+
+
+def test_without_a_template() -> None:
+    """The peer's words."""
+    body = reservation("r")
+    del body["spec"]["template"]
+
+    with pytest.raises(BadObjectError, match="misses the template spec"):
+        parsing.read(body)
+
+
+def test_a_rejected_one_is_told_and_harms_nobody() -> None:
+    """Its condition and a warning say why; pods and other reservations go on."""
+    found = reservations.tried(
+        node("n"), reservation("bad", ttl="-1h"), reservation("good", cpu="1"), pod("x", cpu="1")
+    )
+    by_name = {one["name"]: one for one in found["reservations"]}
+
+    assert by_name["bad"]["phase"] == "Pending"
+    assert by_name["bad"]["conditions"][0]["message"] == "spec.ttl is negative: '-1h'"
+    assert by_name["good"]["phase"] == "Available"
+    assert len(found["placements"]) == 1
+    assert any("bad is not scheduled" in one for one in found["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("owners", "said"),
+    [
+        ([], "the reservation misses the owner spec"),
+        ([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}], "Near"),
+        ([{"labelSelector": {}, "objekt": {}}], "'objekt', which is unknown"),
+    ],
+)
+def test_owners_that_mean_nobody(owners: Any, said: str) -> None:
+    """Not scheduled, and the condition says why; one that holds already goes on holding."""
+    pending = states(node("n"), reservation("r", cpu="1", owners=owners))["r"]
+    assert pending["phase"] == "Pending"
+    assert said in pending["conditions"][0]["message"]
+
+    held = reservation("r", cpu="4", owners=owners, on="n")
+    assert reservations.drew(node("n"), held, pod("x", cpu="1")) == {}
+
+
+def test_owners_that_mean_everybody_are_warned_about() -> None:
+    """An empty entry is an owner of every name; that is allowed, and said."""
+    found = reservations.tried(node("n"), reservation("r", cpu="1", owners=[{}]), pod("x", cpu="1"))
+
+    assert found["placements"][0]["reservation"] == "r"
+    assert any("spec.owners[0] matches every pod" in one for one in found["warnings"])
+
+
+def test_unknown_fields_are_warned_about() -> None:
+    """With the nearest name."""
+    assert parsing.warnings(reservation("r", allocateOne=True)) == [
+        "spec.allocateOne is unknown, allocateOnce is near"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expires"),
+    [
+        ({}, NOW + 24 * 3600),
+        ({"ttl": "1h30m"}, NOW + 5400),
+        ({"ttl": "0"}, None),
+        ({"ttl": 0}, None),
+        ({"ttl": "0s", "expires": "2023-11-14T22:13:25Z"}, NOW + 5),
+        ({"ttl": "1h", "expires": "2023-11-14T22:13:25Z"}, NOW + 5),
+    ],
+)
+def test_when_it_ends(spec: dict[str, Any], expires: float | None) -> None:
+    """``expires`` has the say, ``ttl: 0`` alone never ends, a day without either."""
+    meta = {"creationTimestamp": "2023-11-14T22:13:20Z"}
+
+    assert parsing.read(reservation("r", meta=meta, **spec)).expires_at == expires
+
+
+def test_defaults() -> None:
+    """Once, Default; pre-allocation without a policy is Restricted."""
+    plain, early = (
+        parsing.read(reservation("r")),
+        parsing.read(reservation("r", preAllocation=True)),
+    )
+
+    assert (plain.once, plain.policy, plain.pre_allocation) == (True, Policy.DEFAULT, None)
+    assert early.policy is Policy.RESTRICTED
