@@ -22,7 +22,7 @@ def web(name: str, **more: Any) -> Any:
 
 def example(*bodies: Any, policy: str = "", owner: bool = True) -> list[Any]:
     """32 CPUs; ordinary pods have 24; a reservation holds 6 of which an owner uses 2."""
-    kind = {"allocatePolicy": policy} if policy else {}
+    kind: dict[str, Any] = {"allocatePolicy": policy} if policy else {}
     held = reservation("r", cpu="6", allocateOnce=False, on="n", **kind)
     room = {"cpu": "32", "memory": "64Gi"}
     mine = [web("mine", on="n", cpu="2", meta={"annotations": drawn("r")})] if owner else []
