@@ -22,6 +22,7 @@ from koordlet.report import view
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
+    from koordlet.http import channels
     from koordlet.http import server as http_server
     from koordlet.rpc import server as rpc_server
 
@@ -36,6 +37,7 @@ class Surfaces:
         self._paths = where
         self._http: http_server.Server | None = None
         self._rpc: rpc_server.Server | None = None
+        self._channel: channels.Channel | None = None
         #: Surface to why it is not there; shown by the health endpoints.
         self.problems: Mapping[str, str] = {}
 
@@ -49,7 +51,9 @@ class Surfaces:
         return tuple(address for address in addresses if address)
 
     def publish(self, now: view.View | None) -> None:
-        """There is a new view. HTTP asks for it itself when somebody asks."""
+        """There is a new view. HTTP asks for it itself, unless somebody looks at the console."""
+        if self._channel is not None:
+            self._channel.publish()
         if self._rpc is not None and now is not None:
             self._rpc.publish(now)
 
@@ -81,7 +85,7 @@ class Surfaces:
         )
         one = server.Server(self._config.http.address, api.routes())
         bound = await one.start()
-        self._http = one
+        self._http, self._channel = one, api.channel
         return f"http://{bound}/"
 
     async def _start_rpc(self) -> str:

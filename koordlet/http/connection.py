@@ -15,64 +15,21 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import enum
 import time
-from collections.abc import Awaitable
-from typing import Protocol
 
 import h11
 
-from koordlet.http import authorisation, limits, message, respond, routes
+from koordlet.http import authorisation, channels, message, phases, respond
+from koordlet.http.phases import Phase
 
 #: One read. It bounds what h11 has to look at in one go.
 _READ_BYTES = 8 << 10
 
 
-class Phase(enum.Enum):
-    """What the connection waits for."""
-
-    #: The first byte of a request.
-    IDLE = "idle"
-    HEAD = "head"
-    AUTHORISE = "authorise"
-    BODY = "body"
-    #: The client to take the response.
-    WRITE = "write"
-    #: The client to see a refusal.
-    LINGER = "linger"
-    #: What was sent to be taken.
-    CLOSING = "closing"
-    CLOSED = "closed"
-
-
-class Owner(Protocol):
-    """What a connection needs of its server."""
-
-    limits: limits.Limits
-    routes: routes.Routes
-
-    def authorise(
-        self, request: message.Request, peer: message.Peer
-    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
-        """May this peer ask this."""
-
-    def opened(self, connection: Connection) -> bool:
-        """Count it in; ``False`` where there are too many."""
-
-    def closed(self, connection: Connection) -> None:
-        """Count it out."""
-
-    def count(self, event: str) -> None:
-        """Something happened that an operator may want to see."""
-
-    def failed(self, where: str, error: BaseException) -> None:
-        """An exception of ours."""
-
-
 class Connection(asyncio.BufferedProtocol):
     """A client, until it goes or is sent away."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: phases.Owner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
@@ -86,6 +43,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest = memoryview(b"")
         self._writable = True
         self._last = False
+        self._channel: channels.Channel | None = None
         self._discarded = 0
         #: Loop time at which it last began to wait for a request.
         self.idle_since = self._loop.time()
@@ -117,6 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         del exc
         self._enter(Phase.CLOSED, None)
         self._rest = memoryview(b"")
+        if self._channel is not None:
+            self._channel.leave(self)
         if self._waiting is not None:
             self._waiting.cancel()
         self._owner.closed(self)
@@ -129,6 +89,10 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""
         if self._phase is Phase.CLOSED or self._transport.is_closing():
+            return
+        if self._phase is Phase.STREAM:
+            # Whoever listens has nothing more to ask on this connection.
+            self._transport.abort()
             return
         if self._phase is Phase.LINGER:
             self._discarded += nbytes
@@ -285,7 +249,10 @@ class Connection(asyncio.BufferedProtocol):
             response = message.error(
                 500, "failed", "the answer could not be made", fix="the log says why"
             )
-        self._respond(request, response)
+        if isinstance(response, message.Stream) and request.method == "GET":
+            self._stream(request, response)
+        else:
+            self._respond(request, response)
 
     # Responses.
 
@@ -316,6 +283,23 @@ class Connection(asyncio.BufferedProtocol):
         head = h11.Response(status_code=status, headers=headers, reason=reason)
         return self._http.send(head) or b""
 
+    def event(self, data: bytes) -> None:
+        """A newer state of the channel; what the client has not begun to take is replaced."""
+        if self._phase is not Phase.STREAM or self._transport.is_closing():
+            return
+        if self._writable:
+            self._transport.write(self._http.send(h11.Data(data=data)) or b"")
+            return
+        self._rest = memoryview(data)
+        if self._deadline is None:
+            self._enter(Phase.STREAM, self._owner.limits.write_seconds)
+
+    def _stream(self, request: message.Request, response: message.Stream) -> None:
+        self._transport.write(self._head_of(request, response, close=True))
+        self._enter(Phase.STREAM, None)
+        self._channel = response.channel
+        self._channel.listen(self)
+
     def _push(self, head: bytes = b"") -> None:
         """Hand over as much as the transport takes."""
         size = self._owner.limits.chunk_bytes
@@ -331,6 +315,10 @@ class Connection(asyncio.BufferedProtocol):
         """Hand over more, if that is still what we are at."""
         if self._phase is Phase.WRITE and self._writable:
             self._push()
+        elif self._phase is Phase.STREAM and self._rest:
+            newest, self._rest = bytes(self._rest), memoryview(b"")
+            self._enter(Phase.STREAM, None)
+            self.event(newest)
 
     def _after(self) -> None:
         """The response is on its way: next request, or good-bye."""

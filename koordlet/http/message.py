@@ -1,6 +1,6 @@
 """Requests and responses as values.
 
-Covers: what a handler gets and gives, JSON and error bodies, conditional requests.
+Covers: what a handler gets and gives, JSON and error bodies, streams, conditional requests.
 Does not cover: bytes on the wire (``connection``).
 """
 
@@ -13,10 +13,13 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from koordlet.http import channels
+
 MAX_QUERY_FIELDS = 32
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+EVENTS = "text/event-stream; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,16 @@ class Response:
         if self._packed is None:
             self._packed = gzip.compress(self.body, compresslevel=1, mtime=0)
         return self._packed
+
+
+class Stream(Response):
+    """A response without end: what is published from now on, as server-sent events."""
+
+    __slots__ = ("channel",)
+
+    def __init__(self, channel: channels.Channel) -> None:
+        super().__init__(200, {"content-type": EVENTS, "cache-control": "no-store"})
+        self.channel = channel
 
 
 def text(body: str, *, status: int = 200, kind: str = TEXT) -> Response:

@@ -47,6 +47,9 @@ def finish(
         )
     if message.same_tag(request, response):
         return 304, [pair for pair in headers if pair[0] != "content-type"], b""
+    if isinstance(response, message.Stream):
+        # No length: it ends when the connection does.
+        return response.status, headers, b""
     body = response.body
     if PACK_FROM <= len(body) <= PACK_TO and message.takes_gzip(request):
         body = response.packed()

@@ -1,6 +1,6 @@
 """What the HTTP endpoints say, from the newest view.
 
-Covers: health, the documents below ``/api/v1``, metrics, the list of what there is.
+Covers: health, the documents below ``/api/v1``, metrics, the console's files and its stream.
 Does not cover: connections and who may ask (``http``), the content of the documents.
 
 Rules:
@@ -11,29 +11,25 @@ Rules:
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from koordlet.http import message, routes
-from koordlet.report import audit_json, metrics, node_json, plan_json, topology_json, view
+from koordlet.http import channels, message, routes
+from koordlet.report import (
+    audit_json,
+    console,
+    metrics,
+    node_json,
+    plan_json,
+    topology_json,
+    view,
+)
 
 #: Ticks come every second; so many seconds without one is not well.
 STALE_SECONDS = 15.0
 
-_ABOUT = {
-    "/metrics": "Prometheus and OpenMetrics",
-    "/healthz": "named checks; ?verbose lists them",
-    "/readyz": "whether the first verified tick is done",
-    "/api/v1/node": "pools, workloads, conditions",
-    "/api/v1/topology": "the machine",
-    "/api/v1/plan": "what is done now, and why",
-    "/api/v1/audit": "what was done: ?limit= &since= &pod= &policy=",
-}
 _QUESTIONS = "limit=1-1000, since=2026-01-31T12:00:00Z or 10m, pod=namespace/name, policy=stem"
-_CSP = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 Surfaces = Callable[[], Mapping[tuple[str, str], int]]
 
 
@@ -60,11 +56,14 @@ class Api:
         self._wall = wall
         self._process = metrics.Process()
         self._kept: dict[str, tuple[tuple[object, ...], message.Response]] = {}
+        #: Whoever looks at the console; ``publish`` it after every tick.
+        self.channel = channels.Channel(lambda: console.event(current(), version))
 
     def routes(self) -> routes.Routes:
         """The table."""
         rows: list[tuple[str, str, routes.Handler]] = [
-            ("GET", "/", self.index),
+            *(("GET", path, self.page) for path in console.FILES),
+            ("GET", "/api/v1/events", self.events),
             ("GET", "/healthz", self.healthz),
             ("GET", "/readyz", self.readyz),
             ("GET", "/api/v1/node", self.node),
@@ -75,27 +74,19 @@ class Api:
             rows.append(("GET", "/api/v1/audit", self.audit))
         if self._with_metrics:
             rows.append(("GET", "/metrics", self.metrics))
-        table = routes.Routes(rows)
-        self._paths = tuple(table)
-        return table
+        return routes.Routes(rows)
 
-    def index(self, _request: message.Request) -> message.Response:
-        """A page that lists what there is."""
-        now = self._current()
-        name = html.escape(now.snapshot.node.name) if now is not None else "starting"
-        rows = "".join(
-            f'<tr><td><a href="{path}">{path}</a></td><td>{html.escape(about)}</td></tr>'
-            for path, about in _ABOUT.items()
-            if path in self._paths
-        )
-        page = (
-            '<!doctype html><html lang="en"><meta charset="utf-8">'
-            f"<title>koordlet: {name}</title><h1>koordlet</h1>"
-            f"<p>{name}, version {html.escape(self._version)}</p><table>{rows}</table></html>\n"
-        )
-        found = message.text(page, kind="text/html; charset=utf-8")
-        found.headers = {**found.headers, "content-security-policy": _CSP}
-        return found
+    def page(self, request: message.Request) -> message.Response:
+        """A file of the console."""
+        return self._once(request.path, (), lambda: console.file(request.path))
+
+    def events(self, _request: message.Request) -> message.Response:
+        """The newest state now and after every tick."""
+        if self.channel.full:
+            return message.error(
+                503, "busy", "too many consoles are open", fix="close one, or ask /api/v1/node"
+            )
+        return message.Stream(self.channel)
 
     def healthz(self, request: message.Request) -> message.Response:
         """Every named check."""

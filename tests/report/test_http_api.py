@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
 import urllib.parse
 from pathlib import Path
 
@@ -179,35 +177,34 @@ def test_metrics_negotiation(agent: Agent) -> None:
 
 
 def test_metrics_can_be_switched_off() -> None:
-    """Without metrics there is no such path, and the list does not name it."""
+    """Without metrics there is no such path."""
     api = http_api.Api(views.view, version="1", with_metrics=False)
 
     assert "/metrics" not in api.routes()
-    assert b"/metrics" not in api.index(message.Request(method="GET", path="/")).body
 
 
-def test_index(agent: Agent) -> None:
-    """The page links every path there is, runs nothing, and is small."""
-    found = agent.get("/")
-    linked = re.findall(rb'href="([^"]+)"', found.body)
+@pytest.mark.parametrize("path", ["/", "/console.css", "/console.js"])
+def test_the_page(agent: Agent, path: str) -> None:
+    """Its files come with a policy that lets nothing else run, before the first tick, too."""
+    agent.view = None
+    found = agent.get(path)
 
-    assert sorted(path for path in agent.routes if path != "/") == sorted(
-        path.decode() for path in linked
-    )
-    assert len(found.body) < 3000
-    assert b"<script" not in found.body
-    assert found.headers["content-security-policy"].startswith("default-src 'none'")
+    assert found.status == 200
+    assert found.headers["content-security-policy"].startswith("default-src 'none'; script-src 's")
+    assert b"<script>" not in found.body
 
 
-def test_index_escapes_names(agent: Agent) -> None:
-    """A node's name is text, whatever it looks like."""
-    seen = views.view().snapshot
-    hostile = dataclasses.replace(
-        seen, node=dataclasses.replace(seen.node, name="<script>alert(1)</script>")
-    )
-    agent.view = views.view(snapshot=hostile)
+def test_the_stream(agent: Agent) -> None:
+    """It is refused only when too many listen already."""
+    assert isinstance(agent.get("/api/v1/events"), message.Stream)
 
-    assert b"<script" not in agent.get("/").body
+    class Idle:
+        def event(self, data: bytes) -> None:
+            assert data.startswith(b"event: state\n")
+
+    for _ in range(16):
+        agent.api.channel.listen(Idle())
+    assert agent.get("/api/v1/events").status == 503
 
 
 def written(path: Path, *records: object) -> None:

@@ -1,0 +1,56 @@
+"""Something that is published again and again, to whoever listens: the newest only.
+
+Covers: listeners of a channel, their number, a slow one. Does not cover: sockets (``connection``).
+
+Rules:
+1. An event is a whole state: a listener that is slow misses some of them and gets the newest.
+2. The number of listeners is bounded; nothing is rendered while there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Listener(Protocol):
+    """One that wants every event, or the newest."""
+
+    def event(self, data: bytes) -> None:
+        """There is a newer one."""
+
+
+class Channel:
+    """One stream of states."""
+
+    def __init__(self, newest: Callable[[], bytes], most: int = 16) -> None:
+        self._newest = newest
+        self._most = most
+        self._listeners: set[Listener] = set()
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody else may listen."""
+        return len(self._listeners) >= self._most
+
+    @property
+    def listeners(self) -> int:
+        """How many there are."""
+        return len(self._listeners)
+
+    def listen(self, one: Listener) -> None:
+        """From now on; the newest state comes at once."""
+        self._listeners.add(one)
+        one.event(self._newest())
+
+    def leave(self, one: Listener) -> None:
+        """No more."""
+        self._listeners.discard(one)
+
+    def publish(self) -> None:
+        """There is a new state: made once, handed to all."""
+        if not self._listeners:
+            return
+        data = self._newest()
+        for one in tuple(self._listeners):
+            one.event(data)

@@ -1,0 +1,59 @@
+"""What a connection waits for, and what it needs of its server.
+
+Covers: the names. Does not cover: going from one to the next (``connection``).
+"""
+
+from __future__ import annotations
+
+import enum
+import typing
+from collections.abc import Awaitable
+from typing import Protocol
+
+from koordlet.http import authorisation, limits, message, routes
+
+if typing.TYPE_CHECKING:
+    from koordlet.http.connection import Connection
+
+
+class Phase(enum.Enum):
+    """What the connection waits for."""
+
+    #: The first byte of a request.
+    IDLE = "idle"
+    HEAD = "head"
+    AUTHORISE = "authorise"
+    BODY = "body"
+    #: The client to take the response.
+    WRITE = "write"
+    #: Events, which go on until one side has enough.
+    STREAM = "stream"
+    #: The client to see a refusal.
+    LINGER = "linger"
+    #: What was sent to be taken.
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class Owner(Protocol):
+    """What a connection needs of its server."""
+
+    limits: limits.Limits
+    routes: routes.Routes
+
+    def authorise(
+        self, request: message.Request, peer: message.Peer
+    ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
+        """May this peer ask this."""
+
+    def opened(self, connection: Connection) -> bool:
+        """Count it in; ``False`` where there are too many."""
+
+    def closed(self, connection: Connection) -> None:
+        """Count it out."""
+
+    def count(self, event: str) -> None:
+        """Something happened that an operator may want to see."""
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """An exception of ours."""

@@ -1,0 +1,96 @@
+"""The console: what its page is made of, and the state that it is told every tick.
+
+Covers: the page's files, the ``v1`` document of one moment for people to look at.
+Does not cover: how it is drawn (``page/console.js``), who is told (``http.channels``).
+
+Rules:
+1. The page gets data only: names of pods and annotations are text for it, never markup, and its
+   content security policy lets nothing but its own two files run.
+2. One state is whole: a page that misses some of them is right again with the next.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping
+
+from koordlet.http import message
+from koordlet.model import pod
+from koordlet.report import node_json, plan_json, resctrl_json, usage_json, view
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+#: Path to file and its type.
+FILES: Mapping[str, tuple[str, str]] = {
+    "/": ("console.html", "text/html; charset=utf-8"),
+    "/console.css": ("console.css", "text/css; charset=utf-8"),
+    "/console.js": ("console.js", "text/javascript; charset=utf-8"),
+}
+#: Actions that are told: a person reads the first ones, the rest is in the plan.
+_ACTIONS = 100
+
+
+def file(path: str) -> message.Response:
+    """One file of the page."""
+    name, kind = FILES[path]
+    body = (importlib.resources.files("koordlet.report") / "page" / name).read_bytes()
+    made = message.text(body.decode(), kind=kind)
+    made.headers = {**made.headers, "content-security-policy": CSP}
+    return made
+
+
+def event(now: view.View | None, version: str) -> bytes:
+    """One server-sent event: the state, or that there is none yet."""
+    if now is None:
+        return b"event: starting\ndata: {}\n\n"
+    data = json.dumps(document(now, version), separators=(",", ":"))
+    return f"event: state\ndata: {data}\n\n".encode()
+
+
+def document(now: view.View, version: str) -> dict[str, object]:
+    """One moment."""
+    whole = node_json.document(now, version)
+    made = plan_json.render(now.plan, now.results)
+    kept = (
+        *("version", "name", "agent", "epoch", "revision", "mode", "ready", "observedAt"),
+        *("cgroup", "cpus", "pools", "bestEffort", "usage", "reservations", "conditions"),
+        *("unsupported", "sources", "checks"),
+    )
+    actions = made["actions"]
+    assert isinstance(actions, list)  # noqa: S101 - narrows the type
+    return {
+        **{name: whole[name] for name in kept},
+        "workloads": [_workload(now, one) for one in now.snapshot.pods],
+        "unmanaged": len(now.snapshot.unmanaged),
+        "signals": made["signals"],
+        "actions": actions[:_ACTIONS],
+        "actionCount": len(actions),
+        "explanations": made["explanations"],
+        "resctrl": resctrl_json.render(now.snapshot),
+        "counters": {
+            "ticks": now.counters.ticks,
+            "writes": now.counters.writes,
+            "refusals": now.counters.refusals,
+            "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
+        },
+    }
+
+
+def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
+    group = now.snapshot.groups.get(one.group) if one.group is not None else None
+    cpus = group.effective() or group.cpus() if group is not None else None
+    used = usage_json.workload(now, one)
+    return {
+        "key": one.key,
+        "qos": one.qos.value,
+        "source": one.source,
+        "cgroup": one.group,
+        "cpus": None if cpus is None else str(cpus),
+        **{
+            name: used[name]
+            for name in ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure")
+        },
+    }

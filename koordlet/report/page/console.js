@@ -1,0 +1,440 @@
+// The console of one koordlet agent: draws the states that /api/v1/events tells once a tick.
+// Everything from outside becomes text (textContent, attributes), never markup.
+"use strict";
+
+const OWNERS = {
+  reserved: ["R", "reserved: for the machine, no workload runs there"],
+  system: ["Y", "system: pods of the class SYSTEM"],
+  LSE: ["E", "LSE: one workload alone"],
+  LSR: ["X", "LSR: one workload's own; best-effort work may use what it leaves idle"],
+  LS: ["L", "LS pool: latency-sensitive workloads together"],
+  both: ["S", "LS and BE pool: shared, latency-sensitive work goes first"],
+  BE: ["B", "BE pool: best-effort work"],
+  nobody: ["–", "in no pool"],
+  offline: ["o", "offline"],
+};
+const KEPT = 300;
+const COLUMNS = [
+  ["key", "workload"], ["qos", "class"], ["cpus", "CPUs"], ["cpuCores", "cores"],
+  ["memoryBytes", "memory"], ["throttledRatio", "throttled"], ["stalled", "CPU pressure"],
+  ["pids", "threads"],
+];
+const seen = { topology: null, state: null, owners: new Map(), chosen: null, past: [],
+  order: ["cpuCores", -1], audit: [], writes: -1, revision: "" };
+
+const at = (id) => document.getElementById(id);
+
+function make(tag, attributes, ...children) {
+  const one = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "on") for (const [event, f] of Object.entries(value)) one.addEventListener(event, f);
+    else if (value === true) one.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) one.setAttribute(name, value);
+  }
+  one.append(...children.filter((c) => c !== null && c !== undefined));
+  return one;
+}
+function draw(tag, attributes, ...children) {
+  const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
+  one.append(...children);
+  return one;
+}
+
+// Words --------------------------------------------------------------------------------------------
+
+function list(text) {
+  const found = [];
+  for (const part of (text || "").split(",")) {
+    if (!part) continue;
+    const [first, last] = part.split("-").map(Number);
+    for (let n = first; n <= (last === undefined ? first : last); n += 1) found.push(n);
+  }
+  return found;
+}
+function ranges(numbers) {
+  const parts = [];
+  for (const n of [...numbers].sort((a, b) => a - b)) {
+    const last = parts[parts.length - 1];
+    if (last && last[1] === n - 1) last[1] = n; else parts.push([n, n]);
+  }
+  return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
+}
+function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  let unit = 0;
+  while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
+  return `${value >= 100 || !unit ? Math.round(value) : value.toFixed(1)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`);
+
+// Owners -------------------------------------------------------------------------------------------
+
+function owners(state) {
+  const found = new Map();
+  const put = (text, entry, over) => {
+    for (const cpu of list(text)) if (over || !found.has(cpu)) found.set(cpu, entry);
+  };
+  const limit = state.bestEffort && state.bestEffort.cpus !== null ? new Set(list(state.bestEffort.cpus)) : null;
+  for (const claim of state.pools.claims) {
+    put(claim.cpus, { kind: claim.owner, who: claim.holder, why: claim.reason, policy: claim.policy });
+  }
+  const ls = new Set(), be = new Set();
+  for (const pool of state.pools.shared) {
+    for (const cpu of list(pool.cpus)) {
+      if (pool.kind === "LS") ls.add(cpu);
+      else if (limit === null || limit.has(cpu)) be.add(cpu);
+    }
+  }
+  const words = { LS: "the LS pool", BE: "the BE pool", both: "the LS and the BE pool" };
+  for (const cpu of new Set([...ls, ...be])) {
+    const kind = ls.has(cpu) ? (be.has(cpu) ? "both" : "LS") : "BE";
+    const why = limit !== null && kind === "LS" && state.bestEffort.reason
+      ? `not reserved, not exclusive; best-effort work: ${state.bestEffort.reason}`
+      : "not reserved and not exclusive to anybody";
+    if (!found.has(cpu)) found.set(cpu, { kind, who: words[kind], why, policy: "shared_pools" });
+  }
+  return found;
+}
+function ownerOf(cpu) {
+  if (cpu.online === false) return { kind: "offline", who: "nobody", why: "the kernel has switched it off", policy: "" };
+  return seen.owners.get(cpu.cpu) || { kind: "nobody", who: "nobody", why: "no policy gave it away yet", policy: "" };
+}
+const style = (kind) => kind.toLowerCase();
+
+// The machine --------------------------------------------------------------------------------------
+
+function machine() {
+  const map = at("map"), cpus = seen.topology.cpus;
+  map.replaceChildren();
+  map.className = cpus.length > 512 ? "crowd" : cpus.length > 96 ? "many" : "";
+  const group = (all, name) => {
+    const found = new Map();
+    for (const one of all) {
+      const key = one[name] === undefined ? null : one[name];
+      if (!found.has(key)) found.set(key, []);
+      found.get(key).push(one);
+    }
+    return [...found].sort(([a], [b]) => (a === null) - (b === null) || a - b);
+  };
+  const titled = (cls, title, inside) =>
+    make("div", { class: cls, role: "group", "aria-label": title }, make("div", { class: "label" }, title), ...inside);
+  for (const [socket, inSocket] of group(cpus, "socket")) {
+    const nodes = group(inSocket, "node").map(([node, inNode]) => {
+      const caches = group(inNode, "l3").map(([l3, inCache]) => {
+        const cores = group(inCache, "core").map(([, inCore]) =>
+          make("div", { class: "core" }, ...inCore.map(cell)));
+        const box = make("div", { class: "cores" }, ...cores);
+        return l3 === null ? box : titled("cache", `L3 ${l3}`, [box]);
+      });
+      return node === null ? make("div", {}, ...caches) : titled("numa", `NUMA node ${node}`, caches);
+    });
+    map.append(titled("socket", socket === null ? "offline or unknown" : `socket ${socket}`, nodes));
+  }
+  const first = seen.chosen !== null && cellOf(seen.chosen) ? seen.chosen : cpus.length ? cpus[0].cpu : null;
+  if (first !== null) cellOf(first).tabIndex = 0;
+}
+function cell(cpu) {
+  return make("button", { type: "button", class: "cpu", tabindex: -1, "data-cpu": cpu.cpu, "aria-pressed": "false" },
+    make("i"), make("b", { "aria-hidden": "true" }, String(cpu.cpu)));
+}
+const cellOf = (cpu) => at("map").querySelector(`[data-cpu="${Number(cpu)}"]`);
+
+function paint() {
+  const counts = new Map();
+  const used = seen.state.usage.cpus || {};
+  for (const cpu of seen.topology.cpus) {
+    const owner = ownerOf(cpu), box = cellOf(cpu.cpu), load = used[cpu.cpu];
+    counts.set(owner.kind, (counts.get(owner.kind) || 0) + 1);
+    if (!box) continue;
+    const cls = `cpu ${style(owner.kind)}`;
+    if (box.className !== cls) box.className = cls;
+    const height = load === null || load === undefined ? 0 : Math.min(100, Math.round(load * 100));
+    box.firstChild.style.height = `${height}%`;
+    box.setAttribute("aria-label", `CPU ${cpu.cpu}, ${owner.kind}, ${owner.who}${load === undefined || load === null ? "" : `, ${height} % busy`}`);
+  }
+  at("legend").replaceChildren(...Object.entries(OWNERS).filter(([kind]) => counts.has(kind)).map(([kind, [letter, words]]) =>
+    make("li", { title: words }, make("span", { class: `swatch ${style(kind)}`, "aria-hidden": "true" }, letter),
+      `${words.split(":")[0]} ${counts.get(kind)}`)));
+  if (seen.chosen !== null) why(seen.chosen);
+}
+function why(number) {
+  const cpu = seen.topology.cpus.find((one) => one.cpu === number);
+  if (!cpu || !seen.state) return;
+  const owner = ownerOf(cpu), load = (seen.state.usage.cpus || {})[number];
+  const runs = seen.state.workloads.filter((one) => one.cpus !== null && list(one.cpus).includes(number));
+  const place = [["socket", cpu.socket], ["NUMA node", cpu.node], ["L3", cpu.l3], ["core", cpu.core]]
+    .filter(([, n]) => n !== null && n !== undefined).map(([name, n]) => `${name} ${n}`).join(", ");
+  const text = [
+    make("b", {}, `CPU ${number}`), ` (${place || "place unknown"}): `,
+    make("span", { class: `badge ${style(owner.kind)}` }, owner.kind === "both" ? "LS + BE" : owner.kind),
+    ` ${owner.who}. `, make("span", {}, `Why: ${owner.why}${owner.policy ? ` (${owner.policy})` : ""}. `),
+    `Busy: ${percent(load)}. `,
+    `May run there: ${runs.length ? runs.slice(0, 8).map((one) => `${one.key} [${one.qos}]`).join(", ") + (runs.length > 8 ? ` and ${runs.length - 8} more` : "") : "no declared workload"}.`,
+  ];
+  const words = text.map((one) => (typeof one === "string" ? one : one.textContent)).join("");
+  if (at("why").textContent !== words) at("why").replaceChildren(...text);
+}
+function choose(number, focus) {
+  for (const one of at("map").querySelectorAll('[aria-pressed="true"]')) one.setAttribute("aria-pressed", "false");
+  for (const one of at("map").querySelectorAll('[tabindex="0"]')) one.tabIndex = -1;
+  const box = cellOf(number);
+  if (!box) return;
+  seen.chosen = number;
+  box.tabIndex = 0;
+  box.setAttribute("aria-pressed", "true");
+  if (focus) box.focus();
+  why(number);
+}
+function onKey(event) {
+  const all = [...at("map").querySelectorAll(".cpu")], here = all.indexOf(document.activeElement);
+  if (here < 0) return;
+  const box = (one) => one.getBoundingClientRect();
+  const line = (step) => {
+    const mine = box(all[here]);
+    const rows = all.filter((one) => (box(one).top - mine.top) * step > mine.height / 2);
+    if (!rows.length) return null;
+    const near = Math.min(...rows.map((one) => Math.abs(box(one).top - mine.top)));
+    return rows.filter((one) => Math.abs(Math.abs(box(one).top - mine.top) - near) < 2)
+      .sort((a, b) => Math.abs(box(a).left - mine.left) - Math.abs(box(b).left - mine.left))[0];
+  };
+  const next = { ArrowRight: () => all[here + 1], ArrowLeft: () => all[here - 1], Home: () => all[0],
+    End: () => all[all.length - 1], ArrowDown: () => line(1), ArrowUp: () => line(-1) }[event.key];
+  if (!next) return;
+  event.preventDefault();
+  const one = next();
+  if (one) choose(Number(one.dataset.cpu), true);
+}
+
+// Time ---------------------------------------------------------------------------------------------
+
+function remember(state) {
+  const shares = state.usage.shares || {}, cores = (name) => (shares[name] ? shares[name].cpuCores : null);
+  const psi = (((state.usage.pressure || {}).cpu || {}).some);
+  seen.past.push({ at: state.observedAt, used: state.usage.cpuCores, ls: cores("LS"), be: cores("BE"),
+    limit: state.bestEffort ? (state.bestEffort.limitCores !== null ? state.bestEffort.limitCores
+      : state.bestEffort.cpus !== null ? list(state.bestEffort.cpus).length : null) : null,
+    psi: psi === null || psi === undefined ? null : psi });
+  while (seen.past.length > KEPT) seen.past.shift();
+}
+function chart() {
+  const wide = 600, high = 170, left = 34, bottom = 18;
+  const cpus = seen.topology ? list(seen.topology.online).length : 1;
+  const start = seen.past[0].at, end = Math.max(start + 30, seen.past[seen.past.length - 1].at);
+  const x = (t) => left + ((t - start) / (end - start)) * (wide - left - 4);
+  const y = (v, most) => high - bottom - (Math.min(v, most) / most) * (high - bottom - 6);
+  const lines = [["used", "used", "all", cpus], ["ls", "line-ls", "LS", cpus], ["be", "line-be", "BE", cpus],
+    ["limit", "line-limit", "BE may use", cpus], ["psi", "line-psi", "CPU pressure (some), of 100 %", 1]];
+  const known = lines.filter(([name]) => seen.past.some((one) => one[name] !== null && one[name] !== undefined));
+  const picture = draw("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img",
+    "aria-label": `CPU use of the last ${Math.round(end - start)} seconds, ${cpus} CPUs` });
+  for (const part of [0, 0.5, 1]) {
+    const height = y(cpus * part, cpus);
+    picture.append(draw("line", { class: "axis", x1: left, x2: wide - 4, y1: height, y2: height }),
+      draw("text", { x: 2, y: height + 4 }, String(Math.round(cpus * part * 10) / 10)));
+  }
+  picture.append(draw("text", { x: left, y: high - 4 }, `${Math.round(end - start)} s ago`),
+    draw("text", { x: wide - 28, y: high - 4 }, "now"));
+  for (const [name, cls, , most] of known) {
+    let run = [];
+    const flush = () => { if (run.length > 1) picture.append(draw("polyline", { class: cls, points: run.join(" ") })); run = []; };
+    for (const one of seen.past) {
+      if (one[name] === null || one[name] === undefined) flush();
+      else run.push(`${x(one.at).toFixed(1)},${y(one[name], most).toFixed(1)}`);
+    }
+    flush();
+  }
+  const now = seen.past[seen.past.length - 1];
+  const keys = make("ul", { class: "keys" }, ...known.map(([name, cls, words]) => {
+    const key = draw("svg", { viewBox: "0 0 20 6", "aria-hidden": "true" }, draw("polyline", { class: cls, points: "0,3 20,3" }));
+    return make("li", {}, key, ` ${words}: ${name === "psi" ? percent(now.psi) : fixed(now[name])}`);
+  }));
+  at("chart").replaceChildren(picture, keys);
+  const limit = seen.state.bestEffort;
+  at("best-effort").textContent = !limit || !limit.policy ? "Nobody limits best-effort work now."
+    : `Best-effort work (${limit.policy}): ${limit.reason || "limited"}`;
+}
+
+// Lists --------------------------------------------------------------------------------------------
+
+function amount(text) {
+  const found = /^\s*([0-9.]+)\s*([a-zA-Z%]*)/.exec(text || "");
+  if (!found) return null;
+  const units = { "": 1, "%": 1, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 1024, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
+    KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, B: 1 };
+  return found[2] in units ? [Number(found[1]) * units[found[2]], found[2].includes("%")] : null;
+}
+function gauges(signals) {
+  at("gauges").replaceChildren(...(signals.length ? signals : [null]).map((one) => {
+    if (one === null) return make("li", { class: "soft" }, "No policy watches a signal now.");
+    const observed = amount(one.observed), least = amount(one.threshold);
+    const comparable = observed && least && observed[1] === least[1] && least[0] > 0;
+    const head = comparable ? observed[0] / least[0] : null;
+    const word = one.met === null ? `not known yet: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
+    const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
+      ` ${one.observed || "–"}, threshold ${one.threshold || "–"}: ${word}`);
+    if (head !== null) {
+      const fill = make("i");
+      fill.style.width = `${Math.min(100, head * 50).toFixed(1)}%`;
+      row.append(make("div", { class: "bar", role: "meter", "aria-label": one.name, "aria-valuemin": 0, "aria-valuemax": 2,
+        "aria-valuenow": Math.min(2, head).toFixed(2), "aria-valuetext": `${one.observed} of ${one.threshold}` }, fill),
+      make("span", { class: "soft" }, `${head.toFixed(2)} times the threshold`));
+    }
+    return row;
+  }));
+}
+function heads() {
+  at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
+    const sorted = seen.order[0] === name;
+    return make("th", { scope: "col", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
+      make("button", { type: "button", "data-column": name, on: { click: () => {
+        seen.order = [name, sorted ? -seen.order[1] : name === "key" || name === "qos" ? 1 : -1];
+        heads(); rows();
+        at("columns").querySelector(`[data-column="${name}"]`).focus();
+      } } }, title + (sorted ? (seen.order[1] > 0 ? " ▲" : " ▼") : "")));
+  }));
+}
+function rows() {
+  if (!seen.state) return;
+  const wanted = at("filter").value.toLowerCase(), [name, way] = seen.order;
+  const all = seen.state.workloads.map((one) => ({ ...one, stalled: ((one.pressure || {}).cpu || {}).some }))
+    .filter((one) => `${one.key} ${one.qos}`.toLowerCase().includes(wanted))
+    .sort((a, b) => {
+      const [p, q] = [a[name], b[name]];
+      if (p === q) return a.key < b.key ? -1 : 1;
+      if (p === null || p === undefined) return 1;
+      if (q === null || q === undefined) return -1;
+      return (p < q ? -1 : 1) * way;
+    });
+  const body = all.map((one) => make("tr", {}, make("td", { title: one.cgroup || "no cgroup yet" }, one.key),
+    make("td", {}, make("span", { class: `badge ${style(one.qos)}` }, one.qos)), make("td", {}, one.cpus || "–"),
+    make("td", { class: "number" }, fixed(one.cpuCores)), make("td", { class: "number" }, bytes(one.memoryBytes)),
+    make("td", { class: "number" }, percent(one.throttledRatio)), make("td", { class: "number" }, percent(one.stalled)),
+    make("td", { class: "number" }, one.pids === null ? "–" : String(one.pids))));
+  if (!body.length) body.push(make("tr", {}, make("td", { colspan: COLUMNS.length, class: "soft" },
+    wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} run that nobody declared` : ""}.`)));
+  at("rows").replaceChildren(...body);
+}
+function ways(found) {
+  if (!found || !found.mounted) {
+    at("ways").replaceChildren(make("p", { class: "soft" }, found && found.unsupported.length
+      ? found.unsupported.map((one) => one.why).join("; ") : "This machine cannot divide its caches."));
+    return;
+  }
+  const kinds = { BE: "be", LS: "ls", LSR: "lsr" };
+  at("ways").replaceChildren(...found.domains.map((one) => {
+    const label = make("span", { class: "label" }, `${one.resource} ${one.domain} `);
+    if (!one.owners) {
+      return make("div", { class: "row" }, label,
+        Object.entries(one.limits).map(([who, limit]) => `${who}: ${limit === null ? "–" : limit}`).join(", "), ` (${one.unit})`);
+    }
+    const boxes = one.owners.map((names, way) => {
+      const own = names.filter((name) => name !== "root");
+      const cls = own.length > 1 ? "both" : own.length ? kinds[own[0]] || "lse" : "nobody";
+      return make("span", { class: `way ${cls}`, role: "img", title: `way ${way}: ${names.join(", ") || "nobody"}`,
+        "aria-label": `way ${way}: ${names.join(", ") || "nobody"}` });
+    });
+    return make("div", { class: "row" }, label, ...boxes);
+  }));
+}
+function lists(state) {
+  at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((one) =>
+    make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}`)) : [make("li", { class: "soft" }, "None on this node.")]));
+  at("sources").replaceChildren(...state.checks.concat(state.sources.map((one) => ({ name: one.name, ok: one.ok,
+    detail: one.problem || (one.ageSeconds === null ? "" : `${Math.round(one.ageSeconds)} s old`) }))).map((one) =>
+    make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
+      make("span", { class: "soft" }, one.detail || (one.ok ? "well" : "not well")))));
+  at("conditions").replaceChildren(...state.conditions.filter((one) => one.status === "True").map((one) =>
+    make("li", {}, make("b", {}, one.type), ` ${one.subject}: ${one.message}`)));
+  at("unsupported").replaceChildren(...state.unsupported.map((one) => make("li", {}, make("b", {}, one.feature), ` ${one.why}`)));
+  at("actions").replaceChildren(...(state.actions.length ? state.actions.map((one) =>
+    make("li", {}, make("span", { class: "path" }, `${one.target}: ${one.was === null ? "" : `${one.was} → `}${one.value === null ? one.kind : one.value}`),
+      ` ${one.reason} (${one.policy}${one.mode === "enforce" ? "" : `, ${one.mode}`})`)) : [make("li", { class: "soft" }, "Everything is as it should be: nothing to do.")]));
+}
+function audit() {
+  at("audit").replaceChildren(...seen.audit.map((one) => make("li", {},
+    make("time", { class: "soft", datetime: one.time || "" }, `${String(one.time || "").slice(11, 19)} `),
+    make("span", { class: "path" }, `${one.target || one.event || ""}${one.value === undefined ? "" : `: ${one.was === undefined || one.was === null ? "" : `${one.was} → `}${one.value}`}`),
+    ` ${one.reason || one.verdict || ""}${one.policy ? ` (${one.policy})` : ""}`)));
+}
+
+// Talking to the agent -----------------------------------------------------------------------------
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: { accept: "application/json" }, cache: "no-cache" });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+}
+async function look(state) {
+  const shape = `${state.epoch} ${state.cpus.present} ${state.cpus.online}`;
+  if (shape !== seen.revision) {
+    seen.topology = await ask("/api/v1/topology");
+    seen.revision = shape;
+    machine();
+  }
+  if (state.counters.writes !== seen.writes) {
+    seen.writes = state.counters.writes;
+    try {
+      const found = await ask("/api/v1/audit?limit=50");
+      seen.audit = found.records;
+      audit();
+    } catch (error) { seen.audit = []; }
+  }
+}
+let busy = false, waiting = null;
+async function take(state) {
+  if (busy) { waiting = state; return; }
+  busy = true;
+  try {
+    await look(state);
+    seen.state = state;
+    seen.owners = owners(state);
+    say(state);
+    paint(); remember(state); chart(); gauges(state.signals); rows(); ways(state.resctrl); lists(state);
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    trouble(`the page could not be drawn: ${error.message}`);
+  } finally {
+    busy = false;
+    if (waiting !== null) { const next = waiting; waiting = null; take(next); }
+  }
+}
+function say(state) {
+  const well = state.checks.every((one) => one.ok), line = at("state");
+  at("node").textContent = state.name;
+  document.title = `${state.name} · koordlet`;
+  line.className = well ? "" : "bad";
+  const words = `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${well ? "" : `; not well: ${state.checks.filter((one) => !one.ok).map((one) => one.name).join(", ")}`}`;
+  if (line.textContent !== words) line.textContent = words;
+}
+function trouble(words) {
+  at("state").className = "bad";
+  at("state").textContent = words;
+}
+function listen() {
+  const source = new EventSource("/api/v1/events");
+  source.addEventListener("state", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("starting", () => trouble("the agent is starting …"));
+  // The browser comes back by itself unless it was refused.
+  source.onerror = () => {
+    trouble("the agent does not answer; what is shown is its last state");
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+  };
+}
+
+at("map").addEventListener("keydown", onKey);
+at("map").addEventListener("focusin", (event) => { if (event.target.dataset.cpu) choose(Number(event.target.dataset.cpu), false); });
+at("map").addEventListener("mouseover", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), false); });
+at("map").addEventListener("click", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), true); });
+at("filter").addEventListener("input", rows);
+at("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+});
+for (const path of ["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit", "/metrics", "/healthz?verbose", "/readyz"]) {
+  at("paths").append(make("a", { href: path }, path), " ");
+}
+heads();
+listen();
