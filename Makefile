@@ -27,7 +27,7 @@ DEVELOP := .venv/.develop-$(call key,requirements.lock requirements-dev.lock)
 ARGS ?=
 PYTEST := $(PY) -m pytest
 # What an ordinary `make test` leaves out: each needs a real kernel, a machine, or patience.
-ORDINARY := not e2e and not vm and not bench and not soak
+ORDINARY := not e2e and not vm and not bench and not soak and not browser
 
 ##@ Use
 
@@ -53,6 +53,10 @@ test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (unde
 
 .PHONY: check
 check: $(DEVELOP) format-check lint types imports sizes generated shell ## Run every static check
+
+.PHONY: browser
+browser: $(DEVELOP) ## Look at the console in a real browser (needs Chromium)
+	@$(PYTEST) -m browser tests/browser $(ARGS)
 
 .PHONY: e2e
 e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)

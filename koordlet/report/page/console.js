@@ -221,7 +221,7 @@ function remember(state) {
 function chart() {
   const wide = 600, high = 170, left = 34, bottom = 18;
   const cpus = seen.topology ? list(seen.topology.online).length : 1;
-  const start = seen.past[0].at, end = Math.max(start + 30, seen.past[seen.past.length - 1].at);
+  const end = seen.past[seen.past.length - 1].at, start = Math.min(seen.past[0].at, end - 30);
   const x = (t) => left + ((t - start) / (end - start)) * (wide - left - 4);
   const y = (v, most) => high - bottom - (Math.min(v, most) / most) * (high - bottom - 6);
   const lines = [["used", "used", "all", cpus], ["ls", "line-ls", "LS", cpus], ["be", "line-be", "BE", cpus],

@@ -1,0 +1,54 @@
+"""What the console is made of, and the state that it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from koordlet.report import console
+from tests.kit import views
+
+#: What the whole page may weigh.
+MOST_BYTES = 150 * 1024
+
+
+def test_it_is_small() -> None:
+    """All files together, uncompressed."""
+    assert sum(len(console.file(path).body) for path in console.FILES) < MOST_BYTES
+
+
+@pytest.mark.parametrize("path", console.FILES)
+def test_nothing_comes_from_elsewhere(path: str) -> None:
+    """It works offline: no file names another host; the page has no script or style of its own."""
+    body = console.file(path).body.decode()
+
+    assert "//cdn" not in body
+    assert "https://" not in body
+    assert "http://" not in body.replace("http://www.w3.org/2000/svg", "")
+    assert "innerHTML" not in body
+    assert "<style" not in body
+    assert " style=" not in body
+
+
+def test_an_event() -> None:
+    """One line of data, whatever is in it; before the first tick it says so."""
+    hostile = views.view(workloads=(views.workload("a\n\ndata: x"),))
+    head, data, *rest = console.event(hostile, "1").decode().split("\n")
+
+    assert head == "event: state"
+    assert rest == ["", ""]
+    found = json.loads(data.removeprefix("data: "))
+    assert found["workloads"][0]["key"] == "default/a\n\ndata: x"
+    assert console.event(None, "1") == b"event: starting\ndata: {}\n\n"
+
+
+def test_many_actions() -> None:
+    """The first ones are told, and how many there are."""
+    one = views.view()
+    steps = one.plan.steps * 500
+    many = views.view(made=views.made_plan(steps=steps))
+    found = console.document(many, "1")
+
+    assert found["actionCount"] == 500
+    assert len(found["actions"]) == 100  # type: ignore[arg-type]
