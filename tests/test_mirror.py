@@ -346,9 +346,10 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
         )
         world.mirror = mirror.Mirror(world.client, kinds.RESERVATIONS, color, pace=Noted())
         async with running(world):
-            await world.until(lambda: fault.times == 0)
+            await world.until(lambda: len(waits) == 4)
+            await world.until(lambda: world.lists() == 5)
             await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
-            assert world.lists() == 5
+        assert fault.times == 0
         assert [type(error) for error in waits] == [refusals.Gone] * 4
 
     in_world(ram, body)
