@@ -132,6 +132,12 @@ class Plugin:
         """The score of a class; ``None``: it skips."""
         return None
 
+    def prepare(self, pod: Pod, node: str) -> None:
+        """A node was chosen, and the pod is about to take its place; ``RefusedError`` prevents it.
+
+        What decides how its place is booked is decided here, ``reserve`` comes after the booking.
+        """
+
     def reserve(self, pod: Pod, node: str) -> None:
         """A node was chosen; ``RefusedError`` undoes it."""
 

@@ -215,7 +215,7 @@ class Simulation:
             best = np.flatnonzero(found.totals == found.totals.max())
             placed["ties"] = [named[each] for each in best.tolist()]
         for plugin in cycle.profile.plugins:
-            plugin.reserve(pod, node.name)
+            plugin.prepare(pod, node.name)
         placed["reservation"] = pod.drawn_name or None
         self._columns.place(pod, row)
         self.result.placements.append(placed)

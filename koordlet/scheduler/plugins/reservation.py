@@ -103,7 +103,7 @@ class Reservation(Plugin):
             return None
         return Drawing(self._judge(sort, sort.claim, columns), sort.claim, columns)
 
-    def reserve(self, pod: Pod, node: str) -> None:
+    def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""
         if self.book is None or pod.stands_for:
             return

@@ -123,15 +123,10 @@ class Book:
         if held.row < 0 or stand_in is None:
             held.spec = spec
             return
-        row, phase, owners = held.row, held.phase, held.owners
-        pledged, adopted = held.pledged, held.adopted
+        row, phase = held.row, held.phase
         self._release(held)
         held.spec = spec
         self.bind(held, stand_in, row, phase=phase)
-        held.pledged, held.adopted = pledged, adopted
-        held.owners |= {key: one for key, one in owners.items() if key in self.columns.pods[row]}
-        held.count()
-        self._settle(held)
 
     def draw(self, pod: Pod, held: Held | None) -> None:
         """Who is about to be placed will draw on this one, or on none."""

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import objects
+from koordlet.model import objects, spelling
 from koordlet.scheduler import requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.pods import Decoder, Pod
@@ -151,6 +151,15 @@ class Register:
         if held.phase is Phase.WAITING and preallocation.released(held, self.columns):
             self.book.turn(held, Phase.AVAILABLE)
         return held
+
+    @staticmethod
+    def adoption(held: Held) -> dict[str, str]:
+        """The annotation by which a reservation remembers whom it adopted, with what."""
+        if not held.adopted:
+            return {}
+        amounts = spelling.resources(held.pledged)
+        told = {"pods": sorted(held.adopted), "resources": amounts}
+        return {keys.ADOPTED: json.dumps(told, separators=(",", ":"))}
 
     def unplaced(self, held: Held) -> Pod | None:
         """The node could not be written down: back to where it was."""
