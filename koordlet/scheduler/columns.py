@@ -61,6 +61,8 @@ class Columns:
         self.generation = 0
         self.version = 0
         self.log: Log[int] = Log()
+        #: By row: the version at which it changed last.
+        self.stamps: list[int] = []
         self.resources: dict[str, int] = {name: row for row, name in enumerate(FIXED)}
         self.allocatable: Ints = np.zeros((8, 16), np.int64)
         self.requested: Ints = np.zeros((8, 16), np.int64)
@@ -100,6 +102,7 @@ class Columns:
             self.nodes.append(None)
             self.pods.append({})
             self.ports.append({})
+            self.stamps.append(0)
             self._grow()
         self.nodes[row] = node
         self.allocatable[:, row] = 0
@@ -183,6 +186,7 @@ class Columns:
         """What is known of a node has changed."""
         self.log.append(row)
         self.version += 1
+        self.stamps[row] = self.version
 
     def conceal(self, pod: Pod) -> None:
         """Let nobody see a pod, except in the amounts, until ``reveal``."""

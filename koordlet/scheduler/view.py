@@ -11,6 +11,7 @@ the nodes. Contextual and normalised plugins add a few passes over all nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -175,8 +176,26 @@ class View:
             totals = np.where(self._passing(filters), self._totals, -1)
             row = int(totals.argmax()) if totals.size else 0
             return row if totals.size and totals[row] >= 0 else -1
+        if not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
+            return self._best_of_few(varying[0][0], varying[0][1])
         found = self.scored()
         return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
+
+    def _best_of_few(self, weight: int, score: Any) -> int:
+        """The same where one score varies, and is nothing but on a few rows and never negative.
+
+        The best row without it is the best of all others, or one of the few itself.
+        """
+        row = self._best.row()
+        few: Rows = score.sparse()
+        few = few[self._totals[few] >= 0]
+        if not few.size:
+            return row
+        totals = self._totals[few] + weight * score.final(np.zeros(few.size, np.int64), few)
+        place = int(totals.argmax())
+        found, best = int(few[place]), int(totals[place])
+        alone = int(self._totals[row])
+        return min(found, row) if best == alone else (found if best > alone else row)
 
     def _passing(self, filters: list[Filter]) -> Bools:
         found = self._totals >= 0

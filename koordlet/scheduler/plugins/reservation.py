@@ -50,7 +50,6 @@ class Reservation(Plugin):
         #: Given by whoever knows the cluster; without it the plugin takes no part.
         self.book: Book | None = None
         self.arguments = adoption.Arguments.read(args)
-        self._judges: dict[PodClass, Judge] = {}
 
     def pre_enqueue(self, pod: Pod) -> str:
         if self.book is None:
@@ -90,8 +89,12 @@ class Reservation(Plugin):
         return Both(placing, adoption.Adopting(found))
 
     def _judge(self, sort: PodClass, claim: Claim, columns: Columns) -> Judge:
+        known = claim.judge
+        if isinstance(known, Judge) and known.serves(sort, columns):
+            return known
         ignored = {name for name in sort.requests.real if self.arguments.ignores(name)}
-        return Judge(sort, claim, columns, ignored)
+        claim.judge = Judge(sort, claim, columns, ignored)
+        return claim.judge
 
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
         if self.book is None:
@@ -203,6 +206,8 @@ class Drawing(Score):
         self._orders: Ints = np.full(columns.size, _NO_ORDER, np.int64)
         self._known: set[int] = set()
         self._at = -1
+        self._rows: Rows | None = None
+        self._changes = -1
 
     @property
     def idle(self) -> bool:
@@ -215,12 +220,19 @@ class Drawing(Score):
     def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on what is feasible
         return None
 
+    def sparse(self) -> Rows:
+        """The only rows whose score may be more than nothing, in order."""
+        if self._rows is None or self._changes != self._claim.changes:
+            self._changes = self._claim.changes
+            self._rows = np.array(sorted(self._claim.rows), np.intp)
+        return self._rows
+
     def _catch_up(self) -> None:
         log = self._columns.log
         news = log.since(self._at) if self._at >= 0 else None
-        rows = set(self._claim.rows) | self._known if news is None else set(news)
-        for row in rows & (self._claim.rows.keys() | self._known):
-            self._look(row)
+        for row in {*self._claim.rows, *self._known} if news is None else set(news):
+            if row in self._claim.rows or row in self._known:
+                self._look(row)
         self._at = log.end
 
     def _look(self, row: int) -> None:

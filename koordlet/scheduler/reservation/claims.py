@@ -37,6 +37,10 @@ class Claim:
         self.generation = -1
         #: Whether any of them is to be hidden from the class.
         self.hides: dict[str, Held] = {}
+        #: Grows when a node joins ``rows`` or leaves them.
+        self.changes = 0
+        #: The arithmetic of the class (``fit.Judge``), kept by whoever made it.
+        self.judge: object = None
 
     def usable(self, row: int) -> list[Held]:
         """Those on a node that may be drawn on now, in the order of their arrival."""
@@ -60,6 +64,8 @@ class Claim:
             if why is not None:
                 self.refused[held.spec.uid] = why
                 return True
+        if held.row not in self.rows:
+            self.changes += 1
         several = self.rows.setdefault(held.row, {})
         several[held.spec.uid] = held
         if len(several) > 1:
@@ -79,6 +85,7 @@ class Claim:
                 found = True
                 if not several:
                     del self.rows[row]
+                    self.changes += 1
         return found
 
     def _at(self, row: int) -> Iterator[tuple[int, dict[str, Held]]]:
@@ -113,23 +120,25 @@ class Claims:
     def refine(self, pod: Pod) -> PodClass:
         """The class that a pod is tried as."""
         sort = pod.sort
-        if self._none.get(sort) == self._index.epoch and not self._index.personal(pod):
-            return sort
-        wish = self.wish(sort)
         personal = self._index.personal(pod)
+        if not personal and self._none.get(sort) == self._index.epoch:
+            return sort
         key = sort, pod.key if personal else ""
         known = self._live.get(key)
-        if known is not None:
-            self._live.move_to_end(key)
-            claim = known.claim
-            if claim is not None and claim.generation != self._columns.generation:
-                self._fill(claim)
-            return known
+        if known is None:
+            return self._made(pod, key)
+        self._live.move_to_end(key)
+        if self._of(known).generation != self._columns.generation:
+            self._fill(self._of(known))
+        return known
+
+    def _made(self, pod: Pod, key: tuple[PodClass, str]) -> PodClass:
+        sort, personal = key
         # A claim of a class is looked up for a pod without a name: who is named has one of its own.
         meant = pod if personal else dataclasses.replace(pod, name="", uid="")
-        claim = Claim(meant, wish)
+        claim = Claim(meant, self.wish(sort))
         self._fill(claim)
-        if wish.affinity is None and not claim.rows:
+        if claim.wish.affinity is None and not claim.rows:
             if not personal:
                 self._remember(sort)
             return sort
@@ -154,6 +163,7 @@ class Claims:
 
     def _fill(self, claim: Claim) -> None:
         claim.rows.clear()
+        claim.changes += 1
         claim.hides.clear()
         claim.refused.clear()
         claim.generation = self._columns.generation

@@ -51,6 +51,10 @@ class Judge:
     ) -> None:
         self._columns = columns
         self._claim = claim
+        self._sort = sort
+        #: What was found, and at which version of the row: one decision asks several times.
+        self._known: dict[int, tuple[int, Judged]] = {}
+        self._generation = -1
         self._asked = {
             name: amount
             for name, amount in sort.requests.real.items()
@@ -60,8 +64,22 @@ class Judge:
             (name, columns.resource(name), amount) for name, amount in self._asked.items()
         )
 
+    def serves(self, sort: PodClass, columns: Columns) -> bool:
+        """Whether it is of this class over these columns."""
+        return self._sort is sort and self._columns is columns
+
     def judge(self, row: int) -> Judged:
         """Whether and how a pod of the class fits on a node, as everything stands now."""
+        if self._generation != self._claim.generation:
+            self._known.clear()
+            self._generation = self._claim.generation
+        version = self._columns.stamps[row]
+        known = self._known.get(row)
+        if known is None or known[0] != version:
+            known = self._known[row] = version, self._judge(row)
+        return known[1]
+
+    def _judge(self, row: int) -> Judged:
         usable = self._claim.usable(row)
         required = self._claim.wish.affinity is not None and not self._claim.wish.ignores
         if not usable:

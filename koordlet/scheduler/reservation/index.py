@@ -18,6 +18,8 @@ from koordlet.scheduler.reservation.spec import Owner
 
 _Key = tuple[str, ...]
 _ALL: _Key = ("all",)
+#: The first words of keys that mean one pod.
+_NAMING = ("uid", "pod")
 
 
 class Index:
@@ -27,25 +29,33 @@ class Index:
         self._by_key: dict[_Key, dict[str, Held]] = {}
         #: Grows with each change: what was looked up before it may be different now.
         self.epoch = 0
+        #: How many of the keys are those of single pods.
+        self._names = 0
 
     def add(self, held: Held) -> None:
         """From now on it is found."""
         for key in _keys(held):
-            self._by_key.setdefault(key, {})[held.spec.uid] = held
+            if key not in self._by_key:
+                self._by_key[key] = {}
+                self._names += key[0] in _NAMING
+            self._by_key[key][held.spec.uid] = held
         self.epoch += 1
 
     def remove(self, held: Held) -> None:
         """Not any more."""
         for key in _keys(held):
-            several = self._by_key.get(key, {})
+            several = self._by_key.get(key)
+            if several is None:
+                continue
             several.pop(held.spec.uid, None)
             if not several:
-                self._by_key.pop(key, None)
+                del self._by_key[key]
+                self._names -= key[0] in _NAMING
         self.epoch += 1
 
     def personal(self, pod: Pod) -> bool:
         """Whether a reservation names this pod: then its class does not say everything."""
-        return any(key in self._by_key for key in _own_keys(pod))
+        return bool(self._names) and any(key in self._by_key for key in _own_keys(pod))
 
     def find(self, pod: Pod) -> list[Held]:
         """Those that may mean a pod, in the order of their arrival."""
