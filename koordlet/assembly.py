@@ -22,7 +22,10 @@ from koordlet.model import (
     wishes,
 )
 from koordlet.policy import (
+    batch_limits,
+    bound_quota,
     cpu_burst,
+    cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
     memory_qos,
@@ -51,6 +54,17 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         ),
         shared_pools.STEM: shared_pools.Settings(
             enable_controllers=pools.enable_controllers, tiers=pools.tiers
+        ),
+        bound_quota.STEM: bound_quota.Settings(),
+        cpu_normalization.STEM: cpu_normalization.Settings(
+            max_ratio=config.policies.cpu_normalization.limits.max_ratio
+        ),
+        batch_limits.STEM: batch_limits.Settings(
+            # Where one quota holds best-effort work together, its pods have none of their own.
+            quota=not (
+                config.policies.cpu_suppress.enable
+                and config.policies.cpu_suppress.cpu_suppress_policy == cpu_suppress.QUOTA
+            )
         ),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),

@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from koordlet.config import (
     cpu_burst_section,
+    cpu_sections,
     exclusive_section,
     fieldtypes,
     memory_qos_section,
@@ -186,6 +187,21 @@ class Policies(Section):
     )
     shared_pools: SharedPools = Field(
         default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    )
+    bound_quota: cpu_sections.BoundQuota = Field(
+        default_factory=cpu_sections.BoundQuota,
+        alias="bound_quota",
+        description="No limit of CPU time for pods with CPUs of their own.",
+    )
+    cpu_normalization: cpu_sections.CpuNormalization = Field(
+        default_factory=cpu_sections.CpuNormalization,
+        alias="cpu_normalization",
+        description="CPU limits scaled to the speed of the CPUs.",
+    )
+    batch_limits: cpu_sections.BatchLimits = Field(
+        default_factory=cpu_sections.BatchLimits,
+        alias="batch_limits",
+        description="Limits of batch and mid pods.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,

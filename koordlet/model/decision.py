@@ -57,5 +57,7 @@ class Decision(Generic[StateT]):
     limit: best_effort.Limit | None = None
     #: What is offered to best-effort work, of the policy that says it.
     offer: best_effort.Offer | None = None
+    #: False where it looked at what changes by itself: a timeless policy is asked again.
+    lasting: bool = True
     #: Facts of the reasoning, for ``explain`` and the audit log.
     explanation: Mapping[str, str] = field(default_factory=dict)

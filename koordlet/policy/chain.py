@@ -69,7 +69,8 @@ class Memory:
         said: decision.Decision[object],
     ) -> None:
         """Remember a decision together with the question."""
-        if row.timeless:
+        self._said.pop(row.stem, None)
+        if row.timeless and said.lasting:
             self._said[row.stem] = ((_timeless(now), now.ledger, settings, state), said)
 
 

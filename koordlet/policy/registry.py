@@ -18,8 +18,11 @@ from typing import TypeVar, cast
 from koordlet.history import series
 from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
 from koordlet.policy import (
+    batch_limits,
+    bound_quota,
     cpu_burst,
     cpu_holdings,
+    cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
     memory_qos,
@@ -127,6 +130,34 @@ POLICIES: tuple[Row, ...] = (
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
         admit=shared_pools.admit,
+        timeless=True,
+    ),
+    row(
+        stem=bound_quota.STEM,
+        summary="no limit of CPU time for pods that have CPUs of their own",
+        decide=bound_quota.decide,
+        settings=bound_quota.Settings(),
+        state=bound_quota.State(),
+        admit=bound_quota.admit,
+        timeless=True,
+    ),
+    row(
+        stem=cpu_normalization.STEM,
+        summary="CPU limits of shared pods, scaled to how fast the CPUs are",
+        decide=cpu_normalization.decide,
+        settings=cpu_normalization.Settings(),
+        state=cpu_normalization.State(),
+        admit=cpu_normalization.admit,
+        timeless=True,
+        default_mode=plan.Mode.SHADOW,
+    ),
+    row(
+        stem=batch_limits.STEM,
+        summary="shares, CPU time and memory of batch and mid pods",
+        decide=batch_limits.decide,
+        settings=batch_limits.Settings(),
+        state=batch_limits.State(),
+        admit=batch_limits.admit,
         timeless=True,
     ),
     row(

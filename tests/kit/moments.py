@@ -25,6 +25,22 @@ V2 = cgroup.Layout(
     )
 )
 
+_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
+#: The same with controllers of time and memory.
+FULL_V1 = cgroup.Layout(
+    hierarchies=tuple(
+        cgroup.Hierarchy(
+            mount=f"/sys/fs/cgroup/{name}", unified=False, controllers=frozenset({name})
+        )
+        for name in _CONTROLLERS
+    )
+)
+FULL_V2 = cgroup.Layout(
+    hierarchies=(
+        cgroup.Hierarchy(mount="/sys/fs/cgroup", unified=True, controllers=frozenset(_CONTROLLERS)),
+    )
+)
+
 
 def machine(
     sockets: int = 2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -134,3 +135,32 @@ def test_a_failing_policy_in_shadow_still_binds_nobody() -> None:
     _, saw = asked({"a": Said(fails=True)}, {"a": Mode.SHADOW}, last)
 
     assert {"b": "", "c": ""} == saw
+
+
+def test_what_does_not_last_is_asked_again() -> None:
+    """A timeless policy is asked once while nothing changes, unless it looked at what does."""
+    asked_: list[bool] = []
+
+    def decide(lasting: bool) -> registry.Decide:  # noqa: FBT001
+        def said(*_: object) -> decision.Decision[object]:
+            asked_.append(lasting)
+            return decision.Decision(next_state=None, lasting=lasting)
+
+        return said
+
+    now, memory = moments.moment(moments.machine()), chain.Memory()
+    for lasting, times in ((True, 1), (False, 3)):
+        row = dataclasses.replace(talker("x"), decide=decide(lasting), timeless=True)
+        asked_.clear()
+        for _ in range(3):
+            chain.decide(
+                [dataclasses.replace(row, stem=f"x{lasting}")],
+                now,
+                series.History(),
+                settings={},
+                modes={},
+                states={},
+                last={},
+                memory=memory,
+            )
+        assert times == len(asked_)

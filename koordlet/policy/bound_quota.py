@@ -1,0 +1,71 @@
+"""bound_quota: no limit of CPU time for pods that have CPUs of their own.
+
+Covers: the quota of such pods and their containers, also before a container starts.
+Does not cover: which CPUs they have (``exclusive_cpus``), quotas of everybody else.
+
+A limit of 4 CPUs on 4 CPUs takes nothing from anybody, but the kernel counts it in slices of each
+100 ms on every CPU, and throttles a container that never used more than its own.
+
+Rules:
+1. Only pods of a kubelet: the limit of a standalone workload is what its operator wrote.
+2. What the kubelet's static policy holds is the kubelet's, its quota too.
+3. The pod's group loses its quota first: v1 lets no group have more than the one above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, adjustment, decision, limits, pod, resources, snapshot
+from koordlet.policy import writing
+
+STEM = "bound_quota"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """There is nothing to configure but the mode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """There is nothing to remember."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The quota of every bound pod: none."""
+    del past, settings
+    actions: list[action.Action] = []
+    why: dict[str, str] = {}
+    for one in now.pods:
+        if not _bound(now, one):
+            continue
+        why[one.key] = "no quota: its CPUs are its own"
+        limited = (box for box in one.containers if resources.CPU in box.limits)
+        for group in (one.group, *(box.group for box in limited)):
+            if group is None or group not in now.groups:
+                continue
+            period = limits.cpu_period(now.groups[group])
+            free = limits.cpu_quota(now.layout, group, None, period_usec=period)
+            reason = f"{one.qos.value} {one.key}: no quota on CPUs of its own"
+            actions += writing.files(free, policy=STEM, reason=reason, group=group)
+    return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
+
+
+def admit(
+    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+) -> adjustment.Adjustment:
+    """A container that is about to start."""
+    del settings, state, container
+    if not _bound(now, one):
+        return adjustment.Adjustment()
+    return adjustment.Adjustment(cpu_milli=-1, reasons={STEM: f"{one.key} has CPUs of its own"})
+
+
+def _bound(now: snapshot.Snapshot, one: pod.Pod) -> bool:
+    claim = now.ledger.of(one.uid)
+    limited = resources.CPU in one.limits or any(resources.CPU in b.limits for b in one.containers)
+    return claim is not None and not claim.kubelet and one.kube_qos is not None and limited

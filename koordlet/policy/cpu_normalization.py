@@ -1,0 +1,117 @@
+"""cpu_normalization: the CPU limits of shared pods, scaled to how fast this node's CPUs are.
+
+Covers: the ratio of the node, the quota of LS pods and pods without a class.
+Does not cover: computing the ratio (the peer's manager does, from a table of models), the limits of
+best-effort pods (``batch_limits`` scales them alike).
+
+A node whose CPUs do 1.2 times the work of the reference offers 1.2 times the CPUs to the scheduler,
+so a pod's limit of one CPU is 1 / 1.2 of a CPU here: quota = limit / ratio, rounded up.
+
+Rules:
+1. The ratio is the annotation ``cpu-normalization-ratio``, from 1 to 5. Anything else is said and
+   changes nothing. Pods that have CPUs of their own are not scaled.
+2. Where ``cpu_burst`` raises the same limit, the smaller of both counts: a burst begins above the
+   scaled limit and ends at the node's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, adjustment, decision, limits, pod, qos, resources, snapshot
+from koordlet.policy import writing
+
+STEM = "cpu_normalization"
+
+ANNOTATION = "node.koordinator.sh/cpu-normalization-ratio"
+_LEAST, _MOST = 1.0, 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured."""
+
+    #: No ratio counts as more than this.
+    max_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """There is nothing to remember."""
+
+
+def ratio(now: snapshot.Snapshot, most: float | None = None) -> float:
+    """How much faster than the reference the CPUs are; ``ValueError`` for what is no ratio."""
+    text = now.node.annotations.get(ANNOTATION)
+    if text is None:
+        return 1.0
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not _LEAST <= found <= _MOST:
+        msg = f"annotation {ANNOTATION}: expected {_LEAST} to {_MOST}, found {text[:40]!r}"
+        raise ValueError(msg)
+    return found if most is None else min(found, most)
+
+
+def scaled(milli: int, by: float) -> int:
+    """An amount of CPU time on a node of this ratio, rounded up."""
+    # The peer computes with two decimals; more would be noise of the division.
+    return math.ceil(round(milli / by, 6))
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The quota of every pod of the shared pool."""
+    del past
+    try:
+        by = ratio(now, settings.max_ratio)
+    except ValueError as error:
+        wrong = decision.Condition(
+            type="CPUNormalizationInvalid", status=True, reason="BadRatio", message=str(error)
+        )
+        return decision.Decision(next_state=state, conditions=(wrong,))
+    if by <= 1.0:
+        return decision.Decision(next_state=state, explanation={"ratio": f"{by:.2f}"})
+    actions: list[action.Action] = []
+    for one in now.pods:
+        if not _concerned(now, one):
+            continue
+        boxes = ((box.group, box.limits.get(resources.CPU)) for box in one.containers)
+        for group, milli in ((one.group, one.limits.get(resources.CPU)), *boxes):
+            if group is None or milli is None or group not in now.groups:
+                continue
+            period = limits.cpu_period(now.groups[group])
+            found = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
+            reason = f"{one.key}: {milli} m on CPUs of ratio {by:.2f}"
+            actions += writing.files(found, policy=STEM, reason=reason, group=group)
+    return decision.Decision(
+        next_state=state, actions=tuple(actions), explanation={"ratio": f"{by:.2f}"}
+    )
+
+
+def admit(
+    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+) -> adjustment.Adjustment:
+    """A container that is about to start; a bad ratio is said by the clock's decision."""
+    del state
+    try:
+        by = ratio(now, settings.max_ratio)
+    except ValueError:
+        return adjustment.Adjustment()
+    box = next((each for each in one.containers if each.name == container), None)
+    milli = None if box is None else box.limits.get(resources.CPU)
+    if milli is None or by <= 1.0 or not _concerned(now, one):
+        return adjustment.Adjustment()
+    return adjustment.Adjustment(
+        cpu_milli=scaled(milli, by), reasons={STEM: f"{milli} m on CPUs of ratio {by:.2f}"}
+    )
+
+
+def _concerned(now: snapshot.Snapshot, one: pod.Pod) -> bool:
+    shared = one.raw_qos in (qos.Qos.LS, None) and one.kube_qos is not qos.KubeQos.BEST_EFFORT
+    return shared and one.kube_qos is not None and now.ledger.of(one.uid) is None

@@ -1,0 +1,93 @@
+"""Pods with CPUs of their own are not throttled on them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, ledger, pod, qos, snapshot
+from koordlet.policy import bound_quota
+from tests.kit import moments
+from tests.kit.moments import group, workload
+
+SERVER = moments.machine()
+
+
+def bound(name: str, **more: object) -> pod.Pod:
+    """A pod of the kubelet with one limited container and one without a limit."""
+    boxes = (
+        pod.Container(name="main", group=f"{name}/main", limits={"cpu": 2000}),
+        pod.Container(name="side", group=f"{name}/side"),
+    )
+    values: dict[str, object] = {"kube_qos": qos.KubeQos.GUARANTEED, "containers": boxes, **more}
+    return workload(name, qos.Qos.LSR, **values)  # type: ignore[arg-type]
+
+
+def moment(
+    pods: list[pod.Pod], *, kubelet: bool = False, layout: cgroup.Layout = moments.FULL_V1
+) -> snapshot.Snapshot:
+    """A moment at which all of them hold a CPU."""
+    claims = tuple(
+        ledger.Claim(
+            owner=ledger.Owner.LSR,
+            cpus=SERVER.online,
+            holder=one.key,
+            policy="exclusive_cpus",
+            reason="test",
+            uid=one.uid,
+            kubelet=kubelet,
+        )
+        for one in pods
+    )
+    paths = [path for one in pods for path in (one.group, *(b.group for b in one.containers))]
+    groups = [group("", "0-11"), *(group(path, "0-11") for path in paths if path)]
+    return moments.moment(
+        SERVER, pods, groups=groups, held=ledger.Ledger(claims=claims), layout=layout
+    )
+
+
+def decided(now: snapshot.Snapshot) -> decision.Decision[bound_quota.State]:
+    """The decision."""
+    settings, state = bound_quota.Settings(), bound_quota.State()
+    return bound_quota.decide(now, series.History(), settings, state)
+
+
+@pytest.mark.parametrize(
+    ("layout", "value"), [(moments.FULL_V1, "-1"), (moments.FULL_V2, "max 100000")]
+)
+def test_the_quota_of_a_bound_pod_is_taken_away(layout: cgroup.Layout, value: str) -> None:
+    """That of the pod's group and of each limited container, and of nobody else."""
+    now = moment([bound("p")], layout=layout)
+    now = dataclasses.replace(now, pods=(*now.pods, bound("free", uid="other")))
+    files = [one for one in decided(now).actions if isinstance(one, action.WriteFile)]
+
+    assert {"p": value, "p/main": value} == {one.group: one.value for one in files}
+
+
+@pytest.mark.parametrize(
+    ("one", "kubelet"),
+    [
+        (bound("p"), True),
+        (bound("p", kube_qos=None), False),
+        (bound("p", containers=()), False),
+    ],
+)
+def test_who_keeps_a_quota(one: pod.Pod, kubelet: bool) -> None:  # noqa: FBT001
+    """The kubelet's own, standalone workloads, and who has no limit at all: nothing is written."""
+    now = moment([one], kubelet=kubelet)
+    answer = bound_quota.admit(now, bound_quota.Settings(), bound_quota.State(), one, "main")
+
+    assert () == decided(now).actions
+    assert answer.empty
+
+
+def test_a_container_that_starts() -> None:
+    """It has no quota from its first instruction on."""
+    now = moment([bound("p")])
+    answer = bound_quota.admit(
+        now, bound_quota.Settings(), bound_quota.State(), now.pods[0], "main"
+    )
+
+    assert -1 == answer.cpu_milli
