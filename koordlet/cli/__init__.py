@@ -29,6 +29,7 @@ COMMANDS = {
     "top": "show what runs here and what it uses, live",
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
+    "explain": "show why a CPU or a pod is as it is",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "sim": "show where the scheduler would put pending pods, and why not",

@@ -22,7 +22,15 @@ Document = Mapping[str, object]
 _BARS = " ▁▂▃▄▅▆▇█"
 #: Where the terminal cannot show bars: tenths.
 _DIGITS = ".123456789"
-_COLOURS = {"LS": "green", "BE": "yellow", "reserved": "red", "exclusive": "magenta"}
+_COLOURS = {
+    "LS": "green",
+    "BE": "yellow",
+    "reserved": "red",
+    "system": "bright_red",
+    "LSE": "magenta",
+    "LSR": "bright_magenta",
+    "exclusive": "magenta",
+}
 _CPUS_IN_A_LINE = 48
 
 HELP = """\

@@ -15,12 +15,14 @@ from collections.abc import Callable
 import koordlet
 from koordlet import opening
 from koordlet.config import loader
-from koordlet.model import errors
+from koordlet.model import errors, observed
 from koordlet.report import node_json, view
 
 Document = dict[str, object]
 
 _TIMEOUT = 2.0
+#: An answer, and a refusal that says why.
+_ANSWERS = (http.client.OK, http.client.NOT_FOUND)
 #: No document of a node is larger.
 _MOST = 64 << 20
 
@@ -33,19 +35,25 @@ class Agent:
         self._address = address
 
     def read(self) -> Document:
-        """The newest document; ``HostError`` where nobody answers as an agent does."""
+        """The node's newest document; ``HostError`` where nobody answers as an agent does."""
+        return self.ask("/api/v1/node")
+
+    def ask(self, path: str) -> Document:
+        """Any document; ``HostError`` also where the agent knows no such thing."""
         connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
         try:
-            connection.request("GET", "/api/v1/node")
+            connection.request("GET", path)
             answer = connection.getresponse()
             body = answer.read(_MOST)
-            found = json.loads(body) if answer.status == http.client.OK else None
+            found = json.loads(body) if answer.status in _ANSWERS else None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _no_agent(self._address, str(error) or type(error).__name__) from None
         finally:
             connection.close()
         if not isinstance(found, dict) or found.get("version") != "v1":
             raise _no_agent(self._address, f"it answered {answer.status}")
+        if answer.status != http.client.OK:
+            raise _refused(found)
         return found
 
 
@@ -58,8 +66,12 @@ class Self:
 
     def read(self) -> Document:
         """Look once. Rates come with the second look."""
+        return node_json.document(self.look(), koordlet.__version__)
+
+    def look(self) -> view.View:
+        """Look once, for any document."""
         made = self._line.run_once({})
-        now = view.View(
+        return view.View(
             epoch="",
             revision=0,
             mode="observe",
@@ -69,7 +81,10 @@ class Self:
             used=made.used,
             predicted=made.predicted,
         )
-        return node_json.document(now, koordlet.__version__)
+
+    def tell(self, told: observed.Observed | None) -> None:
+        """Workloads that a file lists, beside the configured ones."""
+        self._line.observed = told
 
     def settle(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
         """Look twice, so that there are rates. A recording has no second moment."""
@@ -91,6 +106,16 @@ def choose(args: argparse.Namespace) -> Agent | Self:
             return Self(args, config)
         return asked
     return Self(args, config)
+
+
+def _refused(found: Document) -> errors.KoordletError:
+    said = found.get("error")
+    why = said if isinstance(said, dict) else {}
+    return errors.UsageError(
+        str(why.get("message", "the agent refused")),
+        culprit=str(why.get("culprit", "")),
+        fix=str(why.get("fix", "")),
+    )
 
 
 def _no_agent(address: str, why: str) -> errors.HostError:

@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from koordlet.cli import options, output
+from koordlet.cli import explain_source, options, output
 from koordlet.host import netlink, roots
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
@@ -30,6 +30,7 @@ EXAMPLES = """\
 koordlet topology                              this machine at a glance
 koordlet topology -o json                      everything, for programs
 koordlet topology -o svg > machine.svg         a picture
+koordlet topology -o svg --owners > cpus.svg   whose each CPU is, by colour
 koordlet topology --root machine.tar.gz        a recorded machine
 """
 
@@ -51,6 +52,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.root(parser)
     options.output(parser, ("table", "json", "svg"))
+    parser.add_argument(
+        "--owners",
+        action="store_true",
+        help="with -o svg: colour each CPU by its owner; asks the running agent, or decides what it"
+        " would decide",
+    )
+    explain_source.add_source(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,12 +68,21 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         output.print_json(topology_json.document(machine))
     elif args.output == "svg":
-        sys.stdout.write(topology_svg.picture(machine))
+        sys.stdout.write(topology_svg.picture(machine, _owners(args)))
     elif sys.stdout.isatty():
         _print_coloured(lines(machine))
     else:
         sys.stdout.write("".join(f"{plain(line)}\n" for line in lines(machine)))
     return 0
+
+
+def _owners(args: argparse.Namespace) -> dict[int, str]:
+    """CPU to the word for its owner; empty where nobody asked."""
+    if not args.owners:
+        return {}
+    every = explain_source.rows(explain_source.cpus(args), "cpus")
+    pairs = ((one.get("cpu"), str(one.get("owner"))) for one in every)
+    return {cpu: owner for cpu, owner in pairs if isinstance(cpu, int)}
 
 
 def plain(line: Line) -> str:

@@ -19,9 +19,11 @@ from koordlet.http import channels, message, routes
 from koordlet.report import (
     audit_json,
     console,
+    cpus_json,
     metrics,
     node_json,
     plan_json,
+    pod_json,
     topology_json,
     view,
 )
@@ -68,6 +70,8 @@ class Api:
             ("GET", "/readyz", self.readyz),
             ("GET", "/api/v1/node", self.node),
             ("GET", "/api/v1/topology", self.topology),
+            ("GET", "/api/v1/cpus", self.cpus),
+            ("GET", "/api/v1/pod", self.pod),
             ("GET", "/api/v1/plan", self.plan),
         ]
         if self._audit is not None:
@@ -123,6 +127,30 @@ class Api:
         return self._once(
             "topology", (machine,), lambda: message.document(topology_json.document(machine))
         )
+
+    def cpus(self, _request: message.Request) -> message.Response:
+        """The owner map."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        return self._once("cpus", (now,), lambda: message.document(cpus_json.document(now)))
+
+    def pod(self, request: message.Request) -> message.Response:
+        """One workload."""
+        now = self._current()
+        if now is None:
+            return _starting()
+        name = request.one("name") or ""
+        found = pod_json.document(now, name)
+        if found is None:
+            return message.error(
+                404,
+                "usage",
+                "no workload here has this name",
+                culprit=name[:200] or "?name=",
+                fix="ask for namespace/name or a UID; /api/v1/node lists all",
+            )
+        return message.document(found)
 
     def plan(self, _request: message.Request) -> message.Response:
         """What is done, and why."""

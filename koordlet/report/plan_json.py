@@ -12,7 +12,7 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
     """The whole document. ``writes`` is the ``WriteFile`` part of ``actions``."""
     return {
         "version": "v1",
-        "actions": [_action(step) for step in made.steps],
+        "actions": [described(step) for step in made.steps],
         "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
         "evictions": [],
         "signals": [
@@ -63,6 +63,7 @@ def pools(made: plan.Plan) -> dict[str, object]:
                 "holder": claim.holder,
                 "policy": claim.policy,
                 "reason": claim.reason,
+                "since": claim.since,
             }
             for claim in made.ledger.claims
         ],
@@ -94,7 +95,8 @@ def value_of(one: action.Action) -> str | None:
     return None
 
 
-def _action(step: plan.Step) -> dict[str, object]:
+def described(step: plan.Step) -> dict[str, object]:
+    """One action."""
     one = step.action
     return {
         "order": step.order,

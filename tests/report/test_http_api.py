@@ -46,7 +46,14 @@ def agent(tmp_path: Path) -> Agent:
     return Agent(tmp_path / "audit.jsonl")
 
 
-DOCUMENTS = ["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit"]
+DOCUMENTS = [
+    "/api/v1/node",
+    "/api/v1/topology",
+    "/api/v1/cpus",
+    "/api/v1/pod?name=default/web",
+    "/api/v1/plan",
+    "/api/v1/audit",
+]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -55,12 +62,44 @@ def test_documents_are_versioned(agent: Agent, path: str) -> None:
     assert next(iter(agent.json(path).items())) == ("version", "v1")
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS[:3], "/metrics"])
+@pytest.mark.parametrize("path", [*DOCUMENTS[:5], "/metrics"])
 def test_before_the_first_tick(agent: Agent, path: str) -> None:
     """Without a view there is no document, and the answer says so."""
     agent.view = None
 
     assert agent.get(path).status == 503
+
+
+def test_cpus(agent: Agent) -> None:
+    """Each CPU has one owner; a claim says whose it is and why, a pool which ones."""
+    found = agent.json("/api/v1/cpus")
+    owners, cpus = found["owners"], found["cpus"]
+    assert isinstance(cpus, list)
+
+    assert {"reserved": "0-1", "LS": "2-6", "offline": "7"} == owners
+    assert ("node", "reserved_cpus", "configured") == tuple(
+        cpus[0][key] for key in ("holder", "policy", "reason")
+    )
+    assert (["LS"], None, "2-3") == (
+        [pool["kind"] for pool in cpus[2]["pools"]],
+        cpus[2]["holder"],
+        cpus[2]["siblings"],
+    )
+    assert [*range(8)] == [one["cpu"] for one in cpus]
+
+
+def test_one_workload(agent: Agent) -> None:
+    """Class, group, what is to be done, by name or UID; a name of nobody is an answer, too."""
+    for name in ("default/web", "uid-web"):
+        found = agent.json(f"/api/v1/pod?name={name}")
+        assert ("web", "configuration") == (found["name"], found["qosFrom"])
+        assert {"path": "shop/web", "exists": True, "cpus": "2-6", "effective": "2-6"} == found[
+            "cgroup"
+        ]
+        assert isinstance(found["actions"], list)
+        assert ["2-6"] == [one["value"] for one in found["actions"]]
+    for target in ("/api/v1/pod?name=x", "/api/v1/pod"):
+        assert agent.get(target).status == 404
 
 
 def test_node(agent: Agent) -> None:
@@ -87,7 +126,7 @@ def test_plan_is_the_one_of_the_command(agent: Agent) -> None:
     assert {"actions", "writes", "evictions", "signals", "conditions", "unsupported"} <= plan.keys()
 
 
-@pytest.mark.parametrize("path", [*DOCUMENTS[:3], "/metrics"])
+@pytest.mark.parametrize("path", [*DOCUMENTS[:3], DOCUMENTS[4], "/metrics"])
 def test_made_once_for_a_view(agent: Agent, path: str) -> None:
     """A second request for the same view gets the same object; a new view is made anew."""
     first, second = agent.get(path), agent.get(path)

@@ -1,0 +1,39 @@
+"""``koordlet explain SUBJECT ...``: why something is as it is.
+
+Covers: the subjects, each with a module of its own (``explain_cpu``, ``explain_pod``).
+Does not cover: what is printed about one.
+
+A subject's module has ``HELP``, ``add(parser)`` and ``run(args) -> int``, as a command has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+NAME = "explain"
+HELP = "show why a CPU or a pod is as it is"
+EXAMPLES = """\
+koordlet explain cpu 17                        who has this CPU, why, since when
+koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
+koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
+"""
+
+#: In the order of the help page.
+SUBJECTS = ("cpu", "pod")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the subjects."""
+    subjects = parser.add_subparsers(dest="subject", metavar="SUBJECT", required=True)
+    for name in SUBJECTS:
+        module = importlib.import_module(f"koordlet.cli.explain_{name}")
+        one = subjects.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add(one)
+        one.set_defaults(explain=module.run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain it."""
+    status: int = args.explain(args)
+    return status

@@ -1,0 +1,91 @@
+"""``koordlet explain cpu N``: who has a CPU, why, since when, and who else may run there."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterator
+
+from koordlet.cli import explain_source, output
+from koordlet.model import cpuset, errors
+
+HELP = "who has this CPU, why, since when, and who else may run there"
+
+_MEANS = {
+    "reserved": "it belongs to the machine: no workload that we place runs there",
+    "system": "it belongs to system work: no other workload that we place runs there",
+    "LSE": "it is this workload's alone",
+    "LSR": "it is this workload's; best-effort work may use it while it idles",
+    "LS": "it is in the shared pool",
+    "BE": "it is in the best-effort pool alone",
+    "free": "nobody has claimed it",
+    "offline": "it is offline",
+}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("cpu", metavar="N", type=int, help="number of the CPU")
+    explain_source.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    every = explain_source.rows(explain_source.cpus(args), "cpus")
+    one = next((each for each in every if each.get("cpu") == args.cpu), None)
+    if one is None:
+        numbers = [each.get("cpu") for each in every]
+        present = cpuset.CPUSet.of(number for number in numbers if isinstance(number, int))
+        raise errors.UsageError(
+            "this machine has no such CPU", culprit=f"CPU {args.cpu}", fix=f"it has {present}"
+        )
+    if args.output == "json":
+        output.print_json(one)
+    else:
+        print("\n".join(output.visible(line) for line in lines(one, every)))
+    return 0
+
+
+def lines(one: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+    """What a person wants to know of it."""
+    owner = str(one.get("owner"))
+    yield f"CPU {one.get('cpu')}: {owner}, {_MEANS.get(owner, 'it is held')}"
+    if one.get("holder"):
+        yield f"  held by  {one['holder']}{_since(one.get('since'))}"
+        yield f"  because  {one.get('reason')} ({one.get('policy')})"
+    if one.get("kubelet"):
+        yield "           the kubelet's static policy decided it: its files are not written"
+    pools = [
+        f"{pool.get('kind')} pool of node {_known(pool.get('node'))} ({pool.get('cpus')})"
+        for pool in explain_source.rows(one, "pools")
+    ]
+    yield f"  pools    {', '.join(pools) or 'none'}"
+    place = (("socket", "socket"), ("node", "node"), ("L3", "l3"), ("core", "core"))
+    yield "  place    " + ", ".join(f"{word} {_known(one.get(key))}" for word, key in place)
+    yield from _siblings(one, every)
+    if one.get("isolated"):
+        yield "  isolated the kernel's scheduler balances nothing there (isolcpus)"
+    used = one.get("used")
+    if isinstance(used, int | float):
+        yield f"  in use   {100 * used:.0f} %"
+
+
+def _siblings(one: explain_source.Document, every: list[explain_source.Document]) -> Iterator[str]:
+    """The other threads of its core, and whose they are: they share its pipelines."""
+    core = cpuset.CPUSet.parse(str(one.get("siblings") or ""))
+    for other in every:
+        number = other.get("cpu")
+        if number in core and number != one.get("cpu"):
+            who = f" {other['holder']}" if other.get("holder") else ""
+            yield f"  sibling  CPU {number}: {other.get('owner')}{who}"
+
+
+def _known(value: object) -> str:
+    return "?" if value is None else str(value)
+
+
+def _since(value: object) -> str:
+    if not isinstance(value, int | float):
+        return ""
+    at = dt.datetime.fromtimestamp(value, dt.UTC)
+    return f" since {at:%Y-%m-%d %H:%M:%S} UTC"

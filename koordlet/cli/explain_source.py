@@ -1,0 +1,101 @@
+"""Where explanations come from: the running agent, else one look of our own.
+
+Covers: the options, choosing. Does not cover: the words (``explain_cpu``, ``explain_pod``).
+
+The agent knows since when a CPU is held and what it decided; a look of our own starts with an empty
+memory, as ``koordlet plan`` does, and decides what an agent that starts now would decide.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from urllib.parse import quote
+
+from koordlet import opening, sourcing
+from koordlet.cli import options, top_source
+from koordlet.model import errors
+from koordlet.report import cpus_json, pod_json, view
+
+Document = dict[str, object]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that all subjects share."""
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    add_source(parser)
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Declare where explanations come from."""
+    options.config(parser)
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        default=None,
+        help="HTTP address of the running agent (default: the configured one, if it answers)",
+    )
+    parser.add_argument(
+        "--pods",
+        metavar="FILE",
+        default=None,
+        help="Pods as kubectl prints them, as for koordlet plan; the running agent is not asked",
+    )
+    options.cgroup_root(parser)
+
+
+def cpus(args: argparse.Namespace) -> Document:
+    """The owner map."""
+    return _ask(args, "/api/v1/cpus", cpus_json.document)
+
+
+def pod(args: argparse.Namespace, key: str) -> Document:
+    """One workload; ``UsageError`` where nobody has that name."""
+
+    def made(now: view.View) -> Document:
+        found = pod_json.document(now, key)
+        if found is None:
+            known = ", ".join(sorted(pod_json.names(now))[:5])
+            raise errors.UsageError(
+                "no workload here has this name",
+                culprit=key,
+                fix=f"one of: {known}" if known else "nothing is declared on this machine",
+            )
+        return found
+
+    return _ask(args, f"/api/v1/pod?name={quote(key)}", made)
+
+
+def _ask(args: argparse.Namespace, path: str, make: Callable[[view.View], Document]) -> Document:
+    config = opening.effective(args, {})
+    if args.pods is None:
+        source = top_source.choose(args)
+        if isinstance(source, top_source.Agent):
+            return source.ask(path)
+        source.tell(sourcing.once(config.config, opening.host(args)))
+        return make(source.look())
+    from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
+    found = manifests.load(args.pods)
+    for warning in found.warnings:
+        print(f"koordlet: {warning}", file=sys.stderr)
+    alone = top_source.Self(args, config)
+    alone.tell(found.observed())
+    return make(alone.look())
+
+
+# Reading documents --------------------------------------------------------------------------------
+
+
+def part(body: object, name: str) -> Document:
+    """An object within a document; empty where it is none."""
+    found = body.get(name) if isinstance(body, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def rows(body: object, name: str) -> list[Document]:
+    """A list of objects within a document."""
+    found = body.get(name) if isinstance(body, dict) else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

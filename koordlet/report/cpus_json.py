@@ -1,0 +1,85 @@
+"""Whose each CPU is, as the ``v1`` document of ``/api/v1/cpus``, from a view. Pure.
+
+Covers: owner, holder, why and since when, pools, place in the machine, use.
+Does not cover: the machine's boxes (``topology_json``), what workloads want (``node_json``).
+
+``owner`` is one of ``reserved``, ``system``, ``LSE``, ``LSR``, ``LS``, ``BE``, ``free`` and
+``offline``: of claims the strongest, else the pool; ``BE`` is a CPU of that pool alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from koordlet.model import cpuset, ledger, meter, topology
+from koordlet.report import view
+
+
+def document(now: view.View) -> dict[str, object]:
+    """The whole document."""
+    machine, book = now.snapshot.topology, now.plan.ledger
+    owned = owners(machine, book)
+    used = dict(now.used.cpus.values(meter.CPU))
+    siblings = {cpu: str(core) for core in machine.cores() for cpu in core}
+    return {
+        "version": "v1",
+        "observedAt": now.snapshot.wall,
+        "owners": {word: str(cpus) for word, cpus in by_owner(owned).items()},
+        "cpus": [
+            {
+                "cpu": one.cpu,
+                "online": one.online,
+                "owner": owned[one.cpu],
+                **_claim(book.claim_on(one.cpu)),
+                "pools": [
+                    {"kind": pool.kind, "node": pool.node, "cpus": str(pool.cpus)}
+                    for pool in book.pools
+                    if one.cpu in pool.cpus
+                ],
+                "core": one.core,
+                "socket": one.socket,
+                "node": one.node,
+                "l3": one.l3,
+                "siblings": siblings.get(one.cpu, ""),
+                "isolated": one.cpu in machine.isolated,
+                "used": _rounded(used.get(str(one.cpu))),
+            }
+            for one in machine.cpus
+        ],
+    }
+
+
+def owners(machine: topology.Topology, book: ledger.Ledger) -> dict[int, str]:
+    """CPU to the word for its owner."""
+    words = dict.fromkeys(machine.present or machine.online, "free")
+    for kind in ("BE", "LS"):
+        words.update(dict.fromkeys(book.pool(kind), kind))
+    for owner in reversed(ledger.Owner):
+        words.update(dict.fromkeys(book.held(owner), owner.value))
+    words.update({one.cpu: "offline" for one in machine.cpus if not one.online})
+    return words
+
+
+def by_owner(owned: Mapping[int, str]) -> dict[str, cpuset.CPUSet]:
+    """Owner to CPUs."""
+    found: dict[str, list[int]] = {}
+    for cpu, word in owned.items():
+        found.setdefault(word, []).append(cpu)
+    return {word: cpuset.CPUSet.of(cpus) for word, cpus in sorted(found.items())}
+
+
+def _claim(claim: ledger.Claim | None) -> dict[str, object]:
+    if claim is None:
+        return dict.fromkeys(("holder", "uid", "since", "policy", "reason", "kubelet"))
+    return {
+        "holder": claim.holder,
+        "uid": claim.uid or None,
+        "since": claim.since,
+        "policy": claim.policy,
+        "reason": claim.reason,
+        "kubelet": claim.kubelet,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -1,0 +1,99 @@
+"""One workload and everything that was decided about it: the ``v1`` document of ``/api/v1/pod``.
+
+Covers: who it is and where its class comes from, its CPUs and whose word that is, what each policy
+says of it, what is being changed, what is wrong with it.
+Does not cover: usage (``usage_json``, which this includes), finding it in a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from koordlet.model import cgroup, ledger, pod, resources
+from koordlet.report import plan_json, usage_json, view
+
+
+def document(now: view.View, key: str) -> dict[str, object] | None:
+    """The document of ``namespace/name`` or of a UID; ``None`` where nobody has that name."""
+    one = next((each for each in now.snapshot.pods if key in (each.key, each.uid)), None)
+    if one is None:
+        return None
+    claim = now.plan.ledger.of(one.uid)
+    steps = [
+        step
+        for step in now.plan.steps
+        if one.group is not None
+        and (step.action.group == one.group or cgroup.is_below(step.action.group, one.group))
+    ]
+    return {
+        "version": "v1",
+        "observedAt": now.snapshot.wall,
+        "namespace": one.namespace,
+        "name": one.name,
+        "uid": one.uid,
+        "qos": one.qos.value,
+        "qosFrom": _why(one),
+        "priority": one.priority,
+        "source": one.source,
+        "stale": one.stale,
+        "match": one.match,
+        "requests": resources.texts(one.requests),
+        "limits": resources.texts(one.limits),
+        "cgroup": _group(now, one.group),
+        "containers": [
+            {"name": box.name, "kind": box.kind.value, "cgroup": _group(now, box.group)}
+            for box in one.containers
+        ],
+        "holds": None if claim is None else _claim(claim),
+        "policies": {
+            stem: facts[one.key]
+            for stem, facts in now.plan.explanations.items()
+            if one.key in facts
+        },
+        "actions": [plan_json.described(each) for each in steps],
+        "conditions": [
+            {"type": c.type, "reason": c.reason, "message": c.message}
+            for c in now.plan.conditions
+            if c.subject == one.key
+        ],
+        "problems": list(one.problems),
+        "usage": usage_json.workload(now, one),
+    }
+
+
+def names(now: view.View) -> Iterator[str]:
+    """What may be asked for."""
+    return (one.key for one in now.snapshot.pods)
+
+
+def _why(one: pod.Pod) -> str:
+    if one.kube_qos is None:
+        return one.source
+    if one.raw_qos is not None:
+        return "label koordinator.sh/qosClass"
+    return f"no label; Kubernetes class {one.kube_qos.value}"
+
+
+def _group(now: view.View, path: str | None) -> dict[str, object] | None:
+    if path is None:
+        return None
+    seen = now.snapshot.groups.get(path)
+    asked = None if seen is None else seen.cpus()
+    effective = None if seen is None else seen.effective()
+    return {
+        "path": path,
+        "exists": seen is not None,
+        "cpus": None if asked is None else str(asked),
+        "effective": None if effective is None else str(effective),
+    }
+
+
+def _claim(claim: ledger.Claim) -> dict[str, object]:
+    return {
+        "cpus": str(claim.cpus),
+        "owner": claim.owner.value,
+        "since": claim.since,
+        "policy": claim.policy,
+        "reason": claim.reason,
+        "kubelet": claim.kubelet,
+    }

@@ -1,0 +1,108 @@
+"""``koordlet explain``: whose a CPU is, and why a pod runs where it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from tests.kit import machines
+
+CONFIG = """\
+apiVersion: koordlet.io/v1
+kind: Config
+policies: {reserved_cpus: {cpus: "0"}}
+workloads:
+  - {name: db, qos: LSE, cpus: "1,9", match: {cgroup: db}}
+  - {name: web, qos: LS, match: {cgroup: web}}
+  - {name: bad, qos: LSR, cpus: "9", match: {cgroup: bad}}
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """A recorded machine of 16 CPUs and a configuration, as options."""
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    root = tmp_path / "root"
+    machines.to_directory(machines.xeon_2s_smt2(), root)
+    return ["--root", str(root), "--config", str(tmp_path / "config.yaml")]
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What is printed."""
+    assert 0 == cli.main(["explain", *words])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [
+        ("0", ["CPU 0: reserved", "held by  node", "configuration policies.reserved_cpus.cpus"]),
+        ("1", ["CPU 1: LSE", "host/db since", "sibling  CPU 9: LSE host/db", "pools    none"]),
+        ("2", ["CPU 2: LS", "LS pool of node 0 (2-3,8,10-11)", "isolated"]),
+        ("8", ["sibling  CPU 0: reserved node"]),
+    ],
+)
+def test_a_cpu(
+    words: list[str], capsys: pytest.CaptureFixture[str], cpu: str, said: list[str]
+) -> None:
+    """Owner, holder, why, pools, place, siblings."""
+    out = asked(capsys, "cpu", cpu, *words)
+
+    for each in said:
+        assert each in out
+
+
+def test_a_cpu_as_json(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """One document, version first, and the numbers of the machine."""
+    found = json.loads(asked(capsys, "cpu", "1", *words, "-o", "json"))
+
+    assert "version" == next(iter(found))
+    assert ("LSE", "host/db", 0) == (found["owner"], found["holder"], found["node"])
+
+
+def test_a_pod(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What it holds, what each policy says of it, what is wrong."""
+    db, bad = (asked(capsys, "pod", f"host/{name}", *words) for name in ("db", "bad"))
+
+    assert "holds      CPUs 1,9 alone" in db
+    assert "shared_pools: LSE host/db: its exclusive CPUs" in db
+    assert "nothing is wrong" in db
+    assert "! ExclusiveCPUsRefused: CPUs 9: 9 belong to another exclusive workload" in bad
+    document = json.loads(asked(capsys, "pod", "host/db", *words, "-o", "json"))
+    assert "1,9" == document["holds"]["cpus"]
+
+
+@pytest.mark.parametrize(
+    ("question", "culprit", "fix"),
+    [
+        (["cpu", "99"], "CPU 99", "it has 0-15"),
+        (["pod", "host/nobody"], "host/nobody", "one of: host/bad, host/db, host/web"),
+    ],
+)
+def test_what_is_not_there(
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    question: list[str],
+    culprit: str,
+    fix: str,
+) -> None:
+    """The error names the culprit and what there is."""
+    assert 2 == cli.main(["explain", *question, *words])
+    said = capsys.readouterr().err
+
+    assert culprit in said
+    assert fix in said
+
+
+def test_owners_are_colours(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The picture of the machine has a class for the owner of each CPU, if that is asked for."""
+    assert 0 == cli.main(["topology", "-o", "svg", "--owners", *words])
+    coloured = capsys.readouterr().out
+    assert 0 == cli.main(["topology", "-o", "svg", *words])
+    plain = capsys.readouterr().out
+
+    assert {True} == {f"owner-{word}" in coloured for word in ("reserved", "lse", "ls")}
+    assert "owner-" not in plain.replace(".owner-", "")
