@@ -32,6 +32,7 @@ COMMANDS = {
     "explain": "show why a CPU or a pod is as it is",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
+    "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "sim": "show where the scheduler would put pending pods, and why not",
     "completion": "print shell completion for bash or zsh",
 }

@@ -79,10 +79,10 @@ def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
     for body in kinds.pop("Node", []):
         _node(body, found)
     for body in kinds.pop("PodDisruptionBudget", []):
-        found.budgets += _guarded(body, warnings, _budget)
+        found.budgets += _guarded(body, warnings, budget)
     priorities: dict[str, Priority] = {}
     for body in kinds.pop("PriorityClass", []):
-        priorities |= dict(_guarded(body, warnings, _priority))
+        priorities |= dict(_guarded(body, warnings, priority))
     for kind in _OWNERS:
         found.owners += kinds.pop(kind, [])
     for kind in _STORAGE:
@@ -105,12 +105,14 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) ->
 
 
 def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:
-    def one(body: Body) -> tuple[str, dict[str, str]]:
-        meta = wire.mapping(body, "metadata")
-        name = wire.text(meta, "name")
-        return name, {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
+    return dict(pair for body in bodies for pair in _guarded(body, warnings, namespace))
 
-    return dict(pair for body in bodies for pair in _guarded(body, warnings, one))
+
+def namespace(body: Body) -> tuple[str, dict[str, str]]:
+    """The name of a Namespace, and its labels."""
+    meta = wire.mapping(body, "metadata")
+    name = wire.text(meta, "name")
+    return name, {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
 
 
 def _node(body: Body, found: Cluster) -> None:
@@ -122,7 +124,8 @@ def _node(body: Body, found: Cluster) -> None:
         found.warnings.append(f"{name_of(body)} is left out: {error}")
 
 
-def _budget(body: Body) -> preemption.Budget:
+def budget(body: Body) -> preemption.Budget:
+    """A PodDisruptionBudget, with the status that its controller has written."""
     meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
     return preemption.Budget(
         namespace=wire.text(meta, "namespace") or "default",
@@ -132,7 +135,8 @@ def _budget(body: Body) -> preemption.Budget:
     )
 
 
-def _priority(body: Body) -> tuple[str, Priority]:
+def priority(body: Body) -> tuple[str, Priority]:
+    """The name of a PriorityClass, and what it says."""
     name = wire.text(wire.mapping(body, "metadata"), "name")
     preempts = wire.text(body, "preemptionPolicy") != "Never"
     default = wire.flag(body, "globalDefault")

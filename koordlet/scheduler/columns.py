@@ -7,8 +7,8 @@ Rules:
 1. A row is a node in the order of arrival, which is the order in which ties are decided. The row of
    a node that left stays, dead.
 2. A change of a node starts a new ``generation``: what was derived from nodes is built anew.
-   A pod that comes or goes touches its row only, and is written into ``log``: who keeps values per
-   node computes them again for those rows.
+   A pod that comes or goes, and an amount that changes, touches its row only, and is written into
+   ``log``: who keeps values per node computes them again for those rows.
 3. Amounts are 64-bit integers in the units of ``requests``. What is taken away on ``remove`` is
    what ``place`` added, exactly: it is remembered with the pod.
 4. A tally that is asked for once is kept up to date from then on.
@@ -20,6 +20,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -95,8 +96,13 @@ class Columns:
         return self._index
 
     def put(self, node: Node) -> int:
-        """A node comes, or is another than before; its row."""
+        """A node comes, or is another than before; its row.
+
+        Where nothing but amounts differ, as with the batch resources of every minute, only that row
+        is computed again.
+        """
         row = self.rows.get(node.name)
+        before = None if row is None else self.nodes[row]
         if row is None:
             row = self.rows[node.name] = len(self.nodes)
             self.nodes.append(None)
@@ -108,7 +114,10 @@ class Columns:
         self.allocatable[:, row] = 0
         for name, amount in node.allocatable.items():
             self.allocatable[self.resource(name), row] = amount
-        self._changed()
+        if before is not None and replace(before, allocatable=node.allocatable) == node:
+            self.touch(row)
+        else:
+            self._changed()
         return row
 
     def drop(self, name: str) -> tuple[Pod, ...]:

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration v1, read as it is.
 
-Covers: profiles, plugin sets by extension point, weights, arguments; warnings and errors about
-plugins that are not here. Does not cover: leader election, clients, ports (not this process's).
+Covers: profiles, plugin sets by extension point, weights, arguments, leader election; warnings and
+errors about plugins that are not here. Does not cover: clients, ports (options of the command).
 
 Rules:
 1. ``multiPoint`` first, then the points: ``disabled`` (``*``: all) takes away, ``enabled`` adds.
@@ -12,16 +12,21 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from koordlet.model import errors
 from koordlet.scheduler import profile, wire
 from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.plugins import registry
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.wire import BadObjectError, Body
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|h|m|s)")
 
 #: Points at which a set of its own makes a difference here.
 _POINTS = (
@@ -36,6 +41,8 @@ class Configuration:
 
     profiles: Mapping[str, profile.Profile]
     warnings: tuple[str, ...] = ()
+    #: ``None``: nobody is to be elected.
+    election: Terms | None = field(default_factory=Terms)
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -71,7 +78,36 @@ def _read(body: Body, where: str) -> Configuration:
         found[made.name] = made
     if wire.bodies(body, "extenders"):
         warnings.append(f"{where}: extenders are not supported and not asked")
-    return Configuration(found, tuple(warnings))
+    return Configuration(found, tuple(warnings), _election(wire.mapping(body, "leaderElection")))
+
+
+def _election(body: Body) -> Terms | None:
+    if not wire.flag(body, "leaderElect", default=True):
+        return None
+    usual = Terms()
+    terms = Terms(
+        name=wire.text(body, "resourceName") or usual.name,
+        namespace=wire.text(body, "resourceNamespace") or usual.namespace,
+        lease_seconds=_seconds(body, "leaseDuration", usual.lease_seconds),
+        renew_seconds=_seconds(body, "renewDeadline", usual.renew_seconds),
+        retry_seconds=_seconds(body, "retryPeriod", usual.retry_seconds),
+    )
+    if not terms.lease_seconds > terms.renew_seconds > 1.2 * terms.retry_seconds > 0:
+        raise BadObjectError(
+            "leaderElection: leaseDuration must exceed renewDeadline, and that retryPeriod * 1.2"
+        )
+    return terms
+
+
+def _seconds(body: Body, key: str, usual: float) -> float:
+    """A duration as Go spells it: ``15s``, ``1m30s``."""
+    spelled = wire.text(body, key)
+    if not spelled:
+        return usual
+    parts = _DURATION.findall(spelled)
+    if "".join(number + unit for number, unit in parts) != spelled:
+        raise BadObjectError(f"{key} is no duration: {wire.show(spelled)}")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 class _Reader:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,8 @@ class Failure:
 
     message: str
     verdicts: dict[int, Verdict] | None
+    #: The plugins that refused it anywhere.
+    by: frozenset[str] = frozenset()
 
 
 class Cycle:
@@ -82,25 +84,36 @@ class Cycle:
         known.refresh()
         return known
 
-    def choose(self, pod: Pod) -> int:
-        """The row of the best node; -1 where none is feasible."""
+    def choose(self, pod: Pod, shunned: Collection[int] = ()) -> int:
+        """The row of the best node that is not shunned; -1 where none is feasible."""
         if not self.columns.rows:
             return -1
         sort = self.sort(pod)
         if sort is pod.sort:
-            return self._best(pod, self.view(sort))
+            return self._best(pod, self.view(sort), shunned)
         with self.sight(pod) as view:
-            return self._best(pod, view)
+            return self._best(pod, view, shunned)
 
-    def _best(self, pod: Pod, view: View) -> int:
+    def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:
         if view.refused is not None:
             return -1
         row = self._nominated(pod, view)
-        return view.best() if row is None else row
+        return view.best(shunned) if row is None or row in shunned else row
 
     def _nominated(self, pod: Pod, view: View) -> int | None:
         row = self.columns.rows.get(pod.nominated) if pod.nominated else None
         return row if row is not None and view.passes(row) else None
+
+    def admits(self, pod: Pod, row: int) -> bool:
+        """Whether one node passes all filters now."""
+        with self.sight(pod) as view:
+            return view.passes(row)
+
+    def drop(self, concerned: Callable[[PodClass], bool]) -> None:
+        """Derive anew what some classes see: objects that it is made of have changed."""
+        for sort in [one for one in self._views if concerned(one)]:
+            del self._views[sort]
+        self._failures.clear()
 
     def scored(self, pod: Pod) -> Scored:
         """Every feasible node with its total, as ``choose`` would see them now."""
@@ -125,7 +138,8 @@ class Cycle:
             return Failure(messages.NO_NODES, None)
         with self.sight(pod) as view:
             if view.refused is not None:
-                return Failure(messages.refused(total, view.refused[1].reason), None)
+                who, why = view.refused
+                return Failure(messages.refused(total, why.reason), None, frozenset((who,)))
             rows = np.flatnonzero(self.columns.alive)
             found = {
                 row: verdict
@@ -133,4 +147,5 @@ class Cycle:
                 if verdict is not None
             }
         reasons = (reason for verdict in found.values() for reason in verdict.reasons)
-        return Failure(messages.histogram(total, reasons), found)
+        by = frozenset(verdict.plugin for verdict in found.values())
+        return Failure(messages.histogram(total, reasons), found, by)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.vectors import Bools, Ints, Rows
 
@@ -43,6 +44,8 @@ class Verdict:
 
     reasons: tuple[str, ...]
     resolvable: bool
+    #: Who says so; the view writes it.
+    plugin: str = ""
 
 
 class RefusedError(Exception):
@@ -104,6 +107,8 @@ class Plugin:
     """One plugin of a profile. Each point is optional; the default takes no part."""
 
     name: ClassVar[str] = ""
+    #: What may make a difference to a class that this plugin has refused.
+    listens: ClassVar[What] = What.EVERYTHING
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
@@ -137,6 +142,10 @@ class Plugin:
 
         What decides how its place is booked is decided here, ``reserve`` comes after the booking.
         """
+
+    def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
+        """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
+        return True
 
     def reserve(self, pod: Pod, node: str) -> None:
         """A node was chosen; ``RefusedError`` undoes it."""

@@ -6,6 +6,9 @@ Does not cover: anything else about those objects.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from koordlet.model import selectors
 from koordlet.scheduler import terms, wire
 from koordlet.scheduler.pods import PodClass
@@ -15,41 +18,73 @@ from koordlet.scheduler.wire import Body
 _BY_SELECTOR = ("ReplicaSet", "StatefulSet")
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What one of those objects says about pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    #: Labels that a Service or ReplicationController wants.
+    wanted: Mapping[str, str]
+    #: The selector of the others.
+    selector: tuple[selectors.Requirement, ...] | None = None
+
+    def concerns(self, sort: PodClass) -> bool:
+        """Whether a class may be grouped by it."""
+        return sort.namespace == self.namespace
+
+
+def decode(body: Body) -> Owner:
+    """One object; ``BadObjectError`` where its selector cannot be read."""
+    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+    kind = wire.text(body, "kind")
+    where = kind, wire.text(meta, "namespace") or "default", wire.text(meta, "name")
+    if kind in _BY_SELECTOR:
+        found: selectors.Compiled | None = terms.selector(spec, "selector")
+        return Owner(*where, {}, None if found is None else found.labels)
+    wanted = wire.labels(spec, "selector")
+    return Owner(*where, wanted, None if kind == "Service" else _exact(wanted))
+
+
 class Owners:
     """Services, ReplicationControllers, ReplicaSets and StatefulSets of the cluster."""
 
     def __init__(self) -> None:
-        self._services: dict[str, list[dict[str, str]]] = {}
+        self._services: dict[str, dict[str, Owner]] = {}
         self._controllers: dict[tuple[str, str, str], tuple[selectors.Requirement, ...]] = {}
 
     def add(self, body: Body) -> None:
         """One object; ``BadObjectError`` where its selector cannot be read."""
-        meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
-        namespace = wire.text(meta, "namespace") or "default"
-        kind, name = wire.text(body, "kind"), wire.text(meta, "name")
-        if kind in _BY_SELECTOR:
-            found: selectors.Compiled | None = terms.selector(spec, "selector")
-            if found is not None:
-                self._controllers[namespace, kind, name] = found.labels
-            return
-        wanted = wire.labels(spec, "selector")
-        if kind == "Service":
-            if wanted:
-                self._services.setdefault(namespace, []).append(wanted)
+        self.put(decode(body))
+
+    def put(self, one: Owner) -> None:
+        """An object comes, or is another than before."""
+        self.drop(one)
+        if one.kind == "Service":
+            if one.wanted:
+                self._services.setdefault(one.namespace, {})[one.name] = one
+        elif one.selector is not None:
+            self._controllers[one.namespace, one.kind, one.name] = one.selector
+
+    def drop(self, one: Owner) -> None:
+        """It goes."""
+        if one.kind == "Service":
+            self._services.get(one.namespace, {}).pop(one.name, None)
         else:
-            self._controllers[namespace, kind, name] = _exact(wanted)
+            self._controllers.pop((one.namespace, one.kind, one.name), None)
 
     def selector(self, sort: PodClass) -> selectors.Compiled | None:
         """Everything that must match, or ``None`` where nothing groups the pod."""
         merged: dict[str, str] = {}
-        for wanted in self._services.get(sort.namespace, ()):
-            if all(sort.labels.get(key) == value for key, value in wanted.items()):
-                merged.update(wanted)
+        for one in self._services.get(sort.namespace, {}).values():
+            if all(sort.labels.get(key) == value for key, value in one.wanted.items()):
+                merged.update(one.wanted)
         found = (*_exact(merged), *self._controllers.get((sort.namespace, *sort.owner), ()))
         return selectors.Compiled(found) if found else None
 
 
-def _exact(wanted: dict[str, str]) -> tuple[selectors.Requirement, ...]:
+def _exact(wanted: Mapping[str, str]) -> tuple[selectors.Requirement, ...]:
     return tuple(
         selectors.Requirement(key, selectors.Operator.IN, frozenset((value,)))
         for key, value in wanted.items()

@@ -10,7 +10,7 @@ in ``Pod``. Two pods with one class therefore always get the same verdicts at th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,9 @@ class Pod:
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""
+    #: What the store says of it while it has no node: reason and message of its condition
+    #: ``PodScheduled``, and the node that it is nominated for.
+    told: tuple[str, str, str] = ("", "", "")
 
     @property
     def key(self) -> str:
@@ -130,7 +133,6 @@ class Decoder:
     def __init__(self, priorities: Mapping[str, Priority], deciding: Iterable[str] = ()) -> None:
         self._priorities = priorities
         self._deciding = (*_DECIDING, *deciding)
-        self._default = next((one for one in priorities.values() if one.default), None)
         self._classes: dict[str, PodClass] = {}
 
     def decode(self, body: Body, position: int) -> Pod:
@@ -158,17 +160,53 @@ class Decoder:
             gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
             **(_drawn(meta) if node else {}),
+            told=("", "", "") if node else _told(status),
         )
+
+    def unreadable(self, body: Body, why: str) -> Pod:
+        """A pod that cannot be decoded: never tried; counted where it has a node."""
+        meta, spec = _part(body, "metadata"), _part(body, "spec")
+        namespace, name = str(meta.get("namespace") or "default"), str(meta.get("name"))
+        return Pod(
+            namespace=namespace,
+            name=name,
+            uid=str(meta.get("uid") or f"{namespace}/{name}"),
+            sort=PodClass(
+                namespace=namespace,
+                labels={},
+                scheduler=str(spec.get("schedulerName") or "default-scheduler"),
+                requests=requests.Requests({}, {}, {}),
+                unsupported=f"rejected: {why}",
+            ),
+            priority=0,
+            created=_moment(meta.get("creationTimestamp")),
+            started="",
+            position=0,
+            node=str(spec.get("nodeName") or ""),
+            terminating=meta.get("deletionTimestamp") is not None,
+            preempts=False,
+            gates=(),
+        )
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def keep(self, wanted: Container[PodClass]) -> None:
+        """Forget the classes that nobody has any more."""
+        self._classes = {key: one for key, one in self._classes.items() if one in wanted}
 
     def _priority(self, spec: Body) -> tuple[int, bool]:
         named = wire.text(spec, "priorityClassName")
-        known = self._priorities.get(named) if named else self._default
+        known = self._priorities.get(named) if named else self._default()
         if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
             raise BadObjectError(f"no PriorityClass {named!r} in the input")
         value = known.value if known is not None else _CRITICAL.get(named, 0)
         policy = wire.text(spec, "preemptionPolicy")
         preempts = policy != "Never" if policy else known is None or known.preempts
         return wire.integer(spec, "priority", value), preempts
+
+    def _default(self) -> Priority | None:
+        return next((one for one in self._priorities.values() if one.default), None)
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         annotations = self._annotations(meta)
@@ -182,6 +220,19 @@ class Decoder:
     def _annotations(self, meta: Body) -> dict[str, str]:
         found = wire.mapping(meta, "annotations")
         return {key: str(found[key]) for key in self._deciding if key in found}
+
+
+def _part(body: Body, key: str) -> Body:
+    found = body.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(status: Body) -> tuple[str, str, str]:
+    nominated = wire.text(status, "nominatedNodeName")
+    for one in wire.bodies(status, "conditions"):
+        if one.get("type") == "PodScheduled" and one.get("status") == "False":
+            return str(one.get("reason") or ""), str(one.get("message") or ""), nominated
+    return "", "", nominated
 
 
 def _moment(value: object) -> str:

@@ -9,11 +9,13 @@ the verdict is that of the real cycle, because it is the real cycle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from koordlet.model import selectors
 from koordlet.scheduler import messages, terms
+from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.cycle import Cycle, Failure
 from koordlet.scheduler.framework import Verdict
 from koordlet.scheduler.pods import Pod
@@ -55,7 +57,22 @@ class Candidate:
     violations: int
 
 
-def attempt(cycle: Cycle, pod: Pod, failure: Failure, budgets: Sequence[Budget]) -> Candidate | str:
+#: Who was promised a place on a node before a pod, by row.
+Promised = Callable[[int], Sequence[Pod]]
+
+
+def nobody(_row: int) -> Sequence[Pod]:
+    """Nobody was promised anything."""
+    return ()
+
+
+def attempt(
+    cycle: Cycle,
+    pod: Pod,
+    failure: Failure,
+    budgets: Sequence[Budget],
+    promised: Promised = nobody,
+) -> Candidate | str:
     """The node to preempt on, or why there is none."""
     if not pod.preempts:
         return "preemption: not eligible due to preemptionPolicy=Never."
@@ -69,7 +86,8 @@ def attempt(cycle: Cycle, pod: Pod, failure: Failure, budgets: Sequence[Budget])
     candidates: list[Candidate] = []
     with cycle.sight(pod) as view:
         for row in potential:
-            tried = _dry_run(cycle, view, pod, row, budgets)
+            with joined(cycle.columns, row, promised(row)):
+                tried = _dry_run(cycle, view, pod, row, budgets)
             if isinstance(tried, Verdict):
                 reasons += tried.reasons
                 continue
@@ -77,6 +95,22 @@ def attempt(cycle: Cycle, pod: Pod, failure: Failure, budgets: Sequence[Budget])
             if len(candidates) >= wanted and any(not one.violations for one in candidates):
                 break
     return min(candidates, key=_cost) if candidates else _message(total, reasons)
+
+
+@contextlib.contextmanager
+def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
+    """As if those who were promised a place on a node had it already.
+
+    Guests are at least as important as the pod that is tried: nobody takes them for victims.
+    """
+    for one in guests:
+        columns.place(one, row)
+    try:
+        yield
+    finally:
+        for one in guests:
+            columns.remove(one)
+            one.node = ""
 
 
 def _message(total: int, reasons: list[str]) -> str:

@@ -13,6 +13,8 @@ from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.plugins import registry
 
 DEFAULT_NAME = "default-scheduler"
+#: Whom pods ask for when they mean us; never the cluster's own scheduler, unless configured.
+SERVED = ("koord-scheduler", "koordlet-scheduler")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,85 +1,234 @@
 """Who is tried next: active, backing off, unschedulable, gated.
 
-Covers: order, backoff, moving back. Does not cover: which event helps which pod (the caller's),
-time (given with each call).
+Covers: order, backoff, moving back when something happened. Does not cover: which event helps which
+pod (``framework.Plugin.helps``), time (given with each call).
 
-Order of the active ones: higher priority, then earlier creation, then earlier in the input.
+Rules:
+1. Order of the active ones: higher priority, then who was added earlier, then earlier creation,
+   then earlier in the input.
+2. A pod that no node would take waits until something happens that one of its rejectors listens to,
+   or for ``FORGOTTEN`` seconds. It then waits for the end of its backoff, unless nobody else is
+   there to be tried.
+3. A pod that met an error (its bind failed, the store did not answer) comes back after a backoff of
+   its own, whatever happens meanwhile.
+4. A pod is in one place at a time. What the heaps still hold of a pod that moved is skipped.
 """
 
 from __future__ import annotations
 
+import enum
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.pods import Pod, PodClass
 
 #: Seconds: the first backoff, the longest, and how long a pod stays unschedulable at most.
 FIRST, LONGEST, FORGOTTEN = 1.0, 10.0, 300.0
+#: How often somebody looks for those.
+_LOOK = 30.0
 
-_Order = tuple[int, str, int]
+_Order = tuple[int, float, str, int]
+
+
+class Place(enum.Enum):
+    """Where a pod waits, as metrics name it."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    #: Nowhere: it is being tried, or bound.
+    TAKEN = "taken"
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A pod and its way so far."""
+
+    pod: Pod
+    #: When it came, for how long it took to find its node.
+    first: float
+    place: Place = Place.TAKEN
+    serial: int = 0
+    #: When it came to this place.
+    since: float = 0.0
+    attempts: int = 0
+    errors: int = 0
+    #: Plugins that refused it, and what is said of it.
+    by: frozenset[str] = frozenset()
+    why: str = ""
 
 
 class Queue:
     """Pods that wait for a node."""
 
     def __init__(self) -> None:
-        self._active: list[tuple[_Order, int, Pod]] = []
-        self._backoff: list[tuple[float, _Order, Pod]] = []
-        self._waiting: dict[str, tuple[Pod, float]] = {}
-        self.gated: dict[str, tuple[Pod, str]] = {}
-        self._attempts: dict[str, int] = {}
+        self._entries: dict[str, Entry] = {}
+        self._active: list[tuple[_Order, int, Entry]] = []
+        self._backoff: list[tuple[float, _Order, int, Entry]] = []
+        self._erred: list[tuple[float, _Order, int, Entry]] = []
+        #: Unschedulable ones, by rejector and class.
+        self._by: dict[str, dict[PodClass, dict[str, Entry]]] = {}
+        self._counts = dict.fromkeys(Place, 0)
         self._serial = 0
+        self._looked = -math.inf
 
     def __len__(self) -> int:
-        return len(self._active)
+        return self._counts[Place.ACTIVE]
 
-    def add(self, pod: Pod) -> None:
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def count(self, place: Place) -> int:
+        """How many wait in a place."""
+        return self._counts[place]
+
+    def get(self, key: str) -> Entry | None:
+        """A pod that is known here."""
+        return self._entries.get(key)
+
+    def add(self, pod: Pod, now: float = 0.0) -> None:
         """To be tried as soon as its turn comes."""
-        self._serial += 1
-        heapq.heappush(self._active, (_order(pod), self._serial, pod))
+        entry = self._moved(pod, Place.ACTIVE, now)
+        heapq.heappush(self._active, (_order(entry), entry.serial, entry))
 
-    def gate(self, pod: Pod, why: str) -> None:
+    def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
         """Not to be tried until somebody adds it again."""
-        self.gated[pod.key] = pod, why
+        self._moved(pod, Place.GATED, now).why = why
+
+    def renew(self, pod: Pod) -> None:
+        """Another state of a pod that is known here, which changes nothing about its place."""
+        entry = self._entries[pod.key]
+        self._index(entry, add=False)
+        entry.pod = pod
+        self._index(entry, add=True)
 
     def pop(self, now: float = 0.0) -> Pod | None:
         """The next one; one that backs off only where nobody else is there."""
         self.flush(now)
-        if self._active:
-            return heapq.heappop(self._active)[2]
-        return heapq.heappop(self._backoff)[2] if self._backoff else None
+        while self._active:
+            _, serial, entry = heapq.heappop(self._active)
+            if entry.serial == serial:
+                return self._taken(entry)
+        while self._backoff:
+            _, _, serial, entry = heapq.heappop(self._backoff)
+            if entry.serial == serial:
+                return self._taken(entry)
+        return None
 
-    def failed(self, pod: Pod, now: float) -> None:
-        """No node was found: it waits for an event."""
-        self._attempts[pod.key] = self._attempts.get(pod.key, 0) + 1
-        self._waiting[pod.key] = pod, now
+    def _taken(self, entry: Entry) -> Pod:
+        self._leave(entry, Place.TAKEN)
+        entry.attempts += 1
+        return entry.pod
 
-    def forget(self, pod: Pod) -> None:
+    def failed(self, pod: Pod, now: float, by: frozenset[str] = frozenset()) -> None:
+        """No node was found: it waits for something that its rejectors listen to."""
+        # Refused by nobody in particular: whatever happens may help.
+        entry = self._moved(pod, Place.UNSCHEDULABLE, now, by or frozenset(("",)))
+        entry.attempts, entry.errors = max(1, entry.attempts), 0
+
+    def erred(self, pod: Pod, now: float) -> None:
+        """Something went wrong that is not about nodes: it comes back after a backoff."""
+        entry = self._moved(pod, Place.BACKOFF, now)
+        entry.errors += 1
+        until = expiry(now, entry.errors)
+        heapq.heappush(self._erred, (until, _order(entry), entry.serial, entry))
+
+    def forget(self, pod: Pod) -> Entry | None:
         """It has a node, or is gone."""
-        self._attempts.pop(pod.key, None)
-        self._waiting.pop(pod.key, None)
-        self.gated.pop(pod.key, None)
+        entry = self._entries.pop(pod.key, None)
+        if entry is not None:
+            self._leave(entry, Place.TAKEN)
+            self._counts[Place.TAKEN] -= 1
+        return entry
+
+    def rejectors(self) -> tuple[str, ...]:
+        """The plugins that somebody waits for."""
+        return tuple(name for name, known in self._by.items() if known)
+
+    def wake_by(self, name: str, helps: Callable[[PodClass], bool], now: float) -> int:
+        """Something happened that a plugin listens to; asked once for each class that waits."""
+        woken = [
+            entry
+            for sort, several in self._by.get(name, {}).items()
+            if helps(sort)
+            for entry in several.values()
+        ]
+        for entry in woken:
+            self._wake(entry, now)
+        return len(woken)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
-        """Something happened: those that it may help are tried again, after their backoff."""
-        woken = [pod for pod, _ in self._waiting.values() if helps(pod)]
-        for pod in woken:
-            _, since = self._waiting.pop(pod.key)
-            until = expiry(since, self._attempts.get(pod.key, 0))
-            if until >= math.floor(now):
-                heapq.heappush(self._backoff, (until, _order(pod), pod))
-            else:
-                self.add(pod)
+        """Something happened: those that it may help are tried again, whoever rejected them."""
+        woken = [one for one in self._unschedulable() if helps(one.pod)]
+        for entry in woken:
+            self._wake(entry, now)
         return len(woken)
+
+    def _unschedulable(self) -> list[Entry]:
+        return [one for one in self._entries.values() if one.place is Place.UNSCHEDULABLE]
+
+    def _wake(self, entry: Entry, now: float) -> None:
+        until = expiry(entry.since, entry.attempts)
+        if until < math.floor(now):
+            self.add(entry.pod, now)
+            return
+        self._leave(entry, Place.BACKOFF)
+        entry.since = now
+        heapq.heappush(self._backoff, (until, _order(entry), entry.serial, entry))
 
     def flush(self, now: float) -> None:
         """Whose backoff is over becomes active; who waited too long is tried again."""
-        while self._backoff and self._backoff[0][0] < math.floor(now):
-            self.add(heapq.heappop(self._backoff)[2])
-        old = [key for key, (_, since) in self._waiting.items() if now - since > FORGOTTEN]
-        for key in old:
-            self.add(self._waiting.pop(key)[0])
+        second = math.floor(now)
+        for heap in (self._backoff, self._erred):
+            while heap and heap[0][0] < second:
+                _, _, serial, entry = heapq.heappop(heap)
+                if entry.serial == serial:
+                    self.add(entry.pod, now)
+        if now - self._looked > _LOOK or now < self._looked:
+            self._looked = now
+            for entry in self._unschedulable():
+                # A clock that was set back must not keep anybody waiting for that much longer.
+                if not 0 <= now - entry.since <= FORGOTTEN:
+                    self.add(entry.pod, now)
+
+    def soonest(self) -> float | None:
+        """When the next backoff after an error ends; ``None``: nobody has one."""
+        return self._erred[0][0] + 1 if self._erred else None
+
+    def _moved(self, pod: Pod, place: Place, now: float, by: frozenset[str] = frozenset()) -> Entry:
+        entry = self._entries.get(pod.key)
+        if entry is None or entry.pod.uid != pod.uid:
+            if entry is not None:
+                self.forget(entry.pod)
+            entry = self._entries[pod.key] = Entry(pod, now)
+            self._counts[Place.TAKEN] += 1
+        self._leave(entry, place)
+        entry.pod, entry.since, entry.by, entry.why = pod, now, by, ""
+        self._index(entry, add=True)
+        return entry
+
+    def _leave(self, entry: Entry, place: Place) -> None:
+        self._index(entry, add=False)
+        self._counts[entry.place] -= 1
+        self._counts[place] += 1
+        self._serial += 1
+        entry.place, entry.serial = place, self._serial
+
+    def _index(self, entry: Entry, *, add: bool) -> None:
+        if entry.place is not Place.UNSCHEDULABLE:
+            return
+        for name in entry.by:
+            classes = self._by.setdefault(name, {})
+            if add:
+                classes.setdefault(entry.pod.sort, {})[entry.pod.key] = entry
+            else:
+                several = classes.get(entry.pod.sort, {})
+                several.pop(entry.pod.key, None)
+                if not several:
+                    classes.pop(entry.pod.sort, None)
 
 
 def expiry(since: float, attempts: int) -> float:
@@ -88,5 +237,6 @@ def expiry(since: float, attempts: int) -> float:
     return float(math.floor(since + wait))
 
 
-def _order(pod: Pod) -> _Order:
-    return -pod.priority, pod.created or "~", pod.position
+def _order(entry: Entry) -> _Order:
+    pod = entry.pod
+    return -pod.priority, entry.since, pod.created or "~", pod.position

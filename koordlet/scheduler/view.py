@@ -10,7 +10,8 @@ the nodes. Contextual and normalised plugins add a few passes over all nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ class Scored:
 
     rows: Rows
     totals: Ints
+
+
+def _first(found: Scored) -> int:
+    return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
 
 
 class View:
@@ -167,8 +172,10 @@ class View:
         varying = [one for one in self._varying if not getattr(one[1], "idle", False)]
         return filters, varying
 
-    def best(self) -> int:
+    def best(self, shunned: Collection[int] = ()) -> int:
         """The row of the best node, the lowest of equals; -1 where none is feasible."""
+        if shunned:
+            return _first(self.scored(np.setdiff1d(self._every, np.array(list(shunned), np.intp))))
         filters, varying = self._active()
         if not filters and not varying:
             return self._best.row()
@@ -178,8 +185,7 @@ class View:
             return row if totals.size and totals[row] >= 0 else -1
         if not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
             return self._best_of_few(varying[0][0], varying[0][1])
-        found = self.scored()
-        return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
+        return _first(self.scored())
 
     def _best_of_few(self, weight: int, score: Any) -> int:
         """The same where one score varies, and is nothing but on a few rows and never negative.
@@ -229,14 +235,17 @@ class View:
         found: list[Verdict | None] = [None] * rows.size
         left = np.ones(rows.size, np.bool_)
         if self.outside:
-            outside = Verdict((self.outside,), resolvable=False)
+            outside = Verdict((self.outside,), resolvable=False, plugin=self._narrowed[0])
             for place in np.flatnonzero(~self._inside[rows]).tolist():
                 found[place] = outside
             left &= self._inside[rows]
-        for _, one in self.filters:
+        for name, one in self.filters:
             codes = np.where(left, one.codes(rows), 0)
             places = np.flatnonzero(codes)
-            known = {int(code): one.verdict(int(code)) for code in np.unique(codes[places])}
+            known = {
+                int(code): replace(one.verdict(int(code)), plugin=name)
+                for code in np.unique(codes[places])
+            }
             for place in places.tolist():
                 found[place] = known[int(codes[place])]
             left[places] = False

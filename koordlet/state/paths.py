@@ -44,6 +44,11 @@ class Paths:
         return self.lib / "handover.json"
 
     @property
+    def database(self) -> Path:
+        """The objects of a standalone scheduler."""
+        return self.lib / "scheduler.db"
+
+    @property
     def audit(self) -> Path:
         """Every action."""
         return self.log / "audit.jsonl"

@@ -35,12 +35,14 @@ _ZONES = (
 
 
 class Storage:
-    """Claims, volumes and classes of the input."""
+    """Claims, volumes, classes and what nodes can attach."""
 
     def __init__(self) -> None:
         self.claims: dict[tuple[str, str], Body] = {}
         self.volumes: dict[str, Body] = {}
         self.classes: dict[str, Body] = {}
+        #: CSINodes.
+        self.attachers: dict[str, Body] = {}
 
     def add(self, body: Body) -> None:
         """One object."""
@@ -50,8 +52,23 @@ class Storage:
             self.claims[wire.text(meta, "namespace") or "default", name] = body
         elif kind == "PersistentVolume":
             self.volumes[name] = body
+        elif kind == "CSINode":
+            self.attachers[name] = body
         else:
             self.classes[name] = body
+
+    def drop(self, body: Body) -> None:
+        """It goes."""
+        meta = wire.mapping(body, "metadata")
+        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
+        if kind == "PersistentVolumeClaim":
+            self.claims.pop((wire.text(meta, "namespace") or "default", name), None)
+        elif kind == "PersistentVolume":
+            self.volumes.pop(name, None)
+        elif kind == "CSINode":
+            self.attachers.pop(name, None)
+        else:
+            self.classes.pop(name, None)
 
     def bound(self, sort: PodClass) -> list[tuple[str, Body | None]]:
         """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
@@ -74,13 +91,15 @@ def claim_names(sort: PodClass) -> list[str]:
     ]
 
 
-class _WithStorage(Plugin):
+class WithStorage(Plugin):
+    """A plugin that is given the objects of storage."""
+
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
         self.storage = Storage()
 
 
-class VolumeRestrictions(_WithStorage):
+class VolumeRestrictions(WithStorage):
     """One disk, one node; one ReadWriteOncePod claim, one pod."""
 
     name = "VolumeRestrictions"
@@ -148,7 +167,7 @@ class _InUse(Filter):
         return Verdict((reason,), resolvable=True)
 
 
-class VolumeBinding(_WithStorage):
+class VolumeBinding(WithStorage):
     """Claims must exist; bound volumes must be reachable from the node."""
 
     name = "VolumeBinding"
@@ -201,7 +220,7 @@ class _Reach(Filter):
         return framework.Verdict((reason,), resolvable=False)
 
 
-class VolumeZone(_WithStorage):
+class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
 
     name = "VolumeZone"

@@ -64,7 +64,9 @@ class Watches:
             # Nothing of this kind lies between the last event and the newest revision.
             place = max(place, newest)
             try:
-                await asyncio.wait_for(moved.wait(), BOOKMARK_SECONDS)
+                # Not wait_for: in Python 3.11 it swallows a cancellation that meets the event.
+                async with asyncio.timeout(BOOKMARK_SECONDS):
+                    await moved.wait()
             except TimeoutError:
                 yield objects.Change(objects.Verb.BOOKMARK, {}, str(place))
 

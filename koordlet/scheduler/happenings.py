@@ -1,0 +1,46 @@
+"""What may happen in a cluster that gives a waiting pod another chance.
+
+Covers: the events that plugins listen to. Does not cover: who listens (``framework.Plugin``),
+whom it helps (each plugin's ``helps``).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import Pod
+
+
+class What(enum.Flag):
+    """Sorts of events."""
+
+    NODE_NEW = enum.auto()
+    NODE_GONE = enum.auto()
+    #: More of something is allocatable.
+    NODE_ROOM = enum.auto()
+    #: Labels, images, features, annotations.
+    NODE_LABELS = enum.auto()
+    #: Taints, or cordoned or not.
+    NODE_TAINTS = enum.auto()
+    #: What a node tells of itself: use, topology, pressure.
+    NODE_FEED = enum.auto()
+    #: A pod has got a node.
+    POD_NEW = enum.auto()
+    #: A pod gave its place back.
+    POD_GONE = enum.auto()
+    #: Claims, volumes, storage classes, attach limits.
+    STORAGE = enum.auto()
+
+    NODE = NODE_NEW | NODE_ROOM | NODE_LABELS | NODE_TAINTS
+    EVERYTHING = NODE | NODE_GONE | NODE_FEED | POD_NEW | POD_GONE | STORAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened; to whom."""
+
+    what: What
+    node: Node | None = None
+    pod: Pod | None = None

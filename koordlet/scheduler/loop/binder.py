@@ -1,0 +1,137 @@
+"""Tells the store where pods go: many at a time, and each until the answer is known.
+
+Covers: the pipeline, what is unknown after a failure, waiting for plugins that have a say.
+Does not cover: choosing the node (``core``).
+
+Rules:
+1. A pod stays assumed until it is known whether it is bound. Where the store did not answer, it is
+   asked; where it cannot be asked, we wait. Binding the same pod to the same node again does no
+   harm: the UID is a precondition, and a pod has a node only once.
+2. Nothing is bound to a node that has gone, or that has been overtaken by what the store said.
+3. At most ``lanes`` requests are under way; while ``BACKLOG`` pods wait for one, the core is not
+   asked for more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.pods import Pod
+
+LANES, BACKLOG = 16, 512
+#: Seconds between two attempts at the same binding: the first wait, and the longest.
+_FIRST, _LONGEST = 0.2, 5.0
+#: So many answers that say "not bound" after a failure, and the pod is tried anew elsewhere.
+_ENOUGH = 4
+
+Told = Callable[[Bind, refusals.ObjectsError | None], None]
+
+
+class Binder:
+    """The lanes."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        core: Core,
+        told: Told,
+        clock: Callable[[], float],
+        *,
+        lanes: int = LANES,
+        first: float = _FIRST,
+    ) -> None:
+        self._store, self._core = store, core
+        #: Hears of each binding that is decided: done, or the error.
+        self._told = told
+        self._clock = clock
+        self._lanes = lanes
+        self._first = first
+        self._due: asyncio.Queue[Bind] = asyncio.Queue()
+        self._busy = 0
+
+    @property
+    def backlog(self) -> int:
+        """Bindings that are not decided yet."""
+        return self._due.qsize() + self._busy
+
+    def submit(self, one: Bind) -> None:
+        """Bind a pod when there is a free lane."""
+        self._due.put_nowait(one)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._lanes):
+                group.create_task(self._lane())
+
+    async def _lane(self) -> None:
+        while True:
+            one = await self._due.get()
+            self._busy += 1
+            try:
+                await self._settle(one)
+            finally:
+                self._busy -= 1
+
+    async def _settle(self, one: Bind) -> None:
+        pod, wait, denied = one.pod, self._first, 0
+        while self._core.awaits(pod):
+            if not self._core.stands(one.node):
+                self._failed(one, refusals.Unavailable("it has gone", culprit=f"node {one.node}"))
+                return
+            error = await self._bind(one)
+            if error is None:
+                break
+            if not isinstance(error, refusals.Unavailable | refusals.Conflict):
+                self._failed(one, error)
+                return
+            # A conflict may be with ourselves: an earlier request that nobody answered.
+            where = await self._where(pod)
+            if where == one.node:
+                break
+            denied += where == ""
+            elsewhere = bool(where) or (where == "" and isinstance(error, refusals.Conflict))
+            if elsewhere or denied >= _ENOUGH:
+                self._failed(one, error)
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST)
+        self._core.bound(pod, self._clock())
+        self._told(one, None)
+
+    async def _bind(self, one: Bind) -> refusals.ObjectsError | None:
+        pod = one.pod
+        try:
+            await self._store.bind(ref(pod), one.node, uid=pod.uid, annotations=one.marks)
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("bind", error.code)
+            return error
+        self._core.measures.asked("bind", "ok")
+        return None
+
+    async def _where(self, pod: Pod) -> str | None:
+        """The node that a pod has: empty for none (or no such pod), ``None``: nobody knows."""
+        try:
+            body = await self._store.get(ref(pod))
+        except refusals.NotFound:
+            return ""
+        except refusals.ObjectsError:
+            return None
+        if objects.text(body, "uid") != pod.uid:
+            return ""
+        spec = body.get("spec")
+        return str(spec.get("nodeName") or "") if isinstance(spec, dict) else ""
+
+    def _failed(self, one: Bind, error: refusals.ObjectsError) -> None:
+        again = not isinstance(error, refusals.NotFound)
+        if self._core.unbound(one.pod, self._clock(), again=again):
+            self._told(one, error)
+
+
+def ref(pod: Pod) -> objects.Ref:
+    """A pod as the store names it."""
+    return objects.Ref(kinds.PODS, pod.name, pod.namespace)

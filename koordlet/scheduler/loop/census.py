@@ -1,0 +1,149 @@
+"""Which pod is where, as far as anybody has told, and as we have decided meanwhile.
+
+Covers: placed, assumed and homeless pods, nodes that come and go, the columns that follow.
+Does not cover: pods that wait (``queue``), why a pod is where it is.
+
+Rules:
+1. A pod is *assumed* from our decision until the store shows it on a node: it takes its room at
+   once, and gives it back only when the store has said that it is not there.
+2. A pod on a node that is not known is homeless: it takes nobody's room, and takes its own as soon
+   as the node comes. What was on a node that went becomes homeless.
+3. The columns remember classes, rows and tallies of the past. When there is more of it than of what
+   lives, they are built anew, in the same order of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.wire import BadObjectError
+
+#: So many rows of dead nodes are kept at least before anything is built anew.
+_SLACK = 64
+
+
+class Census:
+    """All pods that have a node, and all nodes."""
+
+    def __init__(self) -> None:
+        #: Labels by namespace; the columns read from it.
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.columns = Columns(self.namespaces)
+        self.assumed: dict[str, Pod] = {}
+        self._pods: dict[str, Pod] = {}
+        self._homeless: dict[str, dict[str, Pod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[Pod]:
+        return iter(self._pods.values())
+
+    def get(self, key: str) -> Pod | None:
+        """A pod that has a node."""
+        return self._pods.get(key)
+
+    def homeless(self) -> int:
+        """How many pods are on nodes that are not there, or cannot be counted."""
+        return sum(map(len, self._homeless.values()))
+
+    def put(self, node: Node) -> None:
+        """A node comes, or is another than before; who waited for it takes its place."""
+        self.columns.put(node)
+        for pod in self._homeless.pop(node.name, {}).values():
+            self._place(pod, node.name)
+
+    def drop(self, name: str) -> None:
+        """A node goes."""
+        if name in self.columns.rows:
+            for pod in self.columns.drop(name):
+                self._homeless.setdefault(name, {})[pod.key] = pod
+
+    def settle(self, pod: Pod, node: str) -> None:
+        """A pod is on a node, in place of what was known of it before."""
+        known = self._pods.get(pod.key)
+        if known is not None:
+            if self._stays(known, pod, node):
+                self._pods[pod.key] = pod
+                return
+            self.leave(known)
+        self._pods[pod.key] = pod
+        self._place(pod, node)
+
+    def _stays(self, known: Pod, pod: Pod, node: str) -> bool:
+        """Whether nothing that is counted differs: most changes of a pod are such."""
+        row = self.columns.rows.get(node)
+        same = (
+            row is not None
+            and known.node == node
+            and known.uid == pod.uid
+            and known.sort is pod.sort
+            and known.terminating == pod.terminating
+            and self.columns.pods[row].get(pod.key) is known
+        )
+        if same and row is not None:
+            pod.node = node
+            self.columns.pods[row][pod.key] = pod
+        return same
+
+    def _place(self, pod: Pod, node: str) -> None:
+        pod.node = node
+        row = self.columns.rows.get(node)
+        if row is not None:
+            try:
+                self.columns.place(pod, row)
+            except BadObjectError:
+                pass  # absurd amounts: the node is more than full already
+            else:
+                return
+        self._homeless.setdefault(node, {})[pod.key] = pod
+
+    def assume(self, pod: Pod, row: int) -> None:
+        """We have decided; ``BadObjectError`` where the amounts cannot be added."""
+        self.columns.place(pod, row)
+        self._pods[pod.key] = self.assumed[pod.key] = pod
+
+    def leave(self, pod: Pod) -> None:
+        """A pod gives its place back, and has no node any more."""
+        del self._pods[pod.key]
+        self.assumed.pop(pod.key, None)
+        row = self.columns.rows.get(pod.node)
+        if row is not None and pod.key in self.columns.pods[row]:
+            self.columns.remove(pod)
+            return
+        several = self._homeless.get(pod.node, {})
+        several.pop(pod.key, None)
+        if not several:
+            self._homeless.pop(pod.node, None)
+
+    def ending(self, pod: Pod, *, ends: bool) -> None:
+        """A pod is on its way out, or not after all."""
+        row = self.columns.rows.get(pod.node)
+        if row is not None and pod.key in self.columns.pods[row]:
+            self.columns.remove(pod)
+            pod.terminating = ends
+            self.columns.place(pod, row)
+
+    def classes(self) -> set[PodClass]:
+        """The classes of all pods that have a node."""
+        return {pod.sort for pod in self._pods.values()}
+
+    def littered(self, alive: int) -> bool:
+        """Whether the columns hold more of the past than of what lives."""
+        dead = self.columns.size - len(self.columns.rows)
+        past = len(self.columns.classes()) - alive
+        return dead > _SLACK + len(self.columns.rows) or past > _SLACK + alive
+
+    def rebuild(self) -> None:
+        """Columns of what lives, and of nothing else."""
+        old = self.columns
+        self.columns = Columns(self.namespaces)
+        for node in old.nodes:
+            if node is not None:
+                self.columns.put(node)
+        self._homeless.clear()
+        for pod in self._pods.values():
+            self._place(pod, pod.node)

@@ -1,0 +1,370 @@
+"""What the scheduler knows, and what it decides about the next pod: no I/O, no clock.
+
+Covers: what each change of an object means for queue and census; one attempt; what becomes of it
+when the store has answered. Does not cover: asking and telling the store (``binder``,
+``reporter``), which objects are followed (``sources``).
+
+Rules:
+1. Everything happens in calls, one after the other: nothing changes while a pod is tried.
+2. Whatever the store says of a pod is more recent than what was assumed of it.
+3. A pod that is bound elsewhere, deleted or made anew while we bind it is no longer ours to bind:
+   ``bound`` and ``unbound`` name the UID, and what is not assumed any more is not touched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from koordlet.scheduler import preemption
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework import Plugin, RefusedError
+from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.loop.census import Census
+from koordlet.scheduler.loop.measures import Measures
+from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import Decoder, Pod, PodClass, Priority
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.queue import Place, Queue
+from koordlet.scheduler.wire import BadObjectError
+
+
+class Core:
+    """The state of one scheduler."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        measures: Measures | None = None,
+        spent: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.measures = Measures() if measures is None else measures
+        self.priorities: dict[str, Priority] = {}
+        self.decoder = Decoder(self.priorities)
+        self.census = Census()
+        self.queue = Queue()
+        self.budgets: dict[str, preemption.Budget] = {}
+        self.nominated = Nominations()
+        self._profiles = profiles
+        self._spent = spent
+        self._outbox: deque[Outcome] = deque()
+        #: UIDs of victims that the store is being told of.
+        self._doomed: set[str] = set()
+        self._plugins: dict[str, Plugin] = {
+            plugin.name: plugin for one in profiles.values() for plugin in one.plugins
+        }
+        self._begin()
+
+    def _begin(self) -> None:
+        self.cycles = {
+            name: Cycle(self.census.columns, profile) for name, profile in self._profiles.items()
+        }
+
+    # What changes in the cluster.
+
+    def node(self, old: Node | None, new: Node | None, now: float) -> None:
+        """A node comes, changes or goes."""
+        if new is None:
+            if old is not None:
+                self.census.drop(old.name)
+                self.wake(Event(What.NODE_GONE, node=old), now)
+            return
+        what = difference(old, new) if old is not None else What.NODE_NEW
+        if what is not None:
+            self.census.put(new)
+            self.wake(Event(what, node=new), now)
+
+    def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
+        """A pod comes, changes or goes."""
+        if new is None:
+            if old is not None:
+                self._gone(old, now)
+            return
+        if new.uid in self._doomed:
+            # Its end is decided, whether the store has heard of it or not.
+            new.terminating = True
+        if new.node:
+            self._seen_on_node(new, now)
+        else:
+            self._seen_waiting(new, now)
+
+    def _gone(self, old: Pod, now: float) -> None:
+        self.nominated.drop(old.key)
+        self._doomed.discard(old.uid)
+        self.queue.forget(old)
+        known = self.census.get(old.key)
+        if known is not None:
+            if known.key in self.census.assumed:
+                self._undo(known)
+            self.census.leave(known)
+            self.wake(Event(What.POD_GONE, pod=known), now)
+
+    def _seen_on_node(self, new: Pod, now: float) -> None:
+        known = self.census.get(new.key)
+        assumed = self.census.assumed.pop(new.key, None)
+        if assumed is not None and (assumed.node, assumed.uid) != (new.node, new.uid):
+            self._undo(assumed)
+        self.census.settle(new, new.node)
+        if known is None or assumed is not None:
+            self.nominated.drop(new.key)
+            self._placed(new, now)
+        if known is None or known.sort.labels != new.sort.labels:
+            self.wake(Event(What.POD_NEW, pod=new), now)
+        elif known.sort.requests != new.sort.requests:
+            # It may have been made smaller.
+            self.wake(Event(What.POD_GONE, pod=known), now)
+
+    def _seen_waiting(self, new: Pod, now: float) -> None:
+        known = self.census.get(new.key)
+        if known is not None and known.uid != new.uid:
+            self._gone(known, now)
+        elif known is not None:
+            if known.key in self.census.assumed:
+                node = known.node
+                self.census.settle(new, node)
+                self.census.assumed[new.key] = new
+            return
+        if new.sort.scheduler not in self.cycles:
+            return
+        entry = self.queue.get(new.key)
+        self.nominated.put(new, new.nominated)
+        if entry is None or entry.pod.uid != new.uid or _differs(entry.pod, new):
+            self._enqueue(new, now)
+        else:
+            self.queue.renew(new)
+
+    def _enqueue(self, pod: Pod, now: float) -> None:
+        if pod.terminating:
+            self.queue.gate(pod, "it is being deleted", now)
+            return
+        plugins = self._profiles[pod.sort.scheduler].gates()
+        why = next((said for one in plugins if (said := one.pre_enqueue(pod))), "")
+        if why:
+            # The API server says so itself: SchedulingGated.
+            self.queue.gate(pod, why, now)
+        elif pod.sort.unsupported:
+            self.queue.gate(pod, pod.sort.unsupported, now)
+            self._outbox.append(Refusal(pod, pod.sort.unsupported))
+        else:
+            self.queue.add(pod, now)
+            self.measures.incoming("active", "PodAdd")
+
+    def wake(self, event: Event, now: float) -> None:
+        """Something happened that may help somebody."""
+        for name in self.queue.rejectors():
+            plugin = self._plugins.get(name)
+            if plugin is None:
+                self.queue.wake_by(name, lambda _: True, now)
+            elif plugin.listens & event.what:
+                helps = plugin.helps
+                woken = self.queue.wake_by(name, lambda sort: helps(event, sort), now)  # noqa: B023
+                if woken:
+                    self.measures.incoming("backoff", str(event.what.name), woken)
+
+    def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
+        """Objects changed that some classes are judged by."""
+        self.census.columns.version += 1
+        for cycle in self.cycles.values():
+            cycle.drop(concerned)
+
+    def rebuild(self) -> None:
+        """Derive everything anew from nodes and pods."""
+        self.census.rebuild()
+        self._begin()
+
+    def tidy(self) -> None:
+        """Forget what nobody has any more."""
+        living = self.census.classes() | {entry.pod.sort for entry in self.queue}
+        if len(self.decoder) > 2 * len(living) + 64:
+            self.decoder.keep(living)
+        if self.census.littered(len(living)):
+            self.rebuild()
+
+    # One attempt.
+
+    def step(self, now: float) -> Outcome | None:
+        """Try the next pod; ``None``: nobody waits."""
+        if self._outbox:
+            return self._outbox.popleft()
+        pod = self.queue.pop(now)
+        if pod is None:
+            return None
+        cycle = self.cycles[pod.sort.scheduler]
+        began = self._spent()
+        row = self._choose(cycle, pod)
+        found = self._assume(cycle, pod, row, now) if row >= 0 else self._refuse(cycle, pod, now)
+        result = "scheduled" if isinstance(found, Bind) else "unschedulable"
+        self.measures.attempted(pod.sort.scheduler, result, self._spent() - began)
+        return found
+
+    def _choose(self, cycle: Cycle, pod: Pod) -> int:
+        """The best node that would also be right if those came who were promised a place there."""
+        shunned: set[int] = set()
+        while True:
+            row = cycle.choose(pod, shunned)
+            if row < 0 or not self.nominated or self._still_right(cycle, pod, row):
+                return row
+            shunned.add(row)
+
+    def _still_right(self, cycle: Cycle, pod: Pod, row: int) -> bool:
+        guests = self._before(pod, row)
+        if not guests:
+            return True
+        with preemption.joined(cycle.columns, row, guests):
+            return cycle.admits(pod, row)
+
+    def _before(self, pod: Pod, row: int) -> list[Pod]:
+        node = self.census.columns.nodes[row]
+        return [] if node is None else self.nominated.before(pod, node.name)
+
+    def _assume(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
+        chosen = self.census.columns.nodes[row]
+        assert chosen is not None  # noqa: S101 -- a chosen row has a node
+        node, patience = chosen.name, 0.0
+        try:
+            for plugin in cycle.profile.plugins:
+                plugin.prepare(pod, node)
+            self.census.assume(pod, row)
+        except (BadObjectError, RefusedError) as error:
+            pod.node = ""
+            self.queue.failed(pod, now)
+            return Refusal(pod, str(error), "SchedulerError")
+        marks: dict[str, str] = {}
+        for plugin in cycle.profile.plugins:
+            try:
+                plugin.reserve(pod, node)
+                marks |= plugin.marks(pod, node)
+                patience = max(patience, plugin.permit(pod, node))
+            except RefusedError as refusal:
+                self._undo(pod)
+                self._return(pod)
+                self.queue.failed(pod, now, frozenset((plugin.name,)))
+                return Refusal(pod, refusal.reason)
+        self.nominated.drop(pod.key)
+        self.wake(Event(What.POD_NEW, pod=pod), now)
+        return Bind(pod, node, marks, patience)
+
+    def _undo(self, pod: Pod) -> None:
+        profile = self._profiles.get(pod.sort.scheduler)
+        for plugin in reversed(profile.plugins if profile is not None else ()):
+            plugin.unreserve(pod, pod.node)
+
+    def _return(self, pod: Pod) -> None:
+        self.census.leave(pod)
+        pod.node = ""
+
+    def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
+        failure = cycle.failure(pod)
+        self.queue.failed(pod, now, failure.by)
+        if not self.census.columns.rows or not cycle.profile.preempts:
+            return Refusal(pod, failure.message)
+        if self._awaited(pod):
+            why = "preemption: not eligible due to a terminating pod on the nominated node."
+            return Refusal(pod, f"{failure.message} {why}", node=pod.nominated)
+        self.measures.preemptions += 1
+        found = preemption.attempt(
+            cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
+        )
+        if not isinstance(found, preemption.Candidate):
+            self.nominated.drop(pod.key)
+            return Refusal(pod, f"{failure.message} {found}")
+        return self._nominate(pod, failure.message, found)
+
+    def _awaited(self, pod: Pod) -> bool:
+        """Whether somebody less important is on his way out of the pod's nominated node."""
+        row = self.census.columns.rows.get(pod.nominated) if pod.nominated else None
+        return row is not None and any(
+            one.terminating and one.priority < pod.priority
+            for one in self.census.columns.pods[row].values()
+        )
+
+    def _nominate(self, pod: Pod, message: str, found: preemption.Candidate) -> Refusal:
+        node = self.census.columns.nodes[found.row]
+        assert node is not None  # noqa: S101 -- a candidate is a node
+        self.measures.victims.observe(len(found.victims))
+        fresh = tuple(one for one in found.victims if not one.terminating)
+        for victim in fresh:
+            self._doomed.add(victim.uid)
+            self.census.ending(victim, ends=True)
+        for other in self.nominated.behind(pod, node.name):
+            self.nominated.drop(other.key)
+            other.nominated = ""
+        pod.nominated = node.name
+        self.nominated.put(pod, node.name)
+        return Refusal(pod, message, node=node.name, victims=fresh)
+
+    # What the store answers.
+
+    def awaits(self, pod: Pod) -> bool:
+        """Whether a pod is still assumed, where it was assumed to be."""
+        known = self.census.assumed.get(pod.key)
+        return known is not None and (known.uid, known.node) == (pod.uid, pod.node)
+
+    def stands(self, node: str) -> bool:
+        """Whether a node is still there."""
+        return node in self.census.columns.rows
+
+    def bound(self, pod: Pod, now: float) -> None:
+        """The store has taken the binding, or had it already."""
+        entry = self.queue.get(pod.key)
+        if entry is not None and entry.pod.uid == pod.uid and entry.place is Place.TAKEN:
+            self._placed(pod, now)
+
+    def _placed(self, pod: Pod, now: float) -> None:
+        """A pod that waited has its node, by whomever it was bound."""
+        entry = self.queue.forget(pod)
+        if entry is None:
+            return
+        self.measures.placed(entry.attempts, now - entry.first)
+        for plugin in self._profiles[entry.pod.sort.scheduler].plugins:
+            plugin.post_bind(pod, pod.node)
+
+    def unbound(self, pod: Pod, now: float, *, again: bool = True) -> bool:
+        """The pod is not bound, surely; whether we had thought that it would be."""
+        if not self.awaits(pod):
+            return False
+        known = self.census.assumed[pod.key]
+        self._undo(known)
+        self._return(known)
+        self.wake(Event(What.POD_GONE, pod=known), now)
+        if again:
+            self.queue.erred(known, now)
+            self.measures.attempted(known.sort.scheduler, "error", 0.0)
+        else:
+            self.queue.forget(known)
+        return True
+
+    def spared(self, victim: Pod, now: float) -> None:
+        """A victim could not be deleted after all."""
+        self._doomed.discard(victim.uid)
+        known = self.census.get(victim.key)
+        if known is not None and known.uid == victim.uid and known.terminating:
+            self.census.ending(known, ends=False)
+            self.wake(Event(What.POD_NEW, pod=known), now)
+
+
+def difference(old: Node, new: Node) -> What | None:
+    """What of a node is another than before; ``None``: nothing that we look at."""
+    if old == new:
+        return None
+    what = What(0)
+    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
+        what |= What.NODE_ROOM
+    if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
+        what |= What.NODE_TAINTS
+    labels = (old.labels, old.annotations, old.images, old.features)
+    if labels != (new.labels, new.annotations, new.images, new.features):
+        what |= What.NODE_LABELS
+    return what
+
+
+def _differs(known: Pod, new: Pod) -> bool:
+    """Whether a waiting pod is another than the one that was tried."""
+    return (
+        known.sort is not new.sort
+        or known.priority != new.priority
+        or known.gates != new.gates
+        or known.terminating != new.terminating
+    )

@@ -1,0 +1,140 @@
+"""What the scheduler counts of itself, under the names that its peer made known.
+
+Covers: counters, histograms, the text of ``/metrics``. Does not cover: serving it.
+
+Times are seconds. What can be read off the state (pods that wait, nodes, assumed pods) is not
+counted but handed over when the text is made.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+def _steps(first: float, number: int) -> tuple[float, ...]:
+    return tuple(first * 2**power for power in range(number))
+
+
+class Histogram:
+    """How often values up to each bound were seen."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """One more."""
+        self._counts[bisect.bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def lines(self, name: str, labels: _Labels = ()) -> Iterator[str]:
+        """The samples of the text format."""
+        total = 0
+        for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
+            total += count
+            spelled = bound if isinstance(bound, str) else f"{bound:.6g}"
+            yield _sample(f"{name}_bucket", (*labels, ("le", spelled)), total)
+        yield _sample(f"{name}_sum", labels, self._sum)
+        yield _sample(f"{name}_count", labels, total)
+
+
+class Measures:
+    """The counters of one process."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[tuple[str, str], Histogram] = {}
+        self._incoming: dict[tuple[str, str], int] = {}
+        self._placed = Histogram(_steps(1, 5))
+        self._waited = Histogram(_steps(0.01, 20))
+        self.victims = Histogram(_steps(1, 7))
+        self.preemptions = 0
+        #: Requests to the store by what they were for and how they ended.
+        self.requests: dict[tuple[str, str], int] = {}
+
+    def attempted(self, profile: str, result: str, seconds: float) -> None:
+        """An attempt ended."""
+        known = self._attempts.get((profile, result))
+        if known is None:
+            known = self._attempts[profile, result] = Histogram(_steps(0.001, 15))
+        known.observe(seconds)
+
+    def incoming(self, queue: str, event: str, number: int = 1) -> None:
+        """Pods came to a queue."""
+        key = queue, event
+        self._incoming[key] = self._incoming.get(key, 0) + number
+
+    def placed(self, attempts: int, seconds: float) -> None:
+        """A pod is bound."""
+        self._placed.observe(attempts)
+        self._waited.observe(max(0.0, seconds))
+
+    def asked(self, what: str, result: str) -> None:
+        """The store answered, or did not."""
+        key = what, result
+        self.requests[key] = self.requests.get(key, 0) + 1
+
+    def text(self, gauges: Mapping[tuple[str, _Labels], float]) -> str:
+        """Everything in Prometheus' text format."""
+        parts = [
+            *self._families(),
+            *_plain("scheduler_preemption_attempts_total", "counter", {(): self.preemptions}),
+        ]
+        by_name: dict[str, dict[_Labels, float]] = {}
+        for (name, labels), value in gauges.items():
+            by_name.setdefault(name, {})[labels] = value
+        for name, values in by_name.items():
+            parts += _plain(name, "gauge", values)
+        return "\n".join([*parts, ""])
+
+    def _families(self) -> Iterator[str]:
+        attempts = {
+            (("profile", profile), ("result", result)): one
+            for (profile, result), one in sorted(self._attempts.items())
+        }
+        name = "scheduler_schedule_attempts_total"
+        yield f"# TYPE {name} counter"
+        for labels, one in attempts.items():
+            yield _sample(name, labels, sum(one._counts))  # noqa: SLF001 -- one noun, two classes
+        name = "scheduler_scheduling_attempt_duration_seconds"
+        yield f"# TYPE {name} histogram"
+        for labels, one in attempts.items():
+            yield from one.lines(name, labels)
+        for name, histogram in (
+            ("scheduler_pod_scheduling_attempts", self._placed),
+            ("scheduler_pod_scheduling_sli_duration_seconds", self._waited),
+            ("scheduler_preemption_victims", self.victims),
+        ):
+            yield f"# TYPE {name} histogram"
+            yield from histogram.lines(name)
+        incoming: dict[_Labels, float] = {
+            (("event", event), ("queue", queue)): count
+            for (queue, event), count in sorted(self._incoming.items())
+        }
+        yield from _plain("scheduler_queue_incoming_pods_total", "counter", incoming)
+        requests: dict[_Labels, float] = {
+            (("call", what), ("result", result)): count
+            for (what, result), count in sorted(self.requests.items())
+        }
+        yield from _plain("scheduler_store_requests_total", "counter", requests)
+
+
+def _plain(name: str, kind: str, values: Mapping[_Labels, float]) -> Iterator[str]:
+    yield f"# TYPE {name} {kind}"
+    for labels, value in values.items():
+        yield _sample(name, labels, value)
+
+
+def _sample(name: str, labels: _Labels, value: float) -> str:
+    spelled = ",".join(f'{key}="{_escaped(one)}"' for key, one in labels)
+    number = str(value) if isinstance(value, int) else f"{value:.9g}"
+    return f"{name}{{{spelled}}} {number}" if spelled else f"{name} {number}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

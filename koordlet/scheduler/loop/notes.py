@@ -1,0 +1,139 @@
+"""The words of events and conditions, as objects.
+
+Covers: their shape and texts, which are those of the peer. Does not cover: sending them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.pods import Pod
+
+#: The API server takes no longer notes.
+_LONGEST = 1024
+_KINDS = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicationController": "v1",
+}
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regarding:
+    """What an event is about, where it is not a pod."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One event to be told."""
+
+    pod: Pod
+    reason: str
+    action: str
+    text: str
+    warning: bool = False
+    regarding: Regarding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes: the process, and the wall clock."""
+
+    instance: str
+    wall: Callable[[], float]
+
+    def moment(self) -> str:
+        """Now, as the API spells microseconds."""
+        now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
+        return now.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    def second(self) -> str:
+        """Now, as conditions spell it."""
+        now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
+        return now.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+    def event(self, note: Note) -> Body:
+        """An object of ``events.k8s.io/v1``."""
+        pod = note.pod
+        about = note.regarding
+        regarding = (
+            {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+            if about is None
+            else {"apiVersion": _KINDS.get(about.kind, ""), "kind": about.kind, "name": about.name}
+        )
+        name = regarding["name"]
+        return {
+            "metadata": {
+                "name": f"{name[:200]}.{uuid.uuid4().hex[:16]}",
+                "namespace": pod.namespace,
+            },
+            "eventTime": self.moment(),
+            "reportingController": pod.sort.scheduler,
+            "reportingInstance": f"{pod.sort.scheduler}-{self.instance}"[:128],
+            "action": note.action,
+            "reason": note.reason,
+            "regarding": {**regarding, "namespace": pod.namespace},
+            "note": cut(note.text),
+            "type": "Warning" if note.warning else "Normal",
+        }
+
+    def condition(self, one: Refusal, before: tuple[str, str, str]) -> Body:
+        """The status of a pod without a node; the time of a condition that was false stays."""
+        condition: Body = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": one.reason,
+            "message": one.message,
+        }
+        if not before[0]:
+            condition["lastTransitionTime"] = self.second()
+        return {"status": {"conditions": [condition], "nominatedNodeName": one.node or None}}
+
+    def doomed(self, scheduler: str) -> Body:
+        """The status of a victim."""
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": self.second(),
+        }
+        return {"status": {"conditions": [condition]}}
+
+
+def preempted(victim: Pod, by: Refusal) -> Note:
+    """What a victim is told."""
+    text = f"Preempted by pod {by.pod.uid} on node {by.node}"
+    return Note(victim, "Preempted", "Preempting", text)
+
+
+def together(kind: str, owner: str, several: Sequence[Bind]) -> Note:
+    """One event for all pods of an owner."""
+    first = several[0]
+    if len(several) == 1:
+        text = f"Successfully assigned {first.pod.key} to {first.node}"
+        return Note(first.pod, "Scheduled", "Binding", text)
+    named = ", ".join(f"{one.pod.name} to {one.node}" for one in several)
+    text = f"Successfully assigned {len(several)} pods: {named}"
+    regarding = Regarding(kind=kind, name=owner) if kind else None
+    return Note(first.pod, "Scheduled", "Binding", text, regarding=regarding)
+
+
+def cut(text: str) -> str:
+    """Within what the API server takes."""
+    raw = text.encode()
+    if len(raw) <= _LONGEST:
+        return text
+    return raw[: _LONGEST - 4].decode(errors="ignore") + " ..."

@@ -1,0 +1,78 @@
+"""What one attempt to place a pod ended with.
+
+Covers: the two outcomes, and who was nominated where. Does not cover: carrying them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.scheduler.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A node was found; the pod is assumed there."""
+
+    pod: Pod
+    node: str
+    #: Annotations that it gets with it.
+    marks: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds that plugins may still take to agree.
+    patience: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """No node."""
+
+    pod: Pod
+    message: str
+    #: The condition's reason: ``Unschedulable`` or ``SchedulerError``.
+    reason: str = "Unschedulable"
+    #: Where it shall go when the victims have left.
+    node: str = ""
+    victims: tuple[Pod, ...] = ()
+
+
+Outcome = Bind | Refusal
+
+
+class Nominations:
+    """Pods that were promised a node."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        self._by_pod: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_pod)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_node)
+
+    def put(self, pod: Pod, node: str) -> None:
+        """A pod is promised a node instead of whatever it was promised before; empty: none."""
+        self.drop(pod.key)
+        if node:
+            self._by_node.setdefault(node, {})[pod.key] = pod
+            self._by_pod[pod.key] = node
+
+    def drop(self, key: str) -> None:
+        """A pod is promised nothing."""
+        node = self._by_pod.pop(key, None)
+        if node is not None:
+            del self._by_node[node][key]
+            if not self._by_node[node]:
+                del self._by_node[node]
+
+    def before(self, pod: Pod, node: str) -> list[Pod]:
+        """Who goes first on a node: others who are as important, or more."""
+        several = self._by_node.get(node, {}).values()
+        return [one for one in several if one.priority >= pod.priority and one.key != pod.key]
+
+    def behind(self, pod: Pod, node: str) -> list[Pod]:
+        """Who loses the promise of a node to a more important one."""
+        several = self._by_node.get(node, {}).values()
+        return [one for one in several if one.priority < pod.priority]

@@ -1,0 +1,240 @@
+"""Tells the world what became of pods: conditions, nominations, victims, events.
+
+Covers: what is written, in which order, how often. Does not cover: bindings (``binder``).
+
+Rules:
+1. A condition is written when it differs from what the store has: the newest of a pod is enough,
+   and what has been overtaken while it waited is never written.
+2. A victim gets its condition first, then it is deleted, by UID; one that is gone already is fine.
+   One that cannot be deleted is spared, and the core knows.
+3. Events cost at most ``Budget.rate`` requests a second, after a burst of ``Budget.burst``. Up to
+   there each bound pod has its own; beyond, one event tells of all pods of an owner that were bound
+   in a second. The same refusal of a pod is told once, and again as a series after
+   ``SERIES_SECONDS``. So a bound pod costs one POST (its binding) and at most one more, which tends
+   to none when there are many.
+4. What cannot be told is counted and dropped; conditions and victims are tried again before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.loop import notes
+from koordlet.scheduler.loop.binder import ref
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.pods import Pod
+
+LANES = 4
+SERIES_SECONDS = 300.0
+#: Refusals that are remembered, so that they are not told again.
+_REMEMBERED = 4096
+_RETRIES, _PAUSE = 4, 0.5
+#: Events that may wait to be sent; more are dropped and counted.
+_WAITING = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many events there may be."""
+
+    burst: float = 100.0
+    rate: float = 25.0
+
+
+@dataclass(slots=True)
+class _Known:
+    """A refusal that has been told."""
+
+    note: str
+    event: objects.Ref
+    sent: float
+    count: int = 1
+
+
+class Reporter:
+    """Writes beside the bindings."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        core: Core,
+        clock: Callable[[], float],
+        author: notes.Author,
+        budget: Budget | None = None,
+    ) -> None:
+        self._store, self._core, self._clock = store, core, clock
+        self._author = author
+        self._budget = Budget() if budget is None else budget
+        self._tokens, self._filled = self._budget.burst, clock()
+        #: Work by what it is about: the newest replaces what waits.
+        self._due: OrderedDict[object, Callable[[], Coroutine[Any, Any, None]]] = OrderedDict()
+        self._moved = asyncio.Event()
+        self._grouped: dict[tuple[str, str, str], list[Bind]] = {}
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._busy = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything has been told."""
+        return not (self._due or self._busy or self._grouped)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(LANES):
+                group.create_task(self._lane())
+            group.create_task(self._flushing())
+
+    # What the loop says.
+
+    def bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
+        """A binding is decided."""
+        if error is not None:
+            self.refused(Refusal(one.pod, f"binding rejected: {error}", "SchedulerError"))
+            return
+        self._known.pop(one.pod.uid, None)
+        if self._may():
+            note = f"Successfully assigned {one.pod.key} to {one.node}"
+            self._event(notes.Note(one.pod, "Scheduled", "Binding", note))
+        else:
+            owner = one.pod.sort.owner
+            self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
+
+    def refused(self, one: Refusal) -> None:
+        """A pod found no node."""
+        told = one.reason, one.message, one.node
+        if one.pod.told != told:
+            self._later(("condition", one.pod.uid), lambda: self._condition(one, told))
+        for victim in one.victims:
+            self._later(("victim", victim.uid), lambda victim=victim: self._evict(victim, one))  # type: ignore[misc]
+        self._refusal(one)
+
+    def _refusal(self, one: Refusal) -> None:
+        now = self._clock()
+        known = self._known.get(one.pod.uid)
+        if known is not None and known.note == one.message:
+            known.count += 1
+            if now - known.sent >= SERIES_SECONDS and self._may():
+                known.sent = now
+                self._later(("series", one.pod.uid), lambda: self._series(known))
+            return
+        if not self._may():
+            self._core.measures.asked("event", "dropped")
+            return
+        note = notes.Note(one.pod, "FailedScheduling", "Scheduling", one.message, warning=True)
+        event = self._event(note)
+        self._known[one.pod.uid] = _Known(one.message, event, now)
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _may(self) -> bool:
+        """Whether there is a token for one more event."""
+        now = self._clock()
+        earned = max(0.0, now - self._filled) * self._budget.rate
+        self._tokens, self._filled = min(self._budget.burst, self._tokens + earned), now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def _event(self, note: notes.Note) -> objects.Ref:
+        body = self._author.event(note)
+        name = objects.Ref(
+            kinds.EVENTS, objects.text(body, "name"), objects.text(body, "namespace")
+        )
+        if len(self._due) < _WAITING:
+            self._later(("event", name.name), lambda: self._send(body))
+        else:
+            self._core.measures.asked("event", "dropped")
+        return name
+
+    # The lanes.
+
+    def _later(self, key: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._due[key] = work
+        self._moved.set()
+
+    async def _lane(self) -> None:
+        while True:
+            while not self._due:
+                self._moved.clear()
+                await self._moved.wait()
+            _, work = self._due.popitem(last=False)
+            self._busy += 1
+            try:
+                await work()
+            finally:
+                self._busy -= 1
+
+    async def _flushing(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.flush()
+
+    def flush(self) -> None:
+        """Tell of those that were bound beyond the budget."""
+        grouped, self._grouped = self._grouped, {}
+        for (_, kind, owner), several in grouped.items():
+            self._event(notes.together(kind, owner, several))
+
+    async def _send(self, body: objects.Object) -> None:
+        try:
+            await self._store.create(kinds.EVENTS, body)
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("event", error.code)
+        else:
+            self._core.measures.asked("event", "ok")
+
+    async def _series(self, known: _Known) -> None:
+        body = {"series": {"count": known.count, "lastObservedTime": self._author.moment()}}
+        try:
+            await self._store.patch(known.event, objects.Merge(body))
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("event", error.code)
+
+    async def _condition(self, one: Refusal, told: tuple[str, str, str]) -> None:
+        body = self._author.condition(one, before=one.pod.told)
+        entry = self._core.queue.get(one.pod.key)
+        if entry is None or entry.pod.uid != one.pod.uid:
+            return  # it has found a node meanwhile, or is gone
+        if await self._insist(
+            "condition",
+            lambda: self._store.patch(ref(one.pod), objects.Strategic(body), subresource="status"),
+        ):
+            one.pod.told = told
+
+    async def _evict(self, victim: Pod, by: Refusal) -> None:
+        self._event(notes.preempted(victim, by))
+        body = self._author.doomed(victim.sort.scheduler)
+        patched = await self._insist(
+            "condition",
+            lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),
+        )
+        if not (patched and await self._insist("delete", lambda: self._delete(victim))):
+            self._core.spared(victim, self._clock())
+
+    async def _delete(self, victim: Pod) -> None:
+        await self._store.delete(ref(victim), uid=victim.uid)
+
+    async def _insist(self, what: str, call: Callable[[], Coroutine[Any, Any, object]]) -> bool:
+        """Try a few times; what is gone or is another one now needs nothing any more."""
+        for attempt in range(_RETRIES):
+            try:
+                await call()
+            except (refusals.NotFound, refusals.AlreadyExists):
+                return True
+            except refusals.ObjectsError as error:
+                self._core.measures.asked(what, error.code)
+                if not isinstance(error, refusals.Unavailable | refusals.Conflict):
+                    return False
+            else:
+                self._core.measures.asked(what, "ok")
+                return True
+            await asyncio.sleep(_PAUSE * 2**attempt)
+        return False

@@ -1,0 +1,150 @@
+"""The loop: follow the cluster, try pods, bind, tell, as long as we are the leader.
+
+Covers: starting in order, sharing the one thread between deciding and everything else, stopping.
+Does not cover: each of those (the other modules of this room).
+
+Rules:
+1. Deciding runs in slices of ``SLICE`` seconds, between which answers and changes are taken in.
+2. Nothing is decided before everything is known, while another scheduler leads, or while the binder
+   is behind.
+3. Whatever ends one part ends all: a process that has lost its lease or its watches starts anew and
+   learns everything from the store, which is the only memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from koordlet import log
+from koordlet.model import objects
+from koordlet.scheduler.loop import binder, election, notes, reporter, sources
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.queue import Place
+
+SLICE = 0.005
+#: How often time itself may have changed something: a backoff that ended.
+_BEAT = 0.5
+_TIDY = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Two clocks: one that only goes forward, for waiting, and the one on the wall, for texts."""
+
+    steady: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+
+class Loop:
+    """One scheduler over one store."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        profiles: Mapping[str, Profile],
+        *,
+        instance: str,
+        clocks: Clocks | None = None,
+        terms: election.Terms | None = None,
+        budget: reporter.Budget | None = None,
+        lanes: int = binder.LANES,
+        first: float = 0.2,
+    ) -> None:
+        self._clocks = Clocks() if clocks is None else clocks
+        steady = self._clocks.steady
+        self.core = Core(profiles)
+        self.sources = sources.Sources(store, self.core, profiles, steady, self._poke)
+        author = notes.Author(instance, self._clocks.wall)
+        self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
+        self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
+        #: ``None``: nobody else can be there, as with a file that only we open.
+        self.election = (
+            None
+            if terms is None
+            else election.Election(store, instance, steady, self._clocks.wall, terms)
+        )
+        self._moved = asyncio.Event()
+        self.ready = False
+
+    def _poke(self) -> None:
+        self._moved.set()
+
+    def _bound(self, one: Bind, error: Exception | None) -> None:
+        self.reporter.bound(one, error)  # type: ignore[arg-type]
+        self._poke()
+
+    async def run(self) -> None:
+        """Until cancelled; ends with the error of the first part that ends."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.sources.run())
+                await self.sources.synced()
+                if self.election is not None:
+                    await self.election.acquire()
+                    group.create_task(self.election.hold())
+                log.get().info("scheduler.leading", nodes=len(self.core.census.columns.rows))
+                self.ready = True
+                group.create_task(self.binder.run())
+                group.create_task(self.reporter.run())
+                group.create_task(self._deciding())
+        finally:
+            self.ready = False
+            if self.election is not None:
+                await self.election.release()
+
+    async def _deciding(self) -> None:
+        steady = self._clocks.steady
+        tidied = steady()
+        while True:
+            self._moved.clear()
+            if self._slice():
+                await asyncio.sleep(0)
+                continue
+            if steady() - tidied > _TIDY:
+                tidied = steady()
+                self.core.tidy()
+            try:
+                async with asyncio.timeout(_BEAT):
+                    await self._moved.wait()
+            except TimeoutError:
+                continue
+
+    def _slice(self) -> bool:
+        """Try pods for a while; whether there may be more to do at once."""
+        steady, started = self._clocks.steady, time.perf_counter()
+        while time.perf_counter() - started < SLICE:
+            if self.binder.backlog >= binder.BACKLOG:
+                return False
+            if self.election is not None and not self.election.leading:
+                return False
+            found = self.core.step(steady())
+            if found is None:
+                return False
+            if isinstance(found, Bind):
+                self.binder.submit(found)
+            else:
+                self.reporter.refused(found)
+        return True
+
+    def metrics(self) -> str:
+        """The text of ``/metrics``."""
+        core = self.core
+        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
+            labels = (("queue", place.value),)
+            gauges["scheduler_pending_pods", labels] = core.queue.count(place)
+        for kind, size in (
+            ("nodes", len(core.census.columns.rows)),
+            ("pods", len(core.census)),
+            ("assumed_pods", len(core.census.assumed)),
+        ):
+            gauges["scheduler_cache_size", (("type", kind),)] = size
+        gauges["scheduler_homeless_pods", ()] = core.census.homeless()
+        leading = self.election is None or self.election.leading
+        gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(leading)
+        return core.measures.text(gauges)

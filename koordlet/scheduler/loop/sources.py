@@ -1,0 +1,193 @@
+"""The objects that the scheduler follows, and what each change of them means to the core.
+
+Covers: which kinds, what is kept of an object (never the object), being up to date for the first
+time. Does not cover: listing and watching (``mirror``), deciding (``core``).
+
+Rules:
+1. A kind that is not served, or that we may not read, is left out: it is said, and what it would
+   have told is taken for empty. Nodes and pods are waited for, however long.
+2. A pod that cannot be read is never tried, and the message says why; where it has a node it counts
+   as one pod. A node that cannot be read keeps its last good state.
+3. A change that concerns some classes only derives those anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from koordlet import log, mirror
+from koordlet.model import kinds, objects, selectors
+from koordlet.scheduler import cluster, nodes, owners, wire
+from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.plugins.spreading import PodTopologySpread
+from koordlet.scheduler.plugins.volumes import Storage, WithStorage
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_OWNERS = (
+    kinds.SERVICES,
+    kinds.REPLICATION_CONTROLLERS,
+    kinds.REPLICA_SETS,
+    kinds.STATEFUL_SETS,
+)
+_STORAGE = (
+    kinds.PERSISTENT_VOLUMES,
+    kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.STORAGE_CLASSES,
+    kinds.CSI_NODES,
+)
+#: Pods that have ended hold nothing.
+_LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Failed")
+_LOOK = 0.1
+
+
+class Sources:
+    """All kinds, each mirrored."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        core: Core,
+        profiles: Mapping[str, Profile],
+        clock: Callable[[], float],
+        moved: Callable[[], None],
+    ) -> None:
+        self._store, self._core = store, core
+        self._clock, self._moved = clock, moved
+        self._owners, self._storage = owners.Owners(), Storage()
+        self._positions = 0
+        self._equip(profiles)
+        self.mirrors: dict[kinds.Kind, mirror.Mirror[Any]] = {
+            kinds.NAMESPACES: self._mirror(kinds.NAMESPACES, cluster.namespace, self._namespace),
+            kinds.PRIORITY_CLASSES: self._mirror(
+                kinds.PRIORITY_CLASSES, cluster.priority, self._priority
+            ),
+            kinds.POD_DISRUPTION_BUDGETS: self._mirror(
+                kinds.POD_DISRUPTION_BUDGETS, cluster.budget, self._budget
+            ),
+            **{kind: self._mirror(kind, owners.decode, self._owner) for kind in _OWNERS},
+            **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
+            kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
+            kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
+        }
+
+    def _equip(self, profiles: Mapping[str, Profile]) -> None:
+        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+            if isinstance(plugin, PodTopologySpread):
+                plugin.owners = self._owners
+            elif isinstance(plugin, WithStorage):
+                plugin.storage = self._storage
+
+    def _mirror(
+        self,
+        kind: kinds.Kind,
+        convert: Callable[[Body], Any],
+        changed: Callable[[mirror.Key, Any, Any], None],
+        selector: selectors.Selector = selectors.EVERYTHING,
+    ) -> mirror.Mirror[Any]:
+        def told(key: mirror.Key, old: Any, new: Any) -> None:
+            changed(key, old, new)
+            self._moved()
+
+        return mirror.Mirror(self._store, kind, convert, selector=selector, changed=told)
+
+    async def run(self) -> None:
+        """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
+        async with asyncio.TaskGroup() as group:
+            first = [one for kind, one in self.mirrors.items() if kind is not kinds.PODS]
+            for one in first:
+                group.create_task(one.run())
+            await asyncio.gather(*map(self._settled, first))
+            group.create_task(self.mirrors[kinds.PODS].run())
+
+    async def _settled(self, one: mirror.Mirror[Any]) -> None:
+        """Until a kind is up to date, or is known to be out of reach (rule 1)."""
+        synced = asyncio.ensure_future(one.synced())
+        try:
+            while not synced.done():
+                await asyncio.wait({synced}, timeout=_LOOK)
+                if one.health.failures and one.kind not in {kinds.NODES, kinds.PODS}:
+                    log.get().warning(
+                        "scheduler.source_missing", kind=str(one.kind), detail=one.health.error
+                    )
+                    return
+        finally:
+            synced.cancel()
+
+    async def synced(self) -> None:
+        """Until everything that can be known is known."""
+        await self.mirrors[kinds.PODS].synced()
+
+    # What each kind means.
+
+    def _decoded(self, body: Body) -> Pod:
+        self._positions += 1
+        try:
+            return self._core.decoder.decode(body, self._positions)
+        except (BadObjectError, TypeError, KeyError, AttributeError, ValueError) as error:
+            return self._core.decoder.unreadable(body, f"{error}"[:300])
+
+    def _pod(self, _key: mirror.Key, old: Pod | None, new: Pod | None) -> None:
+        self._core.pod(old, new, self._clock())
+
+    def _node(self, _key: mirror.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+        self._core.node(old, new, self._clock())
+
+    def _namespace(self, key: mirror.Key, old: Any, new: Any) -> None:
+        known = self._core.census.namespaces
+        if new is None:
+            known.pop(key[1], None)
+        else:
+            known[key[1]] = new[1]
+        classes = self._core.census.columns.classes()
+        if old != new and any(sort.namespace == key[1] for sort in classes):
+            # Terms select namespaces by labels: who is meant by whom is counted anew.
+            self._core.rebuild()
+
+    def _priority(self, key: mirror.Key, _old: Any, new: Any) -> None:
+        if new is None:
+            self._core.priorities.pop(key[1], None)
+        else:
+            self._core.priorities[key[1]] = new[1]
+
+    def _budget(self, key: mirror.Key, _old: Any, new: Any) -> None:
+        name = "/".join(key)
+        if new is None:
+            self._core.budgets.pop(name, None)
+        else:
+            self._core.budgets[name] = new
+
+    def _owner(self, _key: mirror.Key, old: owners.Owner | None, new: owners.Owner | None) -> None:
+        if old is not None and old == new:
+            return
+        if old is not None:
+            self._owners.drop(old)
+        if new is not None:
+            self._owners.put(new)
+        concerned = new if new is not None else old
+        if concerned is not None:
+            self._core.forget_views(concerned.concerns)
+
+    def _stored(self, _key: mirror.Key, old: Body | None, new: Body | None) -> None:
+        if old is not None and old == new:
+            return
+        if old is not None:
+            self._storage.drop(old)
+        if new is not None:
+            self._storage.add(new)
+        self._core.forget_views(lambda sort: bool(sort.volumes))
+        self._core.wake(Event(What.STORAGE), self._clock())
+
+
+def _stored(body: Body) -> Body:
+    """What of an object of storage is ever looked at."""
+    meta = wire.mapping(body, "metadata")
+    kept = ("name", "namespace", "labels", "annotations", "deletionTimestamp")
+    return {
+        **{key: one for key, one in body.items() if key not in {"metadata", "status"}},
+        "metadata": {key: meta[key] for key in kept if key in meta},
+    }

@@ -1,0 +1,158 @@
+"""The scheduler as a process: the store that it works on, the loop, what it shows of itself.
+
+Covers: the choice of the store, HTTP, signals, the order of starting and stopping.
+Does not cover: scheduling (``scheduler.loop``), options (``cli.scheduler``).
+
+Rules:
+1. An API server where somebody named one, or where a service account is; the file of a standalone
+   scheduler otherwise.
+2. SIGTERM and SIGINT end it with 0: the lease is given back first. A lost lease ends it with an
+   error, so that whoever supervises it starts it anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import koordlet
+from koordlet import log
+from koordlet.http import client, message, routes, server
+from koordlet.model import errors, objects
+from koordlet.scheduler import configuration, profile
+from koordlet.scheduler.loop import running
+
+_IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
+#: Lists of a cluster are taken in large pages: this is no node agent.
+_PAGE = 500
+#: For bindings, conditions, events and single reads together.
+_CONNECTIONS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says."""
+
+    #: ``None``: the file of a standalone scheduler.
+    kubeconfig: str | None
+    context: str = ""
+    database: Path
+    http: str
+    configuration: configuration.Configuration
+
+
+def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this is a pod with a service account."""
+    return bool(environment.get(_IN_CLUSTER))
+
+
+def usual() -> configuration.Configuration:
+    """Without a file: the default plugins, under the names that we serve."""
+    return configuration.Configuration({name: profile.default(name) for name in profile.SERVED})
+
+
+async def run(options: Options) -> None:
+    """Until a signal comes or something ends that must not."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with _opened(options) as store:
+        alone = options.kubeconfig is None
+        one = running.Loop(
+            store,
+            options.configuration.profiles,
+            instance=f"{socket.gethostname()}_{uuid.uuid4()}",
+            terms=None if alone else options.configuration.election,
+        )
+        shown = server.Server(options.http, _table(one))
+        address = await shown.start()
+        log.get().info(
+            "scheduler.started",
+            http=f"http://{address}/",
+            names=list(options.configuration.profiles),
+        )
+        working = asyncio.ensure_future(one.run())
+        told = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                _raise(working)
+        finally:
+            told.cancel()
+            working.cancel()
+            await asyncio.gather(working, told, return_exceptions=True)
+            await shown.stop()
+
+
+def _raise(ended: asyncio.Future[None]) -> None:
+    """The first error of those that ended together."""
+    error = ended.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is not None:
+        raise error
+    raise errors.BugError("the loop has ended", culprit="scheduler")
+
+
+@contextlib.asynccontextmanager
+async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
+    if options.kubeconfig is not None:
+        # The package costs 150 ms and 25 MB, which a standalone scheduler does not pay.
+        from koordlet.kube import adapter, credentials  # noqa: PLC0415
+
+        source = credentials.Source(kubeconfig=options.kubeconfig, context=options.context)
+        manners = adapter.Manners(
+            manager="koordlet-scheduler",
+            page=_PAGE,
+            limits=client.Limits(connections=_CONNECTIONS, body_bytes=128 << 20),
+        )
+        kube = adapter.Kube(credentials.Credentials(source), manners)
+        try:
+            yield kube
+        finally:
+            await kube.close()
+        return
+    from koordlet.scheduler.store import adapter as store  # noqa: PLC0415 -- and sqlite not here
+
+    options.database.parent.mkdir(parents=True, exist_ok=True)
+    file = store.Store(options.database, manager="koordlet-scheduler")
+    await file.open()
+    try:
+        yield file
+    finally:
+        await file.close()
+
+
+def _table(one: running.Loop) -> routes.Routes:
+    def metrics(_request: message.Request) -> message.Response:
+        return message.text(one.metrics())
+
+    def healthz(_request: message.Request) -> message.Response:
+        return message.text("ok\n")
+
+    def readyz(_request: message.Request) -> message.Response:
+        if one.ready:
+            return message.text("ok\n")
+        return message.text("waiting for the store, or for another scheduler\n", status=503)
+
+    def index(_request: message.Request) -> message.Response:
+        return message.text(
+            f"koordlet scheduler {koordlet.__version__}: /metrics /healthz /readyz\n"
+        )
+
+    return routes.Routes(
+        [
+            ("GET", "/", index),
+            ("GET", "/metrics", metrics),
+            ("GET", "/healthz", healthz),
+            ("GET", "/readyz", readyz),
+        ]
+    )

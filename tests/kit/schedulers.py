@@ -1,0 +1,161 @@
+"""A scheduler at work over a store, in this loop.
+
+Covers: both stores, objects to schedule, waiting for what must come by watching the store.
+Does not cover: the scheduler itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.model import kinds, objects
+from koordlet.scheduler import profile
+from koordlet.scheduler.loop import election, running
+from koordlet.scheduler.store import adapter
+from tests.kit import clusters
+from tests.kit.apiserver import server
+
+NAME = "koordlet-scheduler"
+#: How long a test waits for what must come.
+PATIENCE = 30.0
+
+
+@dataclass
+class World:
+    """A store, what it looks like from a client, and the server between them, if there is one."""
+
+    store: adapter.Store
+    client: objects.Objects
+    serving: server.Server | None
+
+    async def node(self, name: str, **more: Any) -> None:
+        """A new node."""
+        body = clusters.node(name, **more)
+        status = body.pop("status")
+        made = {**body, "apiVersion": "v1"}
+        await self.store.create(kinds.NODES, made)
+        ref = objects.Ref(kinds.NODES, name)
+        await self.store.patch(ref, objects.Merge({"status": status}), subresource="status")
+
+    async def pod(self, name: str, **more: Any) -> objects.Ref:
+        """A new pod for our scheduler."""
+        body = clusters.pod(name, **{"schedulerName": NAME, **more})
+        await self.store.create(kinds.PODS, {**body, "apiVersion": "v1"})
+        return objects.Ref(kinds.PODS, name, "d")
+
+    async def pods(self) -> dict[str, Mapping[str, Any]]:
+        """All pods by name."""
+        found = await objects.collect(self.store.list(kinds.PODS))
+        return {objects.text(one, "name"): one for one in found.items}
+
+    async def placed(self) -> dict[str, str]:
+        """Pod to node, of those that have one."""
+        found = {name: one["spec"].get("nodeName", "") for name, one in (await self.pods()).items()}
+        return {name: node for name, node in found.items() if node}
+
+    async def until(
+        self,
+        good: Callable[[dict[str, Mapping[str, Any]]], bool],
+        kind: kinds.Kind = kinds.PODS,
+    ) -> dict[str, Mapping[str, Any]]:
+        """Wait until the objects of a kind are as they should be."""
+        listing = await objects.collect(self.store.list(kind))
+        known = {objects.text(one, "name"): one for one in listing.items}
+        if good(known):
+            return known
+        watch = self.store.watch(kind, listing.revision)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async for change in watch:
+                    name = objects.text(change.object, "name")
+                    if change.verb is objects.Verb.DELETED:
+                        known.pop(name, None)
+                    elif change.verb is not objects.Verb.BOOKMARK:
+                        known[name] = change.object
+                    if good(known):
+                        return known
+        finally:
+            await watch.aclose()
+        raise AssertionError
+
+    async def until_placed(self, *names: str) -> dict[str, str]:
+        """Wait until these pods have a node; the nodes of all pods."""
+
+        def good(known: dict[str, Mapping[str, Any]]) -> bool:
+            return all(known.get(name, {}).get("spec", {}).get("nodeName") for name in names)
+
+        await self.until(good)
+        return await self.placed()
+
+    async def until_seen(self, method: str, path: str) -> None:
+        """Wait until the server has been asked something."""
+        assert self.serving is not None
+        async with asyncio.timeout(PATIENCE):
+            while not self.serving.asked(method, path):  # noqa: ASYNC110 -- it tells nobody
+                await asyncio.sleep(0)
+
+    async def until_told(self, name: str, words: str = "") -> str:
+        """Wait until a pod's condition says why it has no node; the message."""
+
+        def message(known: dict[str, Mapping[str, Any]]) -> str:
+            conditions = known.get(name, {}).get("status", {}).get("conditions", ())
+            return next((one["message"] for one in conditions if one.get("message")), "")
+
+        found = await self.until(lambda known: bool(message(known)) and words in message(known))
+        return str(message(found))
+
+
+@asynccontextmanager
+async def world(path: Path, *, over_http: bool) -> AsyncGenerator[World]:
+    """An empty store, reached directly or through an API server."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
+    if not over_http:
+        yield World(store, store, None)
+        await store.close()
+        return
+    serving = server.Server(store)
+    await serving.start()
+    who = credentials.Credentials(
+        credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
+    )
+    client = kube.Kube(who)
+    try:
+        yield World(store, client, serving)
+    finally:
+        await client.close()
+        await serving.stop()
+        await store.close()
+
+
+@asynccontextmanager
+async def scheduler(
+    client: objects.Objects,
+    *,
+    terms: election.Terms | None = None,
+    instance: str = "one",
+    **more: Any,
+) -> AsyncGenerator[running.Loop]:
+    """A loop that runs meanwhile."""
+    loop = running.Loop(
+        client, {NAME: profile.default(NAME)}, instance=instance, terms=terms, first=0.01, **more
+    )
+    task = asyncio.ensure_future(loop.run())
+    try:
+        yield loop
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    """Run a test's coroutine with a deadline."""
+    asyncio.run(asyncio.wait_for(body, 2 * PATIENCE))

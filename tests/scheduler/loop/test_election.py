@@ -1,0 +1,110 @@
+"""The lease: one leader, by the candidate's own clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import kinds, objects
+from koordlet.scheduler.loop import election
+from koordlet.scheduler.store import adapter
+
+TERMS = election.Terms(retry_seconds=0.001)
+LEASE = objects.Ref(kinds.LEASES, TERMS.name, TERMS.namespace)
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _run(ram: Path, body: Any) -> None:
+    async def opened() -> None:
+        store = adapter.Store(ram / "store.db")
+        await store.open()
+        try:
+            await body(store)
+        finally:
+            await store.close()
+
+    coroutine: Coroutine[Any, Any, None] = opened()
+    asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+def _candidate(store: adapter.Store, name: str, clock: Clock) -> election.Election:
+    return election.Election(store, name, clock, clock, TERMS)
+
+
+def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
+    """It takes over only after the record has not changed for the lease's duration."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = Clock()
+        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await one.acquire()
+        assert one.leading
+        assert not await two._attempt()
+        clock.now += 14.9
+        assert not await two._attempt()
+        assert not one.leading  # it has not renewed in time, and knows
+        clock.now += 0.2
+        assert await two._attempt()
+        lease = await store.get(LEASE)
+        assert ("two", 1) == (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"])
+        assert not await one._attempt()
+
+    _run(ram, body)
+
+
+def test_a_renewed_lease_is_kept(ram: Path) -> None:
+    """Each renewal begins the duration anew for whoever watches."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = Clock()
+        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await one.acquire()
+        for _ in range(4):
+            clock.now += 9
+            assert await one._attempt()
+            assert not await two._attempt()
+
+    _run(ram, body)
+
+
+def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
+    """A clean stop costs no waiting."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = Clock()
+        one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
+        await one.acquire()
+        await one.release()
+        assert not one.leading
+        assert await two._attempt()
+
+    _run(ram, body)
+
+
+def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
+    """Whoever finds another holder stops."""
+
+    async def body(store: adapter.Store) -> None:
+        clock = Clock()
+        one = _candidate(store, "one", clock)
+        await one.acquire()
+        await store.patch(LEASE, objects.Merge({"spec": {"holderIdentity": "other"}}))
+        lost = False
+        try:
+            await one.hold()
+        except election.LostError:
+            lost = True
+        assert lost
+
+    _run(ram, body)

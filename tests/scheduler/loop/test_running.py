@@ -1,0 +1,184 @@
+"""The loop over both stores: pods get nodes, once each, whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet.model import kinds, objects
+from tests.kit import schedulers
+from tests.kit.apiserver import faults
+
+both = pytest.mark.parametrize("over_http", [False, True], ids=["file", "http"])
+
+
+@both
+def test_pods_get_nodes(ram: Path, *, over_http: bool) -> None:
+    """What is there before the start and what comes later is bound; an event says so."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http) as world:
+            await world.node("n1", cpu="2")
+            await world.pod("before", cpu="1")
+            async with schedulers.scheduler(world.client):
+                await world.until_placed("before")
+                await world.pod("after", cpu="1")
+                assert {"before": "n1", "after": "n1"} == await world.until_placed("after")
+                events = await world.until(lambda known: len(known) == 2, kinds.EVENTS)
+            assert {"Scheduled"} == {one["reason"] for one in events.values()}
+
+    schedulers.run(body())
+
+
+@both
+def test_who_has_no_place_is_told_and_placed_when_there_is_one(
+    ram: Path, *, over_http: bool
+) -> None:
+    """The condition says why, in the words of the peer; a node that comes is tried."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http) as world:
+            await world.node("n1", cpu="1")
+            await world.pod("big", cpu="2")
+            async with schedulers.scheduler(world.client):
+                told = await world.until_told("big")
+                assert told.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption:")
+                await world.node("n2", cpu="4")
+                assert {"big": "n2"} == await world.until_placed("big")
+
+    schedulers.run(body())
+
+
+@both
+def test_a_restart_loses_and_doubles_nothing(ram: Path, *, over_http: bool) -> None:
+    """A second scheduler counts what the first one bound."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=over_http) as world:
+            await world.node("n1", cpu="2")
+            await world.pod("a", cpu="1")
+            async with schedulers.scheduler(world.client):
+                await world.until_placed("a")
+            await world.pod("b", cpu="1")
+            await world.pod("c", cpu="1")
+            async with schedulers.scheduler(world.client):
+                await world.until(
+                    lambda known: sum("nodeName" in one["spec"] for one in known.values()) == 2
+                )
+                waiting = ({"b", "c"} - (await world.placed()).keys()).pop()
+                await world.until_told(waiting, "Insufficient cpu")
+
+    schedulers.run(body())
+
+
+def test_a_preemptor_gets_the_place_of_its_victim(ram: Path) -> None:
+    """The victim is told and deleted; the preemptor is nominated, then bound."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n1", cpu="2")
+            low = await world.pod("low", cpu="2", priority=1)
+            async with schedulers.scheduler(world.client):
+                await world.until_placed("low")
+                await world.pod("high", cpu="2", priority=9)
+                found = await world.until(
+                    lambda known: (
+                        bool(known["low"]["metadata"].get("deletionTimestamp"))
+                        and bool(known["high"].get("status", {}).get("nominatedNodeName"))
+                    )
+                )
+                conditions = {one["type"] for one in found["low"]["status"]["conditions"]}
+                assert "DisruptionTarget" in conditions
+                assert "n1" == found["high"]["status"]["nominatedNodeName"]
+                await world.store.delete(low, grace_seconds=0)
+                assert {"high": "n1"} == await world.until_placed("high")
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.Fault(faults.Manner.RESET, "POST", "/api/v1/namespaces/d/pods", times=2),
+        faults.Fault(faults.Manner.ANSWER, "POST", "/api/v1/namespaces/d/pods", times=2),
+        faults.Fault(
+            faults.Manner.ANSWER, "POST", "/api/v1/namespaces/d/pods", times=1, status=409
+        ),
+    ],
+    ids=["reset", "500", "409"],
+)
+def test_a_binding_that_fails_is_tried_again(ram: Path, fault: faults.Fault) -> None:
+    """The pod is bound in the end, once, and nothing is assumed for ever."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True) as world:
+            assert world.serving is not None
+            world.serving.faults.add(fault)
+            await world.node("n1", cpu="1")
+            await world.pod("p", cpu="1")
+            async with schedulers.scheduler(world.client) as loop:
+                assert {"p": "n1"} == await world.until_placed("p")
+                await world.node("n2", cpu="1")
+                await world.pod("q", cpu="1")
+                assert {"p": "n1", "q": "n2"} == await world.until_placed("q")
+                assert 2 == len(loop.core.census)
+
+    schedulers.run(body())
+
+
+def test_a_binding_whose_answer_is_lost_is_taken_for_what_it_was(ram: Path) -> None:
+    """The store bound the pod and nobody heard of it: it is not tried elsewhere."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True) as world:
+            assert world.serving is not None
+            path = "/api/v1/namespaces/d/pods/p/binding"
+            world.serving.faults.add(faults.Fault(faults.Manner.HOLD, "POST", path))
+            await world.node("n1")
+            await world.node("n2")
+            ref = await world.pod("p", cpu="1")
+            async with schedulers.scheduler(world.client):
+                await world.until_seen("POST", path)
+                await world.store.bind(ref, "n1")
+                world.serving.go_on.set()
+                await world.pod("q", cpu="1", nodeSelector={"kubernetes.io/hostname": "n2"})
+                assert {"p": "n1", "q": "n2"} == await world.until_placed("q")
+            assert 1 == len(world.serving.asked("POST", path))
+
+    schedulers.run(body())
+
+
+def test_a_pod_that_cannot_be_read_is_told_so_and_costs_only_itself(ram: Path) -> None:
+    """Its message names the field; another pod is placed."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n1")
+            await world.pod("bad", requests={"cpu": "-1"})
+            await world.pod("good", cpu="1")
+            async with schedulers.scheduler(world.client):
+                assert {"good": "n1"} == await world.until_placed("good")
+                told = await world.until_told("bad")
+                assert "requests.cpu is negative" in told
+
+    schedulers.run(body())
+
+
+def test_a_node_that_vanishes_gives_its_pods_back_when_it_returns(ram: Path) -> None:
+    """Its pods hold no room meanwhile, and hold it again afterwards."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n1", cpu="2")
+            await world.pod("a", cpu="2")
+            async with schedulers.scheduler(world.client) as loop:
+                await world.until_placed("a")
+                await world.store.delete(objects.Ref(kinds.NODES, "n1"))
+                await world.pod("b", cpu="1")
+                await world.until_told("b", "no nodes available")
+                assert 1 == loop.core.census.homeless()
+                await world.node("n1", cpu="2")
+                await world.until_told("b", "Insufficient cpu")
+
+    schedulers.run(body())
