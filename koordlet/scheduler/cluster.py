@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from koordlet.scheduler import nodes, preemption, terms, wire
 from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import VolumeBinding, VolumeRestrictions, VolumeZone
-from koordlet.scheduler.pods import Decoder, Pod, Priority
+from koordlet.scheduler.pods import Pod, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.wire import BadObjectError, Body

@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping
 
 from koordlet.scheduler import preemption
 from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop.census import Census
 from koordlet.scheduler.loop.measures import Measures
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import Decoder, Pod, PodClass, Priority
+from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.queue import Place, Queue
 from koordlet.scheduler.wire import BadObjectError

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from koordlet.model import objects, spelling
 from koordlet.scheduler import requests, wire
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.pods import Decoder, Pod
+from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys, lifecycle, parsing, preallocation
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.held import Held

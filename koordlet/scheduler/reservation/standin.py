@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from koordlet.scheduler import requests, terms, wire
-from koordlet.scheduler.pods import Decoder, Pod, PodClass
+from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import Policy, Spec
 from koordlet.scheduler.wire import BadObjectError, Body

@@ -1,0 +1,311 @@
+"""Pods from their JSON, once for each class.
+
+Covers: decoding; pods of one template cost one decoding and one text of what matters in them.
+Does not cover: the values (``pods``), single amounts and terms (``requests``, ``terms``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from koordlet.scheduler import nodes, requests, terms, wire
+from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class Decoder:
+    """Decodes pods; remembers the classes."""
+
+    def __init__(self, priorities: Mapping[str, Priority], deciding: Iterable[str] = ()) -> None:
+        self._priorities = priorities
+        self._deciding = (*_DECIDING, *deciding)
+        self._classes: dict[str, PodClass] = {}
+
+    def decode(self, body: Body, position: int) -> Pod:
+        """A Pod from its JSON; ``BadObjectError`` names the field that cannot be used."""
+        meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+        name = wire.text(meta, "name")
+        if not name:
+            raise BadObjectError("metadata.name is missing")
+        node = wire.text(spec, "nodeName")
+        status = wire.mapping(body, "status")
+        priority, preempts = self._priority(spec)
+        namespace = wire.text(meta, "namespace") or "default"
+        return Pod(
+            namespace=namespace,
+            name=name,
+            uid=wire.text(meta, "uid") or f"{namespace}/{name}",
+            sort=self._class(namespace, meta, spec, status if node else {}),
+            priority=priority,
+            created=_moment(meta.get("creationTimestamp")),
+            started=_moment(status.get("startTime")),
+            position=position,
+            node=node,
+            terminating=meta.get("deletionTimestamp") is not None,
+            preempts=preempts,
+            gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
+            nominated=wire.text(status, "nominatedNodeName"),
+            **(_drawn(meta) if node else {}),
+            told=("", "", "") if node else _told(status),
+        )
+
+    def unreadable(self, body: Body, why: str) -> Pod:
+        """A pod that cannot be decoded: never tried; counted where it has a node."""
+        meta, spec = _part(body, "metadata"), _part(body, "spec")
+        namespace, name = str(meta.get("namespace") or "default"), str(meta.get("name"))
+        return Pod(
+            namespace=namespace,
+            name=name,
+            uid=str(meta.get("uid") or f"{namespace}/{name}"),
+            sort=PodClass(
+                namespace=namespace,
+                labels={},
+                scheduler=str(spec.get("schedulerName") or "default-scheduler"),
+                requests=requests.Requests({}, {}, {}),
+                unsupported=f"rejected: {why}",
+            ),
+            priority=0,
+            created=_moment(meta.get("creationTimestamp")),
+            started="",
+            position=0,
+            node=str(spec.get("nodeName") or ""),
+            terminating=meta.get("deletionTimestamp") is not None,
+            preempts=False,
+            gates=(),
+        )
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def keep(self, wanted: Container[PodClass]) -> None:
+        """Forget the classes that nobody has any more."""
+        self._classes = {key: one for key, one in self._classes.items() if one in wanted}
+
+    def _priority(self, spec: Body) -> tuple[int, bool]:
+        named = wire.text(spec, "priorityClassName")
+        known = self._priorities.get(named) if named else self._default()
+        if named and known is None and named not in _CRITICAL and spec.get("priority") is None:
+            raise BadObjectError(f"no PriorityClass {named!r} in the input")
+        value = known.value if known is not None else _CRITICAL.get(named, 0)
+        policy = wire.text(spec, "preemptionPolicy")
+        preempts = policy != "Never" if policy else known is None or known.preempts
+        return wire.integer(spec, "priority", value), preempts
+
+    def _default(self) -> Priority | None:
+        return next((one for one in self._priorities.values() if one.default), None)
+
+    def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
+        annotations = self._annotations(meta)
+        essence = _essence(meta, spec, status, annotations)
+        key = json.dumps([namespace, essence], sort_keys=True, default=str)
+        known = self._classes.get(key)
+        if known is None:
+            known = self._classes[key] = _decode(namespace, meta, spec, status, annotations)
+        return known
+
+    def _annotations(self, meta: Body) -> dict[str, str]:
+        found = wire.mapping(meta, "annotations")
+        return {key: str(found[key]) for key in self._deciding if key in found}
+
+
+def _part(body: Body, key: str) -> Body:
+    found = body.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(status: Body) -> tuple[str, str, str]:
+    nominated = wire.text(status, "nominatedNodeName")
+    for one in wire.bodies(status, "conditions"):
+        if one.get("type") == "PodScheduled" and one.get("status") == "False":
+            return str(one.get("reason") or ""), str(one.get("message") or ""), nominated
+    return "", "", nominated
+
+
+def _moment(value: object) -> str:
+    """A time as text; YAML may have made a datetime of it."""
+    if value is None:
+        return ""
+    stamp = getattr(value, "isoformat", None)
+    spelled = str(stamp()) if stamp is not None else str(value)
+    return spelled.replace(" ", "T").replace("+00:00", "Z")
+
+
+_SPEC = (
+    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
+    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
+    "workloadRef",
+)  # fmt: skip
+#: Annotations that may decide; all others differ between equals for no reason of ours.
+_DECIDING = (keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY)
+_CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
+_STATUS = ("name", "resources", "allocatedResources")
+#: Volumes that never keep a pod off a node.
+_HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
+
+
+def _essence(meta: Body, spec: Body, status: Body, annotations: Body) -> list[Any]:
+    """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
+    containers = [
+        [{name: one.get(name) for name in _CONTAINER}, [*_ports(one)], bool(status) and one["name"]]
+        for key in ("containers", "initContainers")
+        for one in wire.bodies(spec, key)
+    ]
+    resized = [
+        {name: one.get(name) for name in _STATUS}
+        for key in ("containerStatuses", "initContainerStatuses")
+        for one in wire.bodies(status, key)
+    ]
+    return [
+        meta.get("labels"),
+        {name: spec.get(name) for name in _SPEC},
+        len(wire.sequence(spec, "initContainers")),
+        containers,
+        resized,
+        [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
+        _volumes(spec),
+        meta.get("ownerReferences"),
+        annotations,
+    ]
+
+
+def _drawn(meta: Body) -> dict[str, str]:
+    """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
+    spelled = wire.mapping(meta, "annotations").get(keys.ALLOCATED)
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else {}
+    except (ValueError, RecursionError):
+        found = {}
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        "draws_on": str(found.get("uid") or ""),
+        "drawn_name": str(found.get("name") or ""),
+    }
+
+
+def _ports(container: Body) -> list[tuple[str, str, int]]:
+    return [
+        (
+            wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
+            wire.text(one, "protocol", "TCP") or "TCP",
+            wire.integer(one, "hostPort"),
+        )
+        for one in wire.bodies(container, "ports")
+        if wire.integer(one, "hostPort") > 0
+    ]
+
+
+def _volumes(spec: Body) -> list[Body]:
+    return [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
+
+
+def _references(meta: Body) -> tuple[Reference, ...]:
+    return tuple(
+        Reference(
+            wire.text(one, "apiVersion"),
+            wire.text(one, "kind"),
+            wire.text(one, "name"),
+            wire.text(one, "uid"),
+            one.get("controller") is True,
+        )
+        for one in wire.bodies(meta, "ownerReferences")
+    )
+
+
+def _decode(
+    namespace: str, meta: Body, spec: Body, status: Body, annotations: Mapping[str, str]
+) -> PodClass:
+    labels = wire.labels(meta)
+    affinity = wire.mapping(spec, "affinity")
+    node = wire.mapping(affinity, "nodeAffinity")
+    plain, init = wire.bodies(spec, "containers"), wire.bodies(spec, "initContainers")
+    sidecars = [one for one in init if one.get("restartPolicy") == "Always"]
+    needed = node.get(_REQUIRED)
+    return PodClass(
+        namespace=namespace,
+        labels=labels,
+        scheduler=wire.text(spec, "schedulerName") or "default-scheduler",
+        requests=requests.of_pod(spec, status),
+        node_selector={
+            str(key): str(one) for key, one in wire.mapping(spec, "nodeSelector").items()
+        },
+        required=None
+        if needed is None
+        else tuple(
+            map(terms.node_term, wire.bodies(wire.mapping(node, _REQUIRED), "nodeSelectorTerms"))
+        ),
+        preferred=tuple(
+            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
+            for one in wire.bodies(node, _PREFERRED)
+        ),
+        tolerations=tuple(map(terms.toleration, wire.bodies(spec, "tolerations"))),
+        **_pod_affinity(affinity, namespace, labels),
+        spread=tuple(
+            terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
+        ),
+        ports=frozenset(HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one)),
+        images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
+        + tuple(_image_volumes(spec)),
+        containers=len(plain) + len(init),
+        features=_features(spec, (*plain, *init)),
+        volumes=tuple(_volumes(spec)),
+        references=_references(meta),
+        annotations=annotations,
+        unsupported=_unsupported(spec),
+    )
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, needs, wishes in (
+        ("podAffinity", "affinity", "prefers"),
+        ("podAntiAffinity", "anti_affinity", "avoids"),
+    ):
+        body = wire.mapping(affinity, key)
+        found[needs] = tuple(
+            terms.pod_term(one, namespace, labels) for one in wire.bodies(body, _REQUIRED)
+        )
+        found[wishes] = tuple(
+            (
+                wire.integer(one, "weight"),
+                terms.pod_term(wire.mapping(one, "podAffinityTerm"), namespace, labels),
+            )
+            for one in wire.bodies(body, _PREFERRED)
+        )
+    return found
+
+
+def _image_volumes(spec: Body) -> list[str]:
+    return [
+        nodes.image_name(wire.text(wire.mapping(one, "image"), "reference"))
+        for one in wire.bodies(spec, "volumes")
+        if "image" in one
+    ]
+
+
+def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
+    """The features of a node without which a pod cannot run there."""
+    found = set()
+    rules = (rule for one in containers for rule in wire.bodies(one, "restartPolicyRules"))
+    if any(rule.get("action") == "RestartAllContainers" for rule in rules):
+        found.add("RestartAllContainersOnContainerExits")
+    if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
+        found.add("UserNamespacesHostNetworkSupport")
+    return frozenset(found)
+
+
+def _unsupported(spec: Body) -> str:
+    if spec.get("resourceClaims"):
+        return "resource claims (spec.resourceClaims) are not supported by this scheduler"
+    if spec.get("schedulingGroup") or spec.get("workloadRef"):
+        return "pod groups (spec.schedulingGroup) are not supported by this scheduler"
+    return ""
