@@ -24,7 +24,7 @@ from koordlet.state import paths
 if typing.TYPE_CHECKING:
     from koordlet.http import channels
     from koordlet.http import server as http_server
-    from koordlet.rpc import server as rpc_server
+    from koordlet.rpc import agent as rpc_agent
 
 Current = Callable[[], view.View | None]
 
@@ -36,7 +36,7 @@ class Surfaces:
         self._config = config
         self._paths = where
         self._http: http_server.Server | None = None
-        self._rpc: rpc_server.Server | None = None
+        self._rpc: rpc_agent.Agent | None = None
         self._channel: channels.Channel | None = None
         #: Surface to why it is not there; shown by the health endpoints.
         self.problems: Mapping[str, str] = {}
@@ -89,10 +89,10 @@ class Surfaces:
         return f"http://{bound}/"
 
     async def _start_rpc(self) -> str:
-        from koordlet.rpc import server  # noqa: PLC0415 -- rule 2
+        from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
         socket = self._config.grpc.socket
-        one = server.Server(Path(socket) if socket else self._paths.socket, koordlet.__version__)
+        one = agent.Agent(Path(socket) if socket else self._paths.socket, koordlet.__version__)
         address = await one.start()
         self._rpc = one
         return address

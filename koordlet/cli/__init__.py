@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
+    "crds": "print the definitions of the custom resources",
     "sim": "show where the scheduler would put pending pods, and why not",
     "completion": "print shell completion for bash or zsh",
 }

@@ -50,7 +50,11 @@ def make(into: Path) -> None:
 def _make_local(into: Path, owner: str) -> None:
     """Flatten ``koordlet/v1/x_pb2.py`` to ``x_pb2.py``: it would hide our own package's name."""
     for path in sorted((into / owner / "v1").iterdir()):
-        path.rename(into / path.name)
+        text = path.read_text()
+        for word in ("from", "import"):
+            text = text.replace(f"{word} {owner}.v1", f"{word} koordlet.rpc.gen")
+        (into / path.name).write_text(text)
+        path.unlink()
     (into / owner / "v1").rmdir()
     (into / owner).rmdir()
 

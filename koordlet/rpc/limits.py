@@ -12,6 +12,9 @@ class Limits:
     watchers: int = 1024
     #: Calls beside the watchers: GetNode, health, reflection.
     calls: int = 64
+    #: For each address, on the long run and at once.
+    calls_per_second: float = 100.0
+    calls_burst: float = 2000.0
     #: Share of the process's descriptors that connections may take: the loop's own stay free.
     descriptor_share: float = 0.25
     #: A request is some bytes; only answers are large.

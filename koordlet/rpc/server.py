@@ -1,21 +1,21 @@
-"""NodeFeed, health and reflection on a Unix socket.
+"""One gRPC server: services, health and reflection on a Unix socket, and over TCP with mTLS.
 
-Covers: calls and watchers, their bounds, starting and stopping. Does not cover: what the feed says
-(``feed``), the socket's path (``unix_socket``).
+Covers: listening, bounds, the right that each call needs, starting and stopping.
+Does not cover: what the services do (``node_feed``, ``ingest``, …), the socket's path
+(``unix_socket``), certificates (``tls``), who may what (``access``, ``peers``).
 
 Rules:
 1. Handlers take and give bytes: an event is encoded once, whoever reads it.
-2. A watcher has no queue. It knows what it has sent, and sends what is newer when the last event
-   has been taken: a slow one gets fewer events, and holds one.
-3. What a client does costs itself: its call, its place among the watchers, at most its connection.
+2. What a client does costs itself: its call, its place among the callers, at most its connection.
+3. Connections take a share of the process's descriptors, so that a flood never costs a read.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,79 +24,105 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 import grpc.aio
-from google.protobuf import message as protobuf
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from koordlet.model import errors
-from koordlet.report import view
-from koordlet.rpc import feed, unix_socket
+from koordlet.rpc import access, peers, services, tls, unix_socket
 from koordlet.rpc import limits as bounds
-from koordlet.rpc.gen import feed_pb2
 
-SERVICE = feed_pb2.DESCRIPTOR.services_by_name["NodeFeed"].full_name
 
-Context = grpc.aio.ServicerContext[Any, Any]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A listener that other machines reach."""
+
+    #: ``host:port``.
+    address: str
+    files: tls.Files
+    rules: Sequence[access.Rule] = ()
 
 
 class Server:
-    """The feed of one agent, in the running loop."""
+    """Listens in the running loop."""
 
-    def __init__(self, path: Path, version: str, *, limits: bounds.Limits | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        offered: Sequence[services.Service],
+        *,
+        limits: bounds.Limits | None = None,
+        remote: Remote | None = None,
+        users: Sequence[int] = (),
+    ) -> None:
         self._path = path
+        self._offered = tuple(offered)
         self._limits = bounds.Limits() if limits is None else limits
-        self._feed = feed.Feed(version)
+        self._remote = remote
+        self._access = access.Access(
+            remote.rules if remote is not None else (),
+            rate=self._limits.calls_per_second,
+            burst=self._limits.calls_burst,
+        )
+        #: Root and whoever we are; more where the operator says so.
+        self._peers = peers.Peers(path, {0, os.geteuid(), *users})
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
-        self._watchers: set[asyncio.Event] = set()
-        self._serving: bool | None = None
-        self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
+        #: Of the TCP listener; the system's choice where the configuration says 0.
+        self.port: int | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
         """What happened to clients, for an operator."""
-        return dict(self._counts)
-
-    @property
-    def watchers(self) -> int:
-        """How many there are now."""
-        return len(self._watchers)
+        found: dict[str, int] = {}
+        for one in self._offered:
+            for name, count in one.counts.items():
+                found[name] = found.get(name, 0) + count
+        found["refused"] = found.get("refused", 0) + self._access.refused + self._peers.cut
+        return found
 
     async def start(self) -> str:
-        """Listen; the address as gRPC clients write it."""
+        """Listen; the addresses as gRPC clients write them."""
         unix_socket.prepare(self._path)
         server = grpc.aio.server(
             options=_options(self._limits),
             maximum_concurrent_rpcs=self._limits.watchers + self._limits.calls,
         )
-        server.add_generic_rpc_handlers((self._handlers(),))
+        for one in self._offered:
+            server.add_generic_rpc_handlers((self._guarded(one),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
-        address = f"unix:{self._path}"
+        names = [one.name for one in self._offered]
+        reflection.enable_server_reflection(
+            (*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+        )
+        addresses = [f"unix:{self._path}"]
         try:
             with unix_socket.private():
-                server.add_insecure_port(address)
+                server.add_insecure_port(addresses[0])
         except RuntimeError as error:
             await server.stop(None)
             raise errors.HostError(
                 "cannot listen", culprit=str(self._path), fix="set another report.grpc.socket"
             ) from error
-        await self._say_health(serving=False)
+        if self._remote is not None:
+            addresses.append(await self._listen(server, self._remote))
+        await self.say(serving=False)
         await server.start()
         self._server = server
-        return address
+        return ", ".join(addresses)
 
-    def publish(self, now: view.View) -> None:
-        """There is a new view: tell the watchers, if it says anything new."""
-        before = self._feed.revision
-        self._feed.publish(now)
-        if now.ready is not self._serving:
-            self._serving = now.ready
-            self._saying = asyncio.ensure_future(self._say_health(serving=now.ready))
-        if self._watchers and self._feed.refresh() != before:
-            for one in self._watchers:
-                one.set()
+    async def _listen(self, server: grpc.aio.Server, remote: Remote) -> str:
+        try:
+            credentials = tls.server_credentials(remote.files)
+            self.port = server.add_secure_port(remote.address, credentials)
+        except (RuntimeError, errors.HostError) as error:
+            await server.stop(None)
+            if isinstance(error, errors.HostError):
+                raise
+            raise errors.HostError(
+                "cannot listen", culprit=remote.address, fix="set another report.grpc.address"
+            ) from error
+        host = remote.address.rpartition(":")[0]
+        return f"{host}:{self.port} (mTLS)"
 
     async def stop(self) -> None:
         """Let running calls end, then cut. gRPC takes the socket away."""
@@ -106,81 +132,54 @@ class Server:
         await self._health.enter_graceful_shutdown()
         await server.stop(self._limits.stop_seconds)
 
-    def _handlers(self) -> grpc.GenericRpcHandler:
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "GetNode": grpc.unary_unary_rpc_method_handler(self._get),
-                "WatchNode": grpc.unary_stream_rpc_method_handler(self._watch),
-            },
-        )
-
-    async def _say_health(self, *, serving: bool) -> None:
+    async def say(self, *, serving: bool) -> None:
+        """What the health service answers."""
         status = (
             health_pb2.HealthCheckResponse.SERVING
             if serving
             else health_pb2.HealthCheckResponse.NOT_SERVING
         )
-        for name in ("", SERVICE):
+        for name in ("", *(one.name for one in self._offered)):
             await self._health.set(name, status)
 
-    async def _get(self, request: bytes, context: Context) -> bytes:
-        await self._parsed(feed_pb2.GetNodeRequest(), request, context)
-        if not self._feed.epoch:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not done")
-        return self._feed.node()
+    def _guarded(self, one: services.Service) -> grpc.GenericRpcHandler:
+        """The handlers of a service, each behind its right."""
+        return grpc.method_handlers_generic_handler(
+            one.name,
+            {name: self._guard(method) for name, method in one.methods().items()},
+        )
 
-    async def _watch(self, request: bytes, context: Context) -> None:
-        known = feed_pb2.WatchRequest()
-        await self._parsed(known, request, context)
-        if len(self._watchers) >= self._limits.watchers:
-            self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers")
-        self._counts["watches"] += 1
-        wake = asyncio.Event()
-        self._watchers.add(wake)
-        try:
-            await self._follow(known, wake, context)
-        finally:
-            self._watchers.discard(wake)
+    def _guard(self, method: services.Method) -> grpc.RpcMethodHandler[Any, Any]:
+        make, inner = _kind(method.handler)
 
-    async def _follow(
-        self, known: feed_pb2.WatchRequest, wake: asyncio.Event, context: Context
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        if not self._feed.epoch:
-            await wake.wait()
-        sent = known.revision
-        if not self._feed.resumable(known.epoch, known.revision):
-            sent = self._feed.refresh()
-            await self._write(context, self._feed.full())
-        while True:
-            wake.clear()
-            if self._feed.refresh() == sent:
-                timer = loop.call_later(self._limits.heartbeat_seconds, wake.set)
-                try:
-                    await wake.wait()
-                finally:
-                    timer.cancel()
-            newest = self._feed.refresh()
-            event = self._feed.heartbeat() if newest == sent else self._feed.since(sent)
-            self._counts["dropped"] += max(0, newest - sent - 1)
-            sent = newest
-            await self._write(context, event)
+        async def guarded(request: Any, context: services.Context) -> Any:
+            await self._admit(context, method.right)
+            return await inner(request, context)
 
-    async def _write(self, context: Context, event: bytes) -> None:
-        # Waits while the client does not read. gRPC cannot end such a call from here: the age
-        # of its connection does.
-        await context.write(event)
-        self._counts["events"] += 1
+        return make(guarded)
 
-    async def _parsed(self, into: protobuf.Message, request: bytes, context: Context) -> None:
-        try:
-            into.ParseFromString(request)
-        except protobuf.DecodeError:
-            self._counts["refused"] += 1
-            name = into.DESCRIPTOR.full_name
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {name}")
+    async def _admit(self, context: services.Context, right: services.Right) -> None:
+        await self._access.check(context, right)
+        if services.secured(context):
+            return
+        await self._peers.looked()
+        if right is not services.Right.READ and self._peers.doubtful:
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, "a foreign connection was just cut: try again"
+            )
+
+
+_Make = Callable[[Callable[..., Any]], "grpc.RpcMethodHandler[Any, Any]"]
+
+
+def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
+    """How a handler of the same kind is made, and what it calls."""
+    kinds: tuple[tuple[_Make, Any], ...] = (
+        (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
+        (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
+        (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
+    )
+    return next((make, inner) for make, inner in kinds if inner is not None)
 
 
 def _options(limits: bounds.Limits) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from koordlet.report import view
-from koordlet.rpc import server
+from koordlet.rpc import agent
 from tests.bench import gate
 from tests.kit import views
 
@@ -45,7 +45,7 @@ async def _measure() -> float:
     base = views.view(workloads)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run" / "koordlet.sock"
-        serving = server.Server(path, "1")
+        serving = agent.Agent(path, "1")
         await serving.start()
         serving.publish(base)
         watching = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ async def _measure() -> float:
             await serving.stop()
 
 
-async def _rounds(serving: server.Server, base: view.View, repeat: int) -> float:
+async def _rounds(serving: agent.Agent, base: view.View, repeat: int) -> float:
     """CPU seconds of one round."""
     keys = [one.key for one in base.snapshot.pods]
     before, events = time.process_time(), serving.counts["events"]
@@ -73,7 +73,7 @@ async def _rounds(serving: server.Server, base: view.View, repeat: int) -> float
     return spent / _ROUNDS
 
 
-async def _until(serving: server.Server, events: int) -> None:
+async def _until(serving: agent.Agent, events: int) -> None:
     """Wait for the events to be out."""
     async with asyncio.timeout(60):
         while serving.counts["events"] + serving.counts["dropped"] < events:  # noqa: ASYNC110 -- counts only

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.report import view
-from koordlet.rpc import limits, server
+from koordlet.rpc import agent, limits
 from tests.kit import loops
 
 
@@ -24,7 +24,7 @@ def loop() -> Iterator[loops.LoopThread]:
 class Served:
     """A running feed."""
 
-    def __init__(self, loop: loops.LoopThread, it: server.Server, path: Path) -> None:
+    def __init__(self, loop: loops.LoopThread, it: agent.Agent, path: Path) -> None:
         self.loop = loop
         self.server = it
         self.path = path
@@ -47,12 +47,12 @@ Serve = Callable[..., Served]
 @pytest.fixture
 def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
     """Start feeds; they are stopped, and nothing may have reached the loop."""
-    running: list[server.Server] = []
+    running: list[agent.Agent] = []
     loop.complaints.clear()
 
     def start(path: Path | None = None, **bounds: float) -> Served:
         where = path or tmp_path / "run" / "koordlet.sock"
-        it = server.Server(where, "1.2.3", limits=limits.Limits(**bounds))  # type: ignore[arg-type]
+        it = agent.Agent(where, "1.2.3", limits=limits.Limits(**bounds))  # type: ignore[arg-type]
         loop.run(it.start())
         running.append(it)
         return Served(loop, it, where)

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from koordlet.rpc import generate
-from koordlet.rpc.gen import feed_pb2
+from koordlet.rpc.gen import feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2
 from tests.rpc import breaking
 
 pytest.importorskip("grpc_tools", reason="grpcio-tools is a dependency of development")
@@ -31,22 +31,37 @@ def test_check_sees_a_difference(tmp_path: Path) -> None:
     assert ["feed_pb2.py", "feed_pb2.pyi", "more_pb2.py"] == generate.differences(made)
 
 
-def recorded() -> descriptor_pb2.FileDescriptorProto:
+SERVED = {
+    one.DESCRIPTOR.name: one.DESCRIPTOR
+    for one in (feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2)
+}
+FEED = feed_pb2.DESCRIPTOR.name
+
+
+def recorded(name: str = FEED) -> descriptor_pb2.FileDescriptorProto:
     """The descriptor that clients rely on."""
     found = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
-    return next(file for file in found.file if file.package == "koordlet.v1")
+    return next(file for file in found.file if file.name == name)
 
 
-def current() -> descriptor_pb2.FileDescriptorProto:
-    """The descriptor that the agent serves."""
+def current(name: str = FEED) -> descriptor_pb2.FileDescriptorProto:
+    """The descriptor that is served now."""
     file = descriptor_pb2.FileDescriptorProto()
-    feed_pb2.DESCRIPTOR.CopyToProto(file)
+    SERVED[name].CopyToProto(file)
     return file
 
 
-def test_nothing_that_clients_rely_on_is_broken() -> None:
+def test_every_service_is_recorded() -> None:
+    """No proto of ours is without a promise."""
+    found = descriptor_pb2.FileDescriptorSet.FromString(generate.RECORDED.read_bytes())
+
+    assert {file.name for file in found.file if file.package == "koordlet.v1"} == SERVED.keys()
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_nothing_that_clients_rely_on_is_broken(name: str) -> None:
     """All that was recorded is there as it was: names, numbers, types, methods."""
-    assert breaking.breaks(recorded(), current()) == []
+    assert breaking.breaks(recorded(name), current(name)) == []
 
 
 def message(file: descriptor_pb2.FileDescriptorProto, name: str) -> descriptor_pb2.DescriptorProto:

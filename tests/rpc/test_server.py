@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 from koordlet.model import errors
 from koordlet.report import view
-from koordlet.rpc import client, server
+from koordlet.rpc import agent, client
 from koordlet.rpc.gen import feed_pb2
 from tests.kit import loops, views
 from tests.rpc import conftest
@@ -275,7 +275,7 @@ def test_second_agent_is_refused(serve: conftest.Serve, loop: loops.LoopThread) 
     served.publish(views.view())
 
     with pytest.raises(errors.HostError, match="listens there already"):
-        loop.run(server.Server(served.path, "1").start())
+        loop.run(agent.Agent(served.path, "1").start())
 
     with client.Client(served.path) as user:
         assert user.get_node().summary.name == "n1"

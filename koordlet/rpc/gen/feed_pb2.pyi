@@ -42,21 +42,29 @@ class Heartbeat(_message.Message):
     def __init__(self) -> None: ...
 
 class Delta(_message.Message):
-    __slots__ = ("summary", "topology", "allocation", "workloads", "conditions")
+    __slots__ = ("summary", "topology", "allocation", "workloads", "conditions", "usage", "free", "pressure", "best_effort")
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
     summary: Summary
     topology: Topology
     allocation: Allocation
     workloads: Workloads
     conditions: Conditions
-    def __init__(self, summary: _Optional[_Union[Summary, _Mapping]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., workloads: _Optional[_Union[Workloads, _Mapping]] = ..., conditions: _Optional[_Union[Conditions, _Mapping]] = ...) -> None: ...
+    usage: Usage
+    free: Free
+    pressure: Pressure
+    best_effort: BestEffort
+    def __init__(self, summary: _Optional[_Union[Summary, _Mapping]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., workloads: _Optional[_Union[Workloads, _Mapping]] = ..., conditions: _Optional[_Union[Conditions, _Mapping]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., free: _Optional[_Union[Free, _Mapping]] = ..., pressure: _Optional[_Union[Pressure, _Mapping]] = ..., best_effort: _Optional[_Union[BestEffort, _Mapping]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("epoch", "revision", "observed_at", "summary", "topology", "allocation", "workloads", "conditions")
+    __slots__ = ("epoch", "revision", "observed_at", "summary", "topology", "allocation", "workloads", "conditions", "usage", "free", "pressure", "best_effort")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +73,10 @@ class Node(_message.Message):
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     WORKLOADS_FIELD_NUMBER: _ClassVar[int]
     CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    BEST_EFFORT_FIELD_NUMBER: _ClassVar[int]
     epoch: str
     revision: int
     observed_at: _timestamp_pb2.Timestamp
@@ -73,7 +85,11 @@ class Node(_message.Message):
     allocation: Allocation
     workloads: Workloads
     conditions: Conditions
-    def __init__(self, epoch: _Optional[str] = ..., revision: _Optional[int] = ..., observed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., workloads: _Optional[_Union[Workloads, _Mapping]] = ..., conditions: _Optional[_Union[Conditions, _Mapping]] = ...) -> None: ...
+    usage: Usage
+    free: Free
+    pressure: Pressure
+    best_effort: BestEffort
+    def __init__(self, epoch: _Optional[str] = ..., revision: _Optional[int] = ..., observed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., workloads: _Optional[_Union[Workloads, _Mapping]] = ..., conditions: _Optional[_Union[Conditions, _Mapping]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., free: _Optional[_Union[Free, _Mapping]] = ..., pressure: _Optional[_Union[Pressure, _Mapping]] = ..., best_effort: _Optional[_Union[BestEffort, _Mapping]] = ...) -> None: ...
 
 class Summary(_message.Message):
     __slots__ = ("name", "machine_id", "boot_id", "mode", "ready", "version")
@@ -214,3 +230,101 @@ class Unsupported(_message.Message):
     feature: str
     why: str
     def __init__(self, feature: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("node", "system", "classes", "windows")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    CLASSES_FIELD_NUMBER: _ClassVar[int]
+    WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    node: Amount
+    system: Amount
+    classes: _containers.RepeatedCompositeFieldContainer[ClassUsage]
+    windows: _containers.RepeatedCompositeFieldContainer[Window]
+    def __init__(self, node: _Optional[_Union[Amount, _Mapping]] = ..., system: _Optional[_Union[Amount, _Mapping]] = ..., classes: _Optional[_Iterable[_Union[ClassUsage, _Mapping]]] = ..., windows: _Optional[_Iterable[_Union[Window, _Mapping]]] = ...) -> None: ...
+
+class Amount(_message.Message):
+    __slots__ = ("cpu_milli", "memory_bytes")
+    CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    cpu_milli: int
+    memory_bytes: int
+    def __init__(self, cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
+
+class ClassUsage(_message.Message):
+    __slots__ = ("name", "used")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    used: Amount
+    def __init__(self, name: _Optional[str] = ..., used: _Optional[_Union[Amount, _Mapping]] = ...) -> None: ...
+
+class Window(_message.Message):
+    __slots__ = ("seconds", "quantile", "node")
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    QUANTILE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    seconds: int
+    quantile: str
+    node: Amount
+    def __init__(self, seconds: _Optional[int] = ..., quantile: _Optional[str] = ..., node: _Optional[_Union[Amount, _Mapping]] = ...) -> None: ...
+
+class Free(_message.Message):
+    __slots__ = ("domains",)
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    domains: _containers.RepeatedCompositeFieldContainer[FreeCpus]
+    def __init__(self, domains: _Optional[_Iterable[_Union[FreeCpus, _Mapping]]] = ...) -> None: ...
+
+class FreeCpus(_message.Message):
+    __slots__ = ("node", "l3", "cpus")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    L3_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    node: int
+    l3: int
+    cpus: str
+    def __init__(self, node: _Optional[int] = ..., l3: _Optional[int] = ..., cpus: _Optional[str] = ...) -> None: ...
+
+class Pressure(_message.Message):
+    __slots__ = ("signals", "stalls")
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    STALLS_FIELD_NUMBER: _ClassVar[int]
+    signals: _containers.RepeatedCompositeFieldContainer[Signal]
+    stalls: _containers.RepeatedCompositeFieldContainer[Stall]
+    def __init__(self, signals: _Optional[_Iterable[_Union[Signal, _Mapping]]] = ..., stalls: _Optional[_Iterable[_Union[Stall, _Mapping]]] = ...) -> None: ...
+
+class Signal(_message.Message):
+    __slots__ = ("name", "observed", "threshold", "met")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OBSERVED_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    MET_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    observed: str
+    threshold: str
+    met: bool
+    def __init__(self, name: _Optional[str] = ..., observed: _Optional[str] = ..., threshold: _Optional[str] = ..., met: _Optional[bool] = ...) -> None: ...
+
+class Stall(_message.Message):
+    __slots__ = ("resource", "some_milli", "full_milli")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    SOME_MILLI_FIELD_NUMBER: _ClassVar[int]
+    FULL_MILLI_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    some_milli: int
+    full_milli: int
+    def __init__(self, resource: _Optional[str] = ..., some_milli: _Optional[int] = ..., full_milli: _Optional[int] = ...) -> None: ...
+
+class BestEffort(_message.Message):
+    __slots__ = ("offers",)
+    OFFERS_FIELD_NUMBER: _ClassVar[int]
+    offers: _containers.RepeatedCompositeFieldContainer[Offer]
+    def __init__(self, offers: _Optional[_Iterable[_Union[Offer, _Mapping]]] = ...) -> None: ...
+
+class Offer(_message.Message):
+    __slots__ = ("resource", "amount")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    amount: int
+    def __init__(self, resource: _Optional[str] = ..., amount: _Optional[int] = ...) -> None: ...

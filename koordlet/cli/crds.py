@@ -1,0 +1,71 @@
+"""``koordlet crds``: the definitions of the custom resources, for ``kubectl apply``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import typing
+from pathlib import Path
+
+from koordlet.cli import options, output
+
+NAME = "crds"
+HELP = "print the definitions of the custom resources"
+EXAMPLES = """\
+koordlet crds | kubectl apply --server-side -f -
+koordlet crds reservations              of one kind only
+koordlet crds --directory deploy/crds   one file for each kind
+"""
+
+_HEADER = "# Made by `koordlet crds`; do not edit.\n"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="plurals; all without one")
+    parser.add_argument("--directory", type=Path, help="write one file for each kind there")
+    options.output(parser, ("yaml", "json"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or write them."""
+    # Late: pydantic models and YAML are of no use to any other command.
+    from koordlet.model import errors  # noqa: PLC0415
+    from koordlet.report.crds import definitions  # noqa: PLC0415
+
+    known = {one.kind.plural: one for one in definitions.DEFINITIONS}
+    for name in args.kinds:
+        if name not in known:
+            raise errors.UsageError(
+                "no such kind of ours", culprit=name, fix=f"one of {', '.join(known)}"
+            )
+    chosen = [definitions.document(known[name]) for name in args.kinds or known]
+    if args.directory is not None:
+        _write(args.directory, chosen)
+    elif args.output == "json":
+        output.print_json({"version": "v1", "items": chosen})
+    else:
+        sys.stdout.write("---\n".join(text(one) for one in chosen))
+    return 0
+
+
+def text(document: dict[str, typing.Any]) -> str:
+    """One definition as the file of ``deploy/crds``."""
+    import yaml  # noqa: PLC0415 -- as above
+
+    return _HEADER + yaml.safe_dump(document, sort_keys=False, width=100, allow_unicode=True)
+
+
+def _write(directory: Path, chosen: list[dict[str, typing.Any]]) -> None:
+    from koordlet.model import errors  # noqa: PLC0415 -- as above
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for one in chosen:
+            (directory / f"{one['metadata']['name']}.yaml").write_text(text(one), "utf-8")
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot write the definitions: {error.strerror}",
+            culprit=str(error.filename or directory),
+            fix="name a directory that may be written",
+        ) from error

@@ -1,0 +1,161 @@
+"""The CustomResourceDefinitions: one row for each kind, and the YAML that is installed.
+
+Covers: names, versions, printed columns, subresources, the document of ``koordlet crds``.
+Does not cover: the fields (``topology``, ``nodemetric``, …), installing anything.
+
+Rules:
+1. Names, groups and versions are the peers': our definition can stand in for theirs.
+2. What is installed already is never replaced by the agent: installing is the operator's act.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from koordlet.model import kinds
+from koordlet.report.crds import device, nodemetric, nodeslo, reservation, structural, topology
+
+#: Groups below ``k8s.io`` are protected: a server refuses a definition without this annotation.
+#: The proposal by which the API was approved:
+_APPROVED = {
+    "api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1870",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of ``kubectl get``."""
+
+    name: str
+    path: str
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One kind."""
+
+    kind: kinds.Kind
+    model: type[BaseModel]
+    #: Served beside the kind's own version, which is the oldest.
+    versions: tuple[str, ...]
+    #: The version that is stored.
+    stored: str
+    short: tuple[str, ...] = ()
+    status: bool = True
+    columns: tuple[Column, ...] = ()
+    selectable: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+_AGE = Column(name="Age", path=".metadata.creationTimestamp", type="date")
+
+DEFINITIONS = (
+    Definition(
+        kind=kinds.NODE_RESOURCE_TOPOLOGIES,
+        model=topology.NodeResourceTopology,
+        versions=("v1alpha1", "v1alpha2"),
+        stored="v1alpha2",
+        short=("node-res-topo",),
+        status=False,
+        annotations=tuple(_APPROVED.items()),
+    ),
+    Definition(
+        kind=kinds.NODE_METRICS,
+        model=nodemetric.NodeMetric,
+        versions=("v1alpha1",),
+        stored="v1alpha1",
+        columns=(
+            Column(name="Updated", path=".status.updateTime", type="date"),
+            _AGE,
+        ),
+    ),
+    Definition(
+        kind=kinds.NODE_SLOS, model=nodeslo.NodeSLO, versions=("v1alpha1",), stored="v1alpha1"
+    ),
+    Definition(kind=kinds.DEVICES, model=device.Device, versions=("v1alpha1",), stored="v1alpha1"),
+    Definition(
+        kind=kinds.RESERVATIONS,
+        model=reservation.Reservation,
+        versions=("v1alpha1",),
+        stored="v1alpha1",
+        columns=(
+            Column(name="Phase", path=".status.phase"),
+            _AGE,
+            Column(name="Node", path=".status.nodeName"),
+            Column(name="TTL", path=".spec.ttl"),
+            Column(name="Expires", path=".spec.expires"),
+        ),
+        # Each agent watches the reservations of its own node, and the server selects them.
+        selectable=(".status.nodeName",),
+    ),
+)
+
+
+def document(one: Definition) -> dict[str, Any]:
+    """The definition as an API object."""
+    kind = one.kind
+    metadata: dict[str, Any] = {"name": str(kind)}
+    if one.annotations:
+        metadata["annotations"] = dict(one.annotations)
+    names: dict[str, Any] = {
+        "kind": kind.name,
+        "listKind": f"{kind.name}List",
+        "plural": kind.plural,
+        "singular": kind.name.lower(),
+    }
+    if one.short:
+        names["shortNames"] = list(one.short)
+    return {
+        "apiVersion": kinds.CUSTOM_RESOURCES.api_version,
+        "kind": kinds.CUSTOM_RESOURCES.name,
+        "metadata": metadata,
+        "spec": {
+            "group": kind.group,
+            "names": names,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [_version(one, version) for version in one.versions],
+        },
+    }
+
+
+def _version(one: Definition, version: str) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": version,
+        "served": True,
+        "storage": version == one.stored,
+        "schema": {"openAPIV3Schema": _schema(one)},
+    }
+    if one.status:
+        made["subresources"] = {"status": {}}
+    if one.columns:
+        made["additionalPrinterColumns"] = [
+            {"name": each.name, "type": each.type, "jsonPath": each.path} for each in one.columns
+        ]
+    if one.selectable:
+        made["selectableFields"] = [{"jsonPath": path} for path in one.selectable]
+    return made
+
+
+def _schema(one: Definition) -> dict[str, Any]:
+    """The model, with what every object has around it."""
+    made = structural.schema(one.model)
+    common = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+    }
+    return {**made, "properties": {**common, **made["properties"]}}
+
+
+def documents() -> list[dict[str, Any]]:
+    """All of them, in the order of the table."""
+    return [document(one) for one in DEFINITIONS]
+
+
+def find(plural: str) -> Definition:
+    """The row of a kind, by its plural."""
+    return next(one for one in DEFINITIONS if one.kind.plural == plural)

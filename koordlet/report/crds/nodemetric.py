@@ -1,0 +1,117 @@
+"""NodeMetric of ``slo.koordinator.sh``: what a node and its pods use.
+
+Covers: the wish (written by the peer's manager) and the status (written by the agent).
+Does not cover: computing either.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from koordlet.report.crds import fields
+
+
+class ResourceMap(fields.Open):
+    """Amounts of resources."""
+
+    resources: fields.ResourceList | None = None
+    devices: list[fields.Free] | None = None
+
+
+class AggregatePolicy(fields.Open):
+    """Over which windows use is aggregated."""
+
+    durations: list[fields.Duration] | None = None
+
+
+class CollectPolicy(fields.Open):
+    """How the agent shall measure and report."""
+
+    aggregate_duration_seconds: fields.Int64 | None = Field(
+        default=None, description="Window of the plain averages."
+    )
+    report_interval_seconds: fields.Int64 | None = Field(
+        default=None, description="How often the status is written."
+    )
+    node_aggregate_policy: AggregatePolicy | None = None
+    node_memory_collect_policy: str | None = Field(
+        default=None,
+        description="usageWithoutPageCache, usageWithPageCache, usageWithHotPageCache.",
+    )
+
+
+class Spec(fields.Open):
+    """What the control plane wants."""
+
+    metric_collect_policy: CollectPolicy | None = None
+
+
+class AggregatedUsage(fields.Open):
+    """Use over one window."""
+
+    duration: fields.Duration | None = None
+    usage: dict[str, ResourceMap] | None = Field(
+        default=None, description="By avg, p50, p90, p95, p99."
+    )
+
+
+class NumaUsage(fields.Open):
+    """Use of one NUMA node."""
+
+    numa_node_id: fields.Int32 = Field(alias="numaNodeID")
+    node_usage: ResourceMap | None = None
+    system_usage: ResourceMap | None = None
+
+
+class NodeUsage(fields.Open):
+    """Use of the node."""
+
+    node_usage: ResourceMap | None = None
+    aggregated_node_usages: list[AggregatedUsage] | None = None
+    system_usage: ResourceMap | None = None
+    aggregated_system_usages: list[AggregatedUsage] | None = None
+    numa_usages: list[NumaUsage] | None = None
+
+
+class PodMetric(fields.Open):
+    """Use of one pod."""
+
+    name: str | None = None
+    namespace: str | None = None
+    priority: str | None = None
+    qos: str | None = None
+    pod_usage: ResourceMap | None = None
+    extensions: fields.Free | None = None
+
+
+class HostApplicationMetric(fields.Open):
+    """Use of one application outside of pods."""
+
+    name: str | None = None
+    priority: str | None = None
+    qos: str | None = None
+    usage: ResourceMap | None = None
+
+
+class Predicted(fields.Open):
+    """What was predicted."""
+
+    resource: ResourceMap | None = None
+
+
+class Status(fields.Open):
+    """What the agent measured."""
+
+    update_time: fields.Time | None = None
+    node_metric: NodeUsage | None = None
+    pods_metric: list[PodMetric] | None = None
+    host_application_metric: list[HostApplicationMetric] | None = None
+    prod_reclaimable_metric: Predicted | None = None
+    prod_peak_metric: Predicted | None = None
+
+
+class NodeMetric(fields.Closed):
+    """What a node and its pods use."""
+
+    spec: Spec | None = None
+    status: Status | None = None

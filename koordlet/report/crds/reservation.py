@@ -1,0 +1,127 @@
+"""Reservation of ``scheduling.koordinator.sh``: room that is held for pods to come.
+
+Covers: the fields, their defaults and rules, as the peer's YAML uses them.
+Does not cover: what becomes of one (``scheduler.reservation``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from koordlet.report.crds import fields
+
+
+class ObjectReference(fields.Open):
+    """A pod by what is given of it."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    field_path: str | None = None
+
+
+class Controller(fields.Open):
+    """Whatever owns the pods."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+    namespace: str | None = None
+
+
+class Requirement(fields.Closed):
+    """One expression of a label selector."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class LabelSelector(fields.Closed):
+    """Labels of pods."""
+
+    match_labels: fields.Texts | None = None
+    match_expressions: list[Requirement] | None = None
+
+
+class Owner(fields.Open):
+    """Who may use the reservation: at least one of the three."""
+
+    object: ObjectReference | None = None
+    controller: Controller | None = None
+    label_selector: LabelSelector | None = None
+
+
+class Taint(fields.Open):
+    """Keeps pods out that do not tolerate it."""
+
+    key: str
+    effect: str
+    value: str | None = None
+    time_added: fields.Time | None = None
+
+
+class PreAllocationPolicy(fields.Open):
+    """How running pods are adopted."""
+
+    mode: Literal["Default", "Cluster"] | None = None
+    enable_multiple: bool | None = None
+
+
+class Spec(fields.Open):
+    """What is to be held, for whom and how long."""
+
+    template: fields.Free = Field(description="A pod template; its requests are what is held.")
+    owners: Annotated[
+        list[Owner],
+        Field(min_length=1, description="Who may use it; any of them."),
+    ]
+    ttl: fields.Duration = Field(default="24h", description="Time to live; 0s is for ever.")
+    expires: fields.Time | None = Field(default=None, description="End, checked before ttl.")
+    pre_allocation: bool | None = None
+    pre_allocation_policy: PreAllocationPolicy | None = None
+    allocate_once: bool = Field(default=True, description="Used up by the first pod.")
+    allocate_policy: Literal["Aligned", "Restricted"] | None = None
+    unschedulable: bool | None = None
+    taints: list[Taint] | None = None
+
+
+class Condition(fields.Open):
+    """One aspect of the state."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_probe_time: fields.Time | None = None
+    last_transition_time: fields.Time | None = None
+
+
+#: The server fills it in, so that a reservation is pending as soon as somebody sees it.
+Phase = Annotated[str, WithJsonSchema({"type": "string"})]
+
+
+class Status(fields.Open):
+    """What became of it."""
+
+    phase: Phase = "Pending"
+    conditions: list[Condition] | None = None
+    node_name: str | None = None
+    allocatable: fields.ResourceList | None = None
+    allocated: fields.ResourceList | None = None
+    current_owners: list[ObjectReference] | None = None
+
+
+class Reservation(fields.Closed):
+    """Room that is held for pods to come."""
+
+    spec: Spec
+    status: Status | None = None

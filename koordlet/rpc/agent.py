@@ -1,0 +1,55 @@
+"""The gRPC server of an agent: the feed of its node.
+
+Covers: which services an agent has, telling them of a new view. Does not cover: any of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from koordlet.report import view
+from koordlet.rpc import limits as bounds
+from koordlet.rpc import node_feed, server
+
+
+class Agent:
+    """Starts, publishes, stops."""
+
+    def __init__(
+        self,
+        path: Path,
+        version: str,
+        *,
+        limits: bounds.Limits | None = None,
+        remote: server.Remote | None = None,
+    ) -> None:
+        self.feed = node_feed.NodeFeed(version, limits=limits)
+        self.server = server.Server(path, (self.feed,), limits=limits, remote=remote)
+        self._serving: bool | None = None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened to clients, for an operator."""
+        return self.server.counts
+
+    @property
+    def watchers(self) -> int:
+        """How many there are now."""
+        return self.feed.watchers
+
+    async def start(self) -> str:
+        """Listen; the addresses as gRPC clients write them."""
+        return await self.server.start()
+
+    def publish(self, now: view.View) -> None:
+        """There is a new view."""
+        if now.ready is not self._serving:
+            self._serving = now.ready
+            self._saying = asyncio.ensure_future(self.server.say(serving=now.ready))
+        self.feed.publish(now)
+
+    async def stop(self) -> None:
+        """Let running calls end, then cut."""
+        await self.server.stop()

@@ -1,0 +1,246 @@
+"""NodeIngest: what agents report, taken in by a scheduler.
+
+Covers: one stream for each node, going on from what is known, bounds; messages as a ``NodeReport``.
+Does not cover: what is done with a report (``sink``), who may report (``access``), the agent's side
+(``reporting``).
+
+Rules:
+1. The newest stream of a node is the node: an older one ends, so that a half-dead connection cannot
+   overwrite newer state. What is known of a node stays when its stream ends: its age tells.
+2. An event that does not follow what is known (another epoch, a delta first) is answered with what
+   is known, and not taken in.
+3. A node costs one message here, whatever it sends: sections replace each other.
+4. A stream that is silent for three heartbeats is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+import grpc
+import grpc.aio
+from google.protobuf import message as protobuf
+
+from koordlet.model import cpuset, decision, ledger, nodereport, resources
+from koordlet.rpc import services
+from koordlet.rpc.gen import feed_pb2, ingest_pb2
+
+SERVICE = ingest_pb2.DESCRIPTOR.services_by_name["NodeIngest"].full_name
+
+#: Called with the newest report of a node; synchronous, in the loop.
+Sink = Callable[[nodereport.NodeReport], None]
+#: Called when a node is heard but has nothing new: its name.
+Heard = Callable[[str], None]
+
+_SECTIONS = tuple(one.name for one in feed_pb2.Delta.DESCRIPTOR.fields)
+
+
+@dataclass(slots=True)
+class _Known:
+    """One node."""
+
+    state: feed_pb2.Node = field(default_factory=feed_pb2.Node)
+    #: Of the stream that speaks for it now.
+    turn: int = 0
+
+
+class Ingest:
+    """The service; ``sink`` gets every new report, ``heard`` every sign of life."""
+
+    name = SERVICE
+    descriptor = ingest_pb2.DESCRIPTOR
+
+    def __init__(
+        self,
+        sink: Sink,
+        heard: Heard = lambda _node: None,
+        *,
+        most_nodes: int = 20_000,
+        silence_seconds: float = 30.0,
+    ) -> None:
+        self._sink = sink
+        self._heard = heard
+        self._most = most_nodes
+        self._silence = silence_seconds
+        self._nodes: dict[str, _Known] = {}
+        self.streams = 0
+        self._counts = dict.fromkeys(("streams", "events", "heartbeats", "resyncs", "refused"), 0)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What came in, for an operator."""
+        return dict(self._counts)
+
+    def forget(self, node: str) -> None:
+        """The node is gone for good; whoever reports for it begins anew."""
+        self._nodes.pop(node, None)
+
+    def methods(self) -> Mapping[str, services.Method]:
+        """The handlers."""
+        return {
+            "Report": services.Method(
+                grpc.stream_stream_rpc_method_handler(self._report), services.Right.REPORT
+            )
+        }
+
+    async def _report(self, requests: AsyncIterator[bytes], context: services.Context) -> None:
+        hello = await self._hello(requests, context)
+        if hello.node not in self._nodes and len(self._nodes) >= self._most:
+            self._counts["refused"] += 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes")
+        known = self._nodes.setdefault(hello.node, _Known())
+        known.turn += 1
+        turn = known.turn
+        self._counts["streams"] += 1
+        self.streams += 1
+        try:
+            await context.write(_reply(known))
+            while known.turn == turn:
+                request = await self._next(requests, context)
+                if request is None:
+                    return
+                if known.turn == turn and not self._take(hello.node, known, request.event):
+                    self._counts["resyncs"] += 1
+                    await context.write(_reply(known))
+        finally:
+            self.streams -= 1
+
+    async def _hello(
+        self, requests: AsyncIterator[bytes], context: services.Context
+    ) -> ingest_pb2.Hello:
+        first = await self._next(requests, context)
+        if first is None or not first.hello.node:
+            self._counts["refused"] += 1
+            await context.abort(_BAD, "the first message is a Hello that names the node")
+        why = services.may_speak_for(context, first.hello.node)
+        if why:
+            self._counts["refused"] += 1
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        hello: ingest_pb2.Hello = first.hello
+        return hello
+
+    async def _next(
+        self, requests: AsyncIterator[bytes], context: services.Context
+    ) -> ingest_pb2.ReportRequest | None:
+        """The next message; ``None`` at the end, and after too long a silence."""
+        with contextlib.suppress(StopAsyncIteration, TimeoutError):
+            async with asyncio.timeout(self._silence):
+                data = await anext(requests)
+            try:
+                return ingest_pb2.ReportRequest.FromString(data)
+            except protobuf.DecodeError:
+                self._counts["refused"] += 1
+                await context.abort(_BAD, "not a koordlet.v1.ReportRequest")
+        return None
+
+    def _take(self, node: str, known: _Known, event: feed_pb2.WatchEvent) -> bool:
+        """Take an event in; whether it follows what is known."""
+        what = event.WhichOneof("event")
+        state = known.state
+        if what == "full":
+            state = known.state = event.full
+        elif not what or event.epoch != state.epoch or event.revision < state.revision:
+            return False
+        elif what == "delta":
+            for section in _SECTIONS:
+                if event.delta.HasField(section):
+                    getattr(state, section).CopyFrom(getattr(event.delta, section))
+        elif event.revision != state.revision:
+            return False
+        state.epoch, state.revision = event.epoch, event.revision
+        if what == "heartbeat":
+            self._counts["heartbeats"] += 1
+            self._heard(node)
+            return True
+        self._counts["events"] += 1
+        state.observed_at.CopyFrom(event.observed_at)
+        self._sink(decoded(node, state))
+        return True
+
+
+_BAD = grpc.StatusCode.INVALID_ARGUMENT
+
+
+def _reply(known: _Known) -> bytes:
+    state = known.state
+    said = ingest_pb2.Known(epoch=state.epoch, revision=state.revision)
+    return ingest_pb2.ReportReply(known=said).SerializeToString()
+
+
+def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
+    """The message as a value; a set of CPUs that is none is left out."""
+    usage, pressure = state.usage, state.pressure
+    return nodereport.NodeReport(
+        node=node,
+        epoch=state.epoch,
+        revision=state.revision,
+        observed=state.observed_at.seconds + state.observed_at.nanos / 1e9 or None,
+        ready=state.summary.ready,
+        used=_amount(usage.node),
+        system=_amount(usage.system),
+        classes={one.name: _amount(one.used) for one in usage.classes},
+        windows={(one.seconds, one.quantile): _amount(one.node) for one in usage.windows},
+        signals=tuple(
+            decision.Signal(
+                name=one.name,
+                observed=one.observed,
+                threshold=one.threshold,
+                met=one.met if one.HasField("met") else None,
+            )
+            for one in pressure.signals
+        ),
+        conditions=tuple(
+            decision.Condition(
+                type=one.type,
+                status=one.status,
+                reason=one.reason,
+                message=one.message,
+                subject=one.subject,
+            )
+            for one in state.conditions.conditions
+        ),
+        claims=tuple(_claims(state.allocation)),
+        free=tuple(
+            nodereport.Free(
+                node=one.node if one.HasField("node") else None,
+                l3=one.l3 if one.HasField("l3") else None,
+                cpus=_cpus(one.cpus),
+            )
+            for one in state.free.domains
+        ),
+        offered={one.resource: one.amount for one in state.best_effort.offers},
+    )
+
+
+def _claims(found: feed_pb2.Allocation) -> list[ledger.Claim]:
+    owners = {one.value: one for one in ledger.Owner}
+    return [
+        ledger.Claim(
+            owner=owners[one.owner],
+            cpus=_cpus(one.cpus),
+            holder=one.holder,
+            policy=one.policy,
+            reason=one.reason,
+        )
+        for one in found.claims
+        if one.owner in owners
+    ]
+
+
+def _amount(found: feed_pb2.Amount) -> dict[str, int]:
+    made = {}
+    if found.HasField("cpu_milli"):
+        made[resources.CPU] = found.cpu_milli
+    if found.HasField("memory_bytes"):
+        made[resources.MEMORY] = found.memory_bytes
+    return made
+
+
+def _cpus(text: str) -> cpuset.CPUSet:
+    try:
+        return cpuset.CPUSet.parse(text)
+    except ValueError:
+        return cpuset.CPUSet()

@@ -1,0 +1,112 @@
+"""NodeFeed: the state of this node, at once and as it changes.
+
+Covers: calls and watchers, their bounds. Does not cover: what the feed says (``feed``), listening
+(``server``).
+
+A watcher has no queue. It knows what it has sent, and sends what is newer when the last event has
+been taken: a slow one gets fewer events, and holds one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import grpc
+
+from koordlet.report import view
+from koordlet.rpc import feed, services
+from koordlet.rpc import limits as bounds
+from koordlet.rpc.gen import feed_pb2
+
+SERVICE = feed_pb2.DESCRIPTOR.services_by_name["NodeFeed"].full_name
+
+
+class NodeFeed:
+    """The service."""
+
+    name = SERVICE
+
+    def __init__(self, version: str, *, limits: bounds.Limits | None = None) -> None:
+        self._limits = bounds.Limits() if limits is None else limits
+        self._feed = feed.Feed(version)
+        self._watchers: set[asyncio.Event] = set()
+        self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened to watchers."""
+        return dict(self._counts)
+
+    @property
+    def watchers(self) -> int:
+        """How many there are now."""
+        return len(self._watchers)
+
+    def methods(self) -> Mapping[str, services.Method]:
+        """The handlers."""
+        return {
+            "GetNode": services.Method(
+                grpc.unary_unary_rpc_method_handler(self._get), services.Right.READ
+            ),
+            "WatchNode": services.Method(
+                grpc.unary_stream_rpc_method_handler(self._watch), services.Right.READ
+            ),
+        }
+
+    def publish(self, now: view.View) -> None:
+        """There is a new view: tell the watchers, if it says anything new."""
+        before = self._feed.revision
+        self._feed.publish(now)
+        if self._watchers and self._feed.refresh() != before:
+            for one in self._watchers:
+                one.set()
+
+    async def _get(self, request: bytes, context: services.Context) -> bytes:
+        await services.parsed(feed_pb2.GetNodeRequest, request, context)
+        if not self._feed.epoch:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the first tick is not done")
+        return self._feed.node()
+
+    async def _watch(self, request: bytes, context: services.Context) -> None:
+        known = await services.parsed(feed_pb2.WatchRequest, request, context)
+        if len(self._watchers) >= self._limits.watchers:
+            self._counts["refused"] += 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watchers")
+        self._counts["watches"] += 1
+        wake = asyncio.Event()
+        self._watchers.add(wake)
+        try:
+            await self._follow(known, wake, context)
+        finally:
+            self._watchers.discard(wake)
+
+    async def _follow(
+        self, known: feed_pb2.WatchRequest, wake: asyncio.Event, context: services.Context
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        if not self._feed.epoch:
+            await wake.wait()
+        sent = known.revision
+        if not self._feed.resumable(known.epoch, known.revision):
+            sent = self._feed.refresh()
+            await self._write(context, self._feed.full())
+        while True:
+            wake.clear()
+            if self._feed.refresh() == sent:
+                timer = loop.call_later(self._limits.heartbeat_seconds, wake.set)
+                try:
+                    await wake.wait()
+                finally:
+                    timer.cancel()
+            newest = self._feed.refresh()
+            event = self._feed.heartbeat() if newest == sent else self._feed.since(sent)
+            self._counts["dropped"] += max(0, newest - sent - 1)
+            sent = newest
+            await self._write(context, event)
+
+    async def _write(self, context: services.Context, event: bytes) -> None:
+        # Waits while the client does not read. gRPC cannot end such a call from here: the age
+        # of its connection does.
+        await context.write(event)
+        self._counts["events"] += 1

@@ -1,0 +1,160 @@
+"""What a gRPC service is here: its methods, the right that each needs, and how errors are said.
+
+Covers: the shape that ``server`` mounts, handlers made of plain functions, errors as status codes,
+who a caller is. Does not cover: listening and checking rights (``server``, ``access``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf import message as protobuf
+
+from koordlet import log
+from koordlet.model import errors, refusals
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Request = TypeVar("Request", bound=protobuf.Message)
+
+
+class Right(enum.Enum):
+    """What a caller may do."""
+
+    #: Look at anything.
+    READ = "read"
+    #: Speak for a node.
+    REPORT = "report"
+    #: Make and remove reservations.
+    RESERVE = "reserve"
+    #: Everything.
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method; its handler takes and gives bytes."""
+
+    handler: grpc.RpcMethodHandler[Any, Any]
+    right: Right
+
+
+class Service(Protocol):
+    """One service of a server."""
+
+    #: The full name, as in the proto.
+    name: str
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened to clients, for an operator."""
+
+    def methods(self) -> Mapping[str, Method]:
+        """Method name to handler."""
+
+
+def unary(
+    kind: type[Request], right: Right, call: Callable[[Request], Awaitable[protobuf.Message]]
+) -> Method:
+    """A method with one answer."""
+
+    async def handle(data: bytes, context: Context) -> bytes:
+        try:
+            return (await call(await parsed(kind, data, context))).SerializeToString()
+        except Exception as error:
+            # The boundary: the caller is told, nobody else suffers.
+            await _abort(context, error)
+            raise
+
+    return Method(grpc.unary_unary_rpc_method_handler(handle), right)
+
+
+def streamed(
+    kind: type[Request], right: Right, call: Callable[[Request], AsyncIterator[protobuf.Message]]
+) -> Method:
+    """A method with many answers; the iterator is closed when the caller goes."""
+
+    async def handle(data: bytes, context: Context) -> None:
+        answers = call(await parsed(kind, data, context))
+        try:
+            async for one in answers:
+                await context.write(one.SerializeToString())
+        except Exception as error:  # noqa: BLE001 - as above
+            await _abort(context, error)
+        finally:
+            close = getattr(answers, "aclose", None)
+            if close is not None:
+                await close()
+
+    return Method(grpc.unary_stream_rpc_method_handler(handle), right)
+
+
+async def parsed(kind: type[Request], data: bytes, context: Context) -> Request:
+    """The request, or the end of the call."""
+    try:
+        return kind.FromString(data)
+    except protobuf.DecodeError:
+        name = kind.DESCRIPTOR.full_name
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a {name}")
+        raise
+
+
+_CODES: tuple[tuple[type[errors.KoordletError], grpc.StatusCode], ...] = (
+    (refusals.NotFound, grpc.StatusCode.NOT_FOUND),
+    (refusals.AlreadyExists, grpc.StatusCode.ALREADY_EXISTS),
+    (refusals.Conflict, grpc.StatusCode.ABORTED),
+    (refusals.Invalid, grpc.StatusCode.INVALID_ARGUMENT),
+    (refusals.Malformed, grpc.StatusCode.INVALID_ARGUMENT),
+    (refusals.Unauthorized, grpc.StatusCode.PERMISSION_DENIED),
+    (refusals.Forbidden, grpc.StatusCode.PERMISSION_DENIED),
+    (refusals.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (refusals.Unavailable, grpc.StatusCode.UNAVAILABLE),
+    (errors.ConfigError, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.UsageError, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.KoordletError, grpc.StatusCode.FAILED_PRECONDITION),
+)
+
+
+def code(error: Exception) -> grpc.StatusCode:
+    """The status code of an error."""
+    found = (status for kind, status in _CODES if isinstance(error, kind))
+    return next(found, grpc.StatusCode.INTERNAL)
+
+
+async def _abort(context: Context, error: Exception) -> None:
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    if not isinstance(error, errors.KoordletError):
+        log.get().error("grpc.failed", detail=repr(error), exc_info=error)
+        await context.abort(grpc.StatusCode.INTERNAL, type(error).__name__)
+    await context.abort(code(error), str(error))
+
+
+def names(context: Context) -> tuple[str, ...]:
+    """The subject alternative names of the caller's certificate; empty on a Unix socket."""
+    found = context.auth_context() or {}
+    return tuple(
+        one.decode("utf-8", "replace") for one in found.get("x509_subject_alternative_name", ())
+    )
+
+
+def secured(context: Context) -> bool:
+    """True on a connection with TLS, which here always has a client certificate."""
+    return b"ssl" in (context.auth_context() or {}).get("transport_security_type", ())
+
+
+def may_speak_for(context: Context, node: str) -> str:
+    """Why the caller may not report for a node; empty where it may.
+
+    Its certificate must name the node: as a DNS name, or as a URI that ends in ``/node/NAME``.
+    """
+    if not secured(context):
+        return ""
+    for name in names(context):
+        if name == node or (":" in name and name.endswith(f"/node/{node}")):
+            return ""
+    return f"the certificate is not that of node {node}"

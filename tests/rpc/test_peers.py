@@ -1,0 +1,36 @@
+"""Credentials at the other end of a Unix socket, with real sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from koordlet.rpc import peers
+
+
+def test_foreign_connections_are_cut(tmp_path: Path) -> None:
+    """One of a user that is not let in ends at the first look; others and other sockets stay."""
+    path = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            accepted, _ = listening.accept()
+            with accepted:
+                now = [0.0]
+                friendly = peers.Peers(path, {os.geteuid()}, clock=lambda: now[0])
+                friendly.look()
+                assert (0, False) == (friendly.cut, friendly.doubtful)
+                client.sendall(b"x")
+                assert b"x" == accepted.recv(1)
+
+                strict = peers.Peers(path, (), clock=lambda: now[0])
+                strict.look()
+                assert (1, True) == (strict.cut, strict.doubtful)
+                assert b"" == client.recv(1)
+                strict.look()
+                assert 1 == strict.cut, "once"
+                now[0] = 5.0
+                assert not strict.doubtful
