@@ -137,7 +137,7 @@ class Agent:
             if row.revive is None:
                 continue
             try:
-                self.checkpoints.save(row.stem, row.schema, self.line.states[row.stem])
+                self.checkpoints.save(row.stem, row.schema, row.keep(self.line.states[row.stem]))
             except OSError as error:
                 self.teller.repeats.say(
                     self.teller.log.error, "checkpoint.failed", row.stem, detail=str(error)
@@ -173,6 +173,10 @@ class Agent:
         self._save()
         return found.adjustment
 
+    def strained(self) -> bool:
+        """Whether latency-sensitive work waits so much that a pass should not."""
+        return self.enforce and self.line.feeling.urgent()
+
     def restore(self, *, final: bool = True) -> restoring.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline."""
         done = restoring.restore(self.line, self.hands, self.teller.heard)
@@ -193,5 +197,6 @@ class Agent:
         self.book.close()
         self._unclaim()
         self.line.usage.close()
+        self.line.feeling.close()
         self.line.observer.close()
         self.lock.release()

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.config import cpu_burst_section, memory_qos_section, schema, suppress_section
+from koordlet.config import (
+    adaptive_section,
+    cpu_burst_section,
+    memory_qos_section,
+    schema,
+    suppress_section,
+)
 from koordlet.config import resctrl_section as ways
 from koordlet.model import (
     cpuset,
@@ -22,6 +28,7 @@ from koordlet.model import (
     wishes,
 )
 from koordlet.policy import (
+    adaptive,
     batch_limits,
     bound_quota,
     cpu_burst,
@@ -66,6 +73,9 @@ def settings(config: schema.Config) -> Mapping[str, object]:
                 and config.policies.cpu_suppress.cpu_suppress_policy == cpu_suppress.QUOTA
             )
         ),
+        adaptive.STEM: _adaptive(
+            config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
+        ),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
@@ -81,6 +91,16 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             for name, one in classes.items()
             if one.enable
         },
+        max_percent=section.limits.max_percent,
+    )
+
+
+def _adaptive(section: adaptive_section.Adaptive, *, stand_back: bool) -> adaptive.Settings:
+    return adaptive.Settings(
+        stand_back=stand_back,
+        tolerance=section.tolerance_percent / 100,
+        floor_milli=section.floor_milli,
+        max_age=float(section.max_age_seconds),
         max_percent=section.limits.max_percent,
     )
 

@@ -36,7 +36,8 @@ class Lane:
     period: float
 
 
-#: fast: limits that protect others. tick: everything. slow: topology, mounts, units as well.
+#: fast: limits that protect others, and what those feel. tick: everything. slow: topology, mounts,
+#: units as well.
 FAST = Lane("fast", 0.1)
 TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
@@ -185,7 +186,8 @@ class Daemon:
             if self._hup or TICK in ready:
                 self._reconfigure()
             broken = FAST in ready and self.agent.protection_broken()
-            if TICK in ready or SLOW in ready or broken:
+            strained = FAST in ready and self.agent.strained()
+            if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
             elif self._told and credit > 0:
                 self._pass(slow=False, lateness=0.0)

@@ -2,7 +2,8 @@
 
 Covers: the two processes, and the policy ``demo`` that makes their cgroups through the same line as
 everything else, so that stopping removes them like any other change.
-Does not cover: what they are allowed to use: ``reserved_cpus`` and ``shared_pools`` decide that.
+Does not cover: what they are allowed to use: ``reserved_cpus``, ``shared_pools`` and ``adaptive``
+decide that.
 
 This is the only place where koordlet starts workloads.
 """
@@ -23,13 +24,28 @@ STEM = "demo"
 GROUP = "koordlet-demo"
 SCHEMA = 1
 
-#: What the processes do while their parent lives: a third of a core, and all of one. They are told
-#: who that is: a parent that is killed before they ask would make them somebody else's for good.
+#: What the processes do while their parent lives: the best-effort one all that it can; the other a
+#: third of a core, and for five seconds of each twenty as much as the machine has, in processes of
+#: its own. They are told who their parent is: one that is killed before they ask would make them
+#: somebody else's for good.
 _PROGRAMS = {
     "ls": """
 import os, sys, time
-parent = int(sys.argv[1])
+parent, mine = int(sys.argv[1]), os.getpid()
+def spike(until):
+    crowd = []
+    while len(crowd) < 2 * os.cpu_count() and os.getpid() == mine:
+        crowd.append(os.fork())
+    if os.getpid() != mine:
+        while time.monotonic() < until and os.getppid() == mine:
+            pass
+        os._exit(0)
+    for pid in crowd:
+        os.waitpid(pid, 0)
+start = time.monotonic()
 while os.getppid() == parent:
+    if (time.monotonic() - start) % 20 > 15:
+        spike(time.monotonic() + 5)
     end = time.monotonic() + 0.003
     while time.monotonic() < end:
         pass

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet import assembly
+from koordlet import assembly, feeling
 from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
@@ -26,7 +26,7 @@ from koordlet.model import (
     result,
     snapshot,
 )
-from koordlet.policy import admission, chain, registry
+from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared, unmanaged
 
@@ -72,6 +72,8 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
+        #: What latency-sensitive work feels.
+        self.feeling = feeling.Feeling(host, clock)
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
@@ -137,6 +139,7 @@ class Line:
                 kubelet=self.observed.kubelet,
                 reservations=self.observed.reservations,
             )
+        self.feeling.follow(seen, self._adaptive)
         self.usage.configure(seen.layout, seen.topology)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
@@ -145,9 +148,15 @@ class Line:
             self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
         return replace(
             seen,
+            strain=self.feeling.taken(now.at),
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
         )
+
+    def _adaptive(self) -> tuple[object, object]:
+        """Settings and state of the policy that wants to know what is felt."""
+        stem = adaptive.STEM
+        return self.settings[stem], self.states.get(stem, adaptive.State())
 
     def _unsupported(
         self, told: tuple[absence.Unsupported, ...]

@@ -92,6 +92,20 @@ def _head(found: Document, how: Show) -> Iterator[text.Text]:
     )
     yield _line(how, f"waiting (some/full) {stalled}")
     yield _line(how, _headroom(found, usage))
+    yield _line(how, _limit(_part(found, "bestEffort")))
+
+
+def _limit(found: Document) -> str:
+    """What best-effort work may have, who says it and why."""
+    if not found.get("policy"):
+        return "BE is not limited"
+    cores = found.get("limitCores")
+    most = "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
+    cpus = f" on {found.get('cpus')}" if found.get("cpus") else ""
+    return _safe(
+        f"BE may have {most}{cpus} ({found.get('policy')}, {found.get('actuator') or 'nothing'}):"
+        f" {found.get('reason')}"
+    )
 
 
 def _headroom(found: Document, usage: Document) -> str:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from koordlet.config import (
+    adaptive_section,
     cpu_burst_section,
     cpu_sections,
     exclusive_section,
@@ -187,6 +188,10 @@ class Policies(Section):
     )
     shared_pools: SharedPools = Field(
         default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    )
+    adaptive: adaptive_section.Adaptive = Field(
+        default_factory=adaptive_section.Adaptive,
+        description="Limit of best-effort work by what latency-sensitive work feels.",
     )
     bound_quota: cpu_sections.BoundQuota = Field(
         default_factory=cpu_sections.BoundQuota,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.
-    from koordlet.model import kubelet, nodeslo, reservation
+    from koordlet.model import kubelet, nodeslo, reservation, strain
 
 from koordlet.model import absence, cgroup, cpuset, ledger, pod, resctrl, resources, topology
 
@@ -82,6 +82,8 @@ class Snapshot:
     kubelet: kubelet.Kubelet | None = None
     #: Room on this node that is held for pods to come, as the control plane bound it.
     reservations: tuple[reservation.Reservation, ...] = ()
+    #: What latency-sensitive work feels; ``None``: nothing tells, or nobody wants to know.
+    strain: strain.Strain | None = None
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

@@ -20,7 +20,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from koordlet.model import action, cgroup, cpuset, grouppath, knob, limits, pod, qos, snapshot
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    cgroup,
+    cpuset,
+    grouppath,
+    knob,
+    limits,
+    meter,
+    pod,
+    qos,
+    snapshot,
+)
 
 #: Shares of a group that shall run when nobody else wants to: the least that the kernel takes.
 LEAST_SHARES = 2
@@ -41,6 +53,8 @@ class Place:
 
 def is_best_effort(one: pod.Pod) -> bool:
     """As the peer counts: by its label, or because Kubernetes calls it BestEffort."""
+    if one.kube_qos is None:
+        return one.qos is qos.Qos.BE
     return one.raw_qos is qos.Qos.BE or one.kube_qos is qos.KubeQos.BEST_EFFORT
 
 
@@ -51,7 +65,7 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
         if one.group is None or one.group not in now.groups or not one.active:
             continue
         if one.kube_qos is None:
-            if one.raw_qos is qos.Qos.BE:
+            if is_best_effort(one):
                 found[one.group] = Place(group=one.group, tier=False, who=one.key)
         elif one.kube_qos is qos.KubeQos.BEST_EFFORT:
             tree = grouppath.parse(one.group).tree
@@ -60,6 +74,18 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
                 found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
     outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
     return tuple(found[path] for path in sorted(outer))
+
+
+def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
+    """The places whose CPU time is counted, with what they use, in thousandths of a core.
+
+    On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
+    counts has no files of CPU time either, and naming them would fail at every tick.
+    """
+    counted = [
+        one for one in there if one.tier or past.groups.total(one.group, meter.CPU) is not None
+    ]
+    return {one: int(1000 * (past.groups.last(one.group, meter.CPU) or 0.0)) for one in counted}
 
 
 class Writer:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -34,7 +34,6 @@ from koordlet.model import (
     cpuset,
     decision,
     ledger,
-    meter,
     snapshot,
 )
 from koordlet.policy import be_cpus, be_groups, be_usage
@@ -95,6 +94,11 @@ def revive(body: Mapping[str, object]) -> State:
         raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
     cpuset.CPUSet.parse(cpus)
     return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
+
+
+def keep(state: State) -> State:
+    """What of the state is worth a checkpoint: a limit outlives the agent, its age begins anew."""
+    return replace(state, fresh_at=None)
 
 
 class Sure(enum.Enum):
@@ -303,13 +307,11 @@ class _Deciding:
     def quota(self, wish: Wish) -> tuple[int, None]:
         """The limit as CPU time."""
         milli = self._stepped(wish)
-        used = {
-            one.group: int(1000 * (self.past.groups.last(one.group, meter.CPU) or 0.0))
-            for one in self.there
-        }
+        timed = be_groups.timed(self.there, self.past)
+        used = {one.group: amount for one, amount in timed.items()}
         parts = be_groups.split(milli, used, LEAST_QUOTA_MILLI)
         self.actions += be_groups.Writer(self.now, STEM).quotas(
-            self.there, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
+            tuple(timed), parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
         )
         return milli, None
 

@@ -6,7 +6,7 @@ Rules:
 1. Later rows see the claims of earlier ones in ``snapshot.ledger``.
 2. Where two policies want different values in one file, the earlier row wins. One may say that its
    set of CPUs only narrows the other's: ``shared_pools`` owns the sets of best-effort workloads,
-   ``cpu_suppress`` narrows them.
+   ``cpu_suppress`` and ``adaptive`` narrow them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 from koordlet.history import series
 from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
 from koordlet.policy import (
+    adaptive,
     batch_limits,
     bound_quota,
     cpu_burst,
@@ -60,6 +61,8 @@ class Row:
     recall: Callable[[object], tuple[ledger.Claim, ...]] | None = None
     #: What a container gets before it starts; ``None``: this policy is not about single containers.
     admit: Admit | None = None
+    #: What of a state is worth a checkpoint: one that changes with every tick is a write each time.
+    keep: Callable[[object], object] = lambda state: state
     #: It looks neither at the time nor at the history: while nothing else changes, its last
     #: decision stands, and it is not asked again.
     timeless: bool = False
@@ -76,6 +79,7 @@ def row(
     state: StateT,
     revive: Callable[[Mapping[str, object]], StateT] | None = None,
     schema: int = 1,
+    keep: Callable[[StateT], StateT] = lambda state: state,
     timeless: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
     recall: Callable[[StateT], tuple[ledger.Claim, ...]] | None = None,
@@ -91,6 +95,7 @@ def row(
         state=state,
         revive=revive,
         schema=schema,
+        keep=cast("Callable[[object], object]", keep),
         timeless=timeless,
         default_mode=default_mode,
         recall=cast("Callable[[object], tuple[ledger.Claim, ...]] | None", recall),
@@ -168,6 +173,17 @@ POLICIES: tuple[Row, ...] = (
         state=cpu_suppress.State(),
         revive=cpu_suppress.revive,
         schema=cpu_suppress.SCHEMA,
+        keep=cpu_suppress.keep,
+    ),
+    row(
+        stem=adaptive.STEM,
+        summary="how much CPU best-effort work may have, by what latency-sensitive work feels",
+        decide=adaptive.decide,
+        settings=adaptive.Settings(),
+        state=adaptive.State(),
+        revive=adaptive.revive,
+        schema=adaptive.SCHEMA,
+        keep=adaptive.keep,
     ),
     row(
         stem=resctrl.STEM,

@@ -200,10 +200,10 @@ def test_unmounted_under_us_costs_one_event(ram: Path) -> None:
         assert who.teller.view is not None
         said = [one.type for one in who.teller.view.plan.conditions]
         agents.settle(who, site.clock)
+        assert count == len(site.host.calls)
         done = who.restore()
 
     assert ["ResctrlUnmounted"] == said
-    assert count == len(site.host.calls)
     assert ((), ()) == (done.left, done.failed)
 
 

@@ -63,6 +63,24 @@ def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
         assert 0 == one.ends(signal.SIGTERM)
 
 
+def test_best_effort_work_shrinks_with_a_spike_and_grows_back(place: live.Place) -> None:
+    """Each change has its reason in the log; what is allowed, and why, can be asked for."""
+    with place.running("--demo") as one:
+        one.until("all surfaces up")
+        shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
+
+        def limit() -> float:
+            found = json.loads(asked(shown[1], "/api/v1/node")[1])["bestEffort"]
+            assert found["policy"] == "adaptive"
+            return 1.0 if found["limitCores"] is None else float(found["limitCores"])
+
+        deadline.until(lambda: limit() < 0.5, "the spike's answer")
+        assert "adaptive: latency-sensitive work" in deadline.until(lambda: one.err, "a log")
+        deadline.until(lambda: limit() > 0.5, "growth")
+        assert "adaptive: nobody waits: it grows again" in one.err
+        assert 0 == one.ends(signal.SIGINT)
+
+
 def test_a_killed_demo_is_restored_by_the_command(place: live.Place) -> None:
     """After kill -9 the command puts everything back; called again it does nothing."""
     before = place.image()

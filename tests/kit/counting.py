@@ -23,6 +23,10 @@ class Counting(KernelHost):
 
     def __init__(self, base: KernelHost) -> None:
         super().__init__(base.machine, base.tree, base.hierarchies)
+        # One table of processes: the one that the tree's /proc shows.
+        self.processes = base.processes
+        for one in base.hierarchies:
+            one.processes = base.processes
         self.texts: dict[str, str | None] = {}
         self._opened: dict[int, str] = {}
 

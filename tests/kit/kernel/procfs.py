@@ -1,7 +1,7 @@
 """What ``/proc`` says on a stand-in machine.
 
 Covers: mounts, the groups and CPUs of each process, identity and age of the boot, memory, counters.
-Does not cover: threads, maps, networking. Formats as proc(5), kernel 6.1.
+Does not cover: further threads, maps, networking. Formats as proc(5), kernel 6.1.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def _process(process: Process) -> Directory:
             "status": File(lambda: _status(process)),
             "comm": Text(f"{process.name}\n"),
             "cmdline": Text(f"{process.name}\0"),
+            "schedstat": Text("0 0 0\n"),
+            "task": Directory({str(process.pid): Directory({})}),
         }
     )
 

@@ -1,0 +1,45 @@
+"""The section ``policies.adaptive``: best-effort work gets what nobody misses.
+
+Covers: its fields. Does not cover: the policy (``policy.adaptive``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from koordlet.config import sections
+
+
+class AdaptiveLimits(sections.Section):
+    """Upper bounds, applied last."""
+
+    max_percent: Annotated[int | None, Field(ge=0, le=100)] = Field(
+        default=None,
+        description="Best-effort work never gets more than this part of the node's CPU.",
+    )
+
+
+class Adaptive(sections.Section):
+    """How much CPU best-effort work may have, by what latency-sensitive work feels."""
+
+    mode: sections.PolicyModeField = Field(
+        default="enforce",
+        description="What may be done with its decisions. It steps back where an object of the"
+        " cluster or `policies.cpu_suppress` decides.",
+    )
+    limits: AdaptiveLimits = Field(
+        default_factory=AdaptiveLimits, description="Upper bounds, applied last."
+    )
+    tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=15,
+        description="How much longer, in percent of its CPU time, latency-sensitive work may wait"
+        " for a CPU than it does among itself.",
+    )
+    floor_milli: Annotated[int, Field(ge=10, le=1000)] = Field(
+        default=50, description="Best-effort work always has this, in thousandths of a CPU."
+    )
+    max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
+        default=30, description="How long a limit is held when nothing is felt, before it falls."
+    )

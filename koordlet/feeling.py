@@ -1,0 +1,99 @@
+"""What latency-sensitive work feels, and whether that is a reason to act now.
+
+Covers: which groups are listened to, the looks of the fast lane, asking the policy.
+Does not cover: reading (``host.strain``), the answer (``policy.adaptive``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from koordlet.host import machine, root, strain
+from koordlet.model import cgroup, grouppath, pod, qos, snapshot
+from koordlet.model import strain as felt
+from koordlet.policy import adaptive, be_groups
+
+
+class Feeling:
+    """Listens for one line."""
+
+    def __init__(self, host: root.HostRoot, clock: Callable[[], machine.Now]) -> None:
+        self._clock = clock
+        self._reader = strain.Reader(host)
+        self._live = host.live
+        self._followed: tuple[object, ...] = ()
+        self._ask: Callable[[], tuple[object, object]] | None = None
+
+    def follow(self, now: snapshot.Snapshot, ask: Callable[[], tuple[object, object]]) -> None:
+        """Listen for these workloads; ``ask`` has the settings and the state of ``adaptive``."""
+        self._ask = ask
+        known = (now.layout, now.pods, now.slo, ask()[0])
+        if [*map(id, known)] == [*map(id, self._followed)]:
+            return
+        self._followed = known
+        settings = cast("adaptive.Settings", ask()[0])
+        places = be_groups.places(now)
+        if not self._live or not places or adaptive.in_charge(now, settings):
+            self._reader.follow(now.layout, plus=(), minus=(), best_effort=(), watched=())
+            return
+        plus, minus = _used_by(now.pods, places)
+        self._reader.follow(
+            now.layout,
+            plus=plus,
+            minus=minus,
+            best_effort=[one.group for one in places],
+            watched=_waiting(now.pods),
+        )
+
+    def taken(self, at: float) -> felt.Strain | None:
+        """The newest, for a pass."""
+        found = self._reader.look(at)
+        self._reader.passed()
+        return found
+
+    def urgent(self) -> bool:
+        """Look, and ask whether that is a reason to act at once."""
+        found = self._reader.look(self._clock().at)
+        if found is None or self._ask is None:
+            return False
+        settings, state = self._ask()
+        return adaptive.urgent(
+            found,
+            cast("adaptive.Settings", settings),
+            cast("adaptive.State", state),
+        )
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._reader.close()
+
+
+def _used_by(
+    pods: Sequence[pod.Pod], places: Sequence[be_groups.Place]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Groups whose use is latency-sensitive, and those to be taken off: a tree counts as one."""
+    plus: dict[str, None] = {}
+    minus: dict[str, None] = {}
+    for one in pods:
+        if one.group is None:
+            continue
+        tree = grouppath.parse(one.group).tree if one.kube_qos is not None else None
+        if tree is not None:
+            plus[tree.root] = None
+            minus[tree.tier(qos.KubeQos.BEST_EFFORT)] = None
+        elif not be_groups.is_best_effort(one):
+            plus[one.group] = None
+    there = {place.group for place in places}
+    inside = (path for path in minus if path in there)
+    outer = [path for path in plus if plus.keys().isdisjoint(cgroup.ancestors(path))]
+    return outer, list(inside)
+
+
+def _waiting(pods: Sequence[pod.Pod]) -> Sequence[str]:
+    """Groups whose threads are latency-sensitive."""
+    return [
+        one.group
+        for one in pods
+        if one.group is not None and one.active and not be_groups.is_best_effort(one)
+    ]

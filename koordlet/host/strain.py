@@ -1,0 +1,245 @@
+"""Reads what latency-sensitive work feels, ten times a second, at the cost of a few dozen preads.
+
+Covers: CPU time of a few groups, the waiting of a sample of threads, pressure of groups.
+Does not cover: which groups those are (``line``), what follows (``policy.adaptive``).
+
+What tells that somebody waits, the first that there is:
+
+* ``cpu.pressure`` of the groups (v2, also in a tree without controllers): the time in which some
+  task waited;
+* ``/proc/TID/schedstat`` of their threads: the time that each waited on a run queue. At most
+  ``_THREADS`` are looked at, in turns over the groups, and chosen anew every ``_RENEW`` seconds.
+
+Kernel facts: Documentation/scheduler/sched-stats.rst (time on a CPU, time waited, in nanoseconds);
+Documentation/accounting/psi.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from koordlet.host import psi, root
+from koordlet.model import cgroup, knob, strain
+
+_GROUPS = 32
+_THREADS = 64
+_RENEW = 2.0
+#: Two looks that are closer say nothing.
+_CLOSEST = 0.05
+#: Less CPU time than this is no use that somebody could wait in.
+_LEAST_SECONDS = 0.001
+_NANO, _MICRO = 1e-9, 1e-6
+
+
+class _Totals(dict[str, float]):
+    """Growing numbers by subject."""
+
+    def since(self, before: Mapping[str, float]) -> float:
+        """How much those grew that were there before."""
+        return sum(
+            [now - before[name] for name, now in self.items() if now >= before.get(name, now + 1)]
+        )
+
+
+class _Moment:
+    """Everything that one look found."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.plus, self.minus, self.be = _Totals(), _Totals(), _Totals()
+        self.stalled = _Totals()
+        #: Time on a CPU, time waited, by thread.
+        self.ran, self.waited = _Totals(), _Totals()
+
+
+class Reader:
+    """Reads one machine."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._layout = cgroup.Layout()
+        self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
+        self._watched: tuple[str, ...] = ()
+        self._handles: dict[str, int] = {}
+        self._threads: tuple[str, ...] = ()
+        self._renewed = float("-inf")
+        self._turn = 0
+        self._looked: _Moment | None = None
+        self._passed: _Moment | None = None
+        #: The newest; ``None`` while there is nothing to feel.
+        self.latest: strain.Strain | None = None
+
+    def follow(
+        self,
+        layout: cgroup.Layout,
+        *,
+        plus: Iterable[str],
+        minus: Iterable[str],
+        best_effort: Iterable[str],
+        watched: Iterable[str],
+    ) -> None:
+        """From now on these are read.
+
+        Latency-sensitive use is that of ``plus`` without that of ``minus``; ``watched`` are the
+        groups whose threads may wait.
+        """
+        groups = tuple(tuple(list(one)[:_GROUPS]) for one in (plus, minus, best_effort))
+        found = tuple(watched)
+        if (layout, groups, found) == (self._layout, self._groups, self._watched):
+            return
+        self._layout, self._groups, self._watched = layout, groups, found
+        self._renewed = float("-inf")
+        self._looked = self._passed = self.latest = None
+        self.close()
+
+    def look(self, at: float) -> strain.Strain | None:
+        """Look now; the same as before where that was a moment ago."""
+        if not self._watched or (self._looked is not None and at - self._looked.at < _CLOSEST):
+            return self.latest
+        if at - self._renewed >= _RENEW:
+            self._renew(at)
+        now = self._read(at)
+        lately, since = self._looked, self._passed
+        self._looked = now
+        if self._passed is None:
+            self._passed = now
+        if lately is not None and since is not None:
+            self.latest = self._compare(now, lately, since)
+        return self.latest
+
+    def passed(self) -> None:
+        """A pass has taken the newest: what comes is compared with it."""
+        self._passed = self._looked
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for handle in self._handles.values():
+            self._host.close(handle)
+        self._handles.clear()
+
+    # Reading -------------------------------------------------------------------------------------
+
+    def _read(self, at: float) -> _Moment:
+        now = _Moment(at)
+        for groups, into in zip(self._groups, (now.plus, now.minus, now.be), strict=True):
+            for group in groups:
+                path = self._layout.file(knob.CPU_USAGE, group)
+                seconds = None if path is None else _used(self._text(path))
+                if seconds is not None:
+                    into[group] = seconds
+        for group in self._watched[:_GROUPS]:
+            path = self._layout.file(knob.CPU_PRESSURE, group)
+            try:
+                text = b"" if path is None else self._text(path)
+                if text:
+                    now.stalled[group] = psi.values(text)[3]
+            except ValueError:
+                continue
+        for path in () if now.stalled else self._threads:
+            words = self._text(path).split()
+            if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
+                now.ran[path], now.waited[path] = int(words[0]) * _NANO, int(words[1]) * _NANO
+        return now
+
+    def _text(self, path: str) -> bytes:
+        """A file's text; empty where it is not there any more."""
+        try:
+            handle = self._handles.get(path)
+            if handle is None:
+                handle = self._handles[path] = self._host.open(self._host.at(path))
+            return self._host.pread(handle, 256)
+        except OSError:
+            handle = self._handles.pop(path, None)
+            if handle is not None:
+                self._host.close(handle)
+            return b""
+
+    def _renew(self, at: float) -> None:
+        """Choose the threads anew, beginning with another group each time."""
+        self._renewed = at
+        groups = self._watched
+        self._turn = (self._turn + 1) % max(1, len(groups))
+        turned = [*groups[self._turn :], *groups[: self._turn]][:_GROUPS]
+        each = max(1, _THREADS // max(1, len(turned)))
+        found: list[str] = []
+        for group in turned:
+            found += self._of_group(group)[:each]
+        for path in set(self._threads).difference(found):
+            if path in self._handles:
+                self._host.close(self._handles.pop(path))
+        self._threads = tuple(found[:_THREADS])
+
+    def _of_group(self, group: str) -> list[str]:
+        """The threads of a group, of the groups inside it where it has none itself."""
+        holder = self._layout.holder("cpuacct")
+        if holder is None:
+            return []
+        todo = [holder.directory(group)]
+        found: list[str] = []
+        while todo and len(found) < _THREADS:
+            directory = todo.pop(0)
+            try:
+                listed = self._host.text(self._host.at(f"{directory}/cgroup.procs")).split()
+                for pid in listed[:_THREADS]:
+                    threads = self._host.list(self._host.proc(pid, "task"))
+                    found += [str(self._host.proc(tid, "schedstat")) for tid in threads]
+                if not listed and len(todo) < _GROUPS:
+                    todo += self._children(directory)
+            except OSError:
+                continue
+        return found
+
+    def _children(self, directory: str) -> Sequence[str]:
+        names = self._host.list(self._host.at(directory))
+        inside = (f"{directory}/{name}" for name in names if "." not in name or "-" in name)
+        return [
+            path
+            for path in inside
+            if self._host.stat(self._host.at(path)).kind is root.Kind.DIRECTORY
+        ]
+
+    # Comparing -----------------------------------------------------------------------------------
+
+    def _compare(self, now: _Moment, lately: _Moment, since: _Moment) -> strain.Strain:
+        return strain.Strain(
+            at=now.at,
+            ls_cores=_cores(now, since),
+            ls_lately=_cores(now, lately),
+            be_cores=now.be.since(since.be) / _seconds(now, since) if now.be else None,
+            waiting=_waiting(now, since),
+            waiting_lately=_waiting(now, lately),
+            signal="pressure" if now.stalled else "threads" if now.waited else "",
+        )
+
+
+def _seconds(now: _Moment, before: _Moment) -> float:
+    return max(now.at - before.at, _CLOSEST)
+
+
+def _cores(now: _Moment, before: _Moment) -> float | None:
+    """What latency-sensitive work used between two looks."""
+    if not now.plus:
+        return None
+    used = now.plus.since(before.plus) - now.minus.since(before.minus)
+    return max(0.0, used) / _seconds(now, before)
+
+
+def _waiting(now: _Moment, before: _Moment) -> float | None:
+    if now.stalled:
+        used = now.plus.since(before.plus) - now.minus.since(before.minus)
+        waited = now.stalled.since(before.stalled)
+    elif now.waited:
+        used, waited = now.ran.since(before.ran), now.waited.since(before.waited)
+    else:
+        return None
+    return waited / max(used, _LEAST_SECONDS) if used + waited > _LEAST_SECONDS else 0.0
+
+
+def _used(text: bytes) -> float | None:
+    """CPU seconds, of ``cpuacct.usage`` or the first line of a v2 ``cpu.stat``."""
+    words = text.split(maxsplit=2)
+    if words and words[0].isdigit():
+        return int(words[0]) * _NANO
+    if len(words) > 1 and words[0] == b"usage_usec" and words[1].isdigit():
+        return int(words[1]) * _MICRO
+    return None

@@ -1,0 +1,28 @@
+"""What latency-sensitive work feels: how long it waits for a CPU, read ten times a second.
+
+Covers: the value. Does not cover: reading it (``host.strain``), what follows (``policy.adaptive``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strain:
+    """Use and waiting since the last pass, and since the last look."""
+
+    #: Monotonic time of the look.
+    at: float
+    #: Cores that latency-sensitive and best-effort work use; ``None`` while not known.
+    ls_cores: float | None = None
+    be_cores: float | None = None
+    #: Of latency-sensitive work, since the last look.
+    ls_lately: float | None = None
+    #: Seconds that runnable latency-sensitive threads waited for a CPU, for each second of CPU that
+    #: they had; ``None`` where nothing tells. Of the sampled threads, or of pressure files.
+    waiting: float | None = None
+    #: The same since the last look.
+    waiting_lately: float | None = None
+    #: What was read: ``threads``, ``pressure``; empty where nothing tells.
+    signal: str = ""

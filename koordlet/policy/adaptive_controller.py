@@ -1,0 +1,211 @@
+"""The control loop of ``adaptive``: how many CPUs best-effort work may have. Pure arithmetic.
+
+Covers: one step of the controller, and why it is stable.
+Does not cover: what is felt (``host.strain``), files (``adaptive``).
+
+The input is *pain*: how much longer latency-sensitive threads wait for a CPU than they would among
+themselves, in units of what is tolerated. One limit comes out, between a floor and the machine.
+
+Rules, in this order:
+1. **Crowded.** What latency-sensitive work used at its peak is remembered, and halves every
+   ``half_life`` seconds. Where that and the system's use fill ``crowded`` of the machine (until
+   they fill less than ``roomy``), best-effort work has at most what they and a spare part leave.
+2. **It hurts.** Pain above one cuts the limit to ``cut`` of it, at most once in ``settle`` seconds
+   (each cut must be felt before the next). Where it hurt, less a tenth, is the new *ceiling*.
+3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
+   peak, raises the limit by ``growth`` of the machine each second, up to the ceiling. In between
+   nothing moves.
+4. The ceiling is forgotten when latency-sensitive work uses clearly less than when it hurt, or
+   after ``forget`` seconds.
+5. **It was not us.** Where pain is nearly as large ``prove`` seconds after the first cut as it was
+   before, best-effort work is not its cause (work may wait for itself). The limit grows again and
+   pain is not listened to for a while, each time twice as long.
+
+Why it is stable. The limit is bounded by construction. Under a constant load nothing but pain cuts,
+and pain cuts only after growth has reached a limit at which it hurts; that limit, less a tenth, is
+then the ceiling. So the ceilings of successive cuts fall by a tenth at least, and after
+``log(floor / machine) / log(0.9)`` cuts (66 for a floor of a thousandth) there is none left to
+make: the limit is constant until rule 4, whose period is ``forget``, or until rule 5, whose periods
+double. Where a cut takes time to be felt, ``settle`` and the band between a half and one keep the
+loop from answering its own echo. Under a load that swings, the limit turns with each swing, and
+once more for each tenth of the machine that the load rises by: falling use is believed only after
+its peak has faded, and nothing grows while use rises. For equal states, more use and more pain
+never give a higher limit, but for rule 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+#: Longer ago than any clock runs.
+NEVER = -1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """The numbers of the loop. Parts are of the machine, times in seconds."""
+
+    floor: float = 0.05
+    crowded: float = 0.85
+    roomy: float = 0.70
+    spare: float = 0.05
+    half_life: float = 10.0
+    cut: float = 0.6
+    settle: float = 0.2
+    pause: float = 2.0
+    growth: float = 0.10
+    noise: float = 0.002
+    lighter: float = 0.10
+    forget: float = 600.0
+    prove: float = 3.0
+    helped: float = 0.8
+    deaf: float = 30.0
+    deafest: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feeling:
+    """What is known at one moment, in CPUs."""
+
+    at: float
+    machine: float
+    ls: float
+    #: What best-effort work may have at most: its pool.
+    most: float
+    system: float = 0.0
+    #: The most painful of the last moments, and the mean since the last step.
+    pain: float = 0.0
+    mean: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the loop remembers. CPUs, and monotonic seconds."""
+
+    #: ``None``: no step was made yet.
+    at: float | None = None
+    limit: float = 0.0
+    peak: float = 0.0
+    crowded: bool = False
+    ceiling: float | None = None
+    #: When use was last above the remembered peak.
+    rose_at: float = NEVER
+    #: Peak use when the ceiling was learned.
+    learned_peak: float = 0.0
+    cut_at: float = NEVER
+    #: The first cut of a row: its time (negative: none), the pain and the limit before it.
+    trial_at: float = -1.0
+    trial_pain: float = 0.0
+    deaf_until: float = NEVER
+    deaf_for: float = 0.0
+
+
+def step(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
+    """The next state, and why the limit is what it is."""
+    if state.at is None:
+        # A limit of before a restart goes on.
+        state = replace(state, at=felt.at, limit=state.limit or felt.most)
+    state, room = _crowd(felt, state, law)
+    state = _forget(felt, state, law)
+    state = _judge(felt, state, law)
+    deaf = felt.at < state.deaf_until
+    pain = 0.0 if deaf else felt.pain
+    ceiling = min(room, felt.most if state.ceiling is None else state.ceiling)
+    state = replace(state, limit=min(max(state.limit, law.floor), felt.most))
+    if pain > 1:
+        return _hurt(felt, replace(state, limit=max(law.floor, min(state.limit, ceiling))), law)
+    if state.limit > ceiling:
+        return _at(felt, state, max(law.floor, ceiling)), "latency-sensitive work fills the machine"
+    resting = felt.at - max(state.cut_at, state.rose_at) < law.pause
+    if pain >= 0.5 or resting or state.limit >= ceiling:
+        return _at(felt, state, state.limit), _why_still(state, ceiling, felt, resting=resting)
+    more = law.growth * felt.machine * min(2.0, felt.at - _last(state, felt))
+    return _at(felt, state, min(ceiling, state.limit + more)), "nobody waits: it grows again"
+
+
+def _last(state: State, felt: Feeling) -> float:
+    return felt.at if state.at is None else state.at
+
+
+def _at(felt: Feeling, state: State, limit: float) -> State:
+    return replace(state, at=felt.at, limit=limit)
+
+
+def _why_still(state: State, ceiling: float, felt: Feeling, *, resting: bool) -> str:
+    if state.limit >= felt.most:
+        return "nobody waits"
+    if state.limit >= ceiling:
+        return "it hurt above this" if state.ceiling == ceiling else "the machine is full"
+    return "it hurt, or use rose, a moment ago" if resting else "it nearly hurts"
+
+
+def _crowd(felt: Feeling, state: State, law: Law) -> tuple[State, float]:
+    """Rule 1: the remembered peak, and what it leaves."""
+    elapsed = max(0.0, felt.at - _last(state, felt))
+    faded = state.peak * 0.5 ** (elapsed / law.half_life)
+    peak = max(felt.ls, faded)
+    taken = peak + felt.system
+    crowded = taken > (law.roomy if state.crowded else law.crowded) * felt.machine
+    left = felt.machine - taken - law.spare * felt.machine
+    room = max(law.floor, left) if crowded else felt.most
+    # A new peak is one that is clearly above the last: steady use touches its own all the time.
+    rose = felt.ls > state.peak + law.noise * felt.machine
+    rose_at = felt.at if rose else state.rose_at
+    return replace(state, peak=peak, crowded=crowded, rose_at=rose_at), room
+
+
+def _forget(felt: Feeling, state: State, law: Law) -> State:
+    """Rule 4."""
+    lighter = state.peak < state.learned_peak - law.lighter * felt.machine
+    if state.ceiling is not None and (lighter or felt.at - state.cut_at > law.forget):
+        return replace(state, ceiling=None)
+    return state
+
+
+def _hurt(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
+    """Rule 2."""
+    if felt.at - state.cut_at < law.settle or state.limit <= law.floor:
+        return _at(felt, state, state.limit), "it hurts, and the last cut is not felt yet"
+    hurt_at = 0.9 * state.limit
+    ceiling = hurt_at if state.ceiling is None else min(state.ceiling, hurt_at)
+    fresh = state.trial_at < 0
+    made = replace(
+        state,
+        ceiling=max(law.floor, ceiling),
+        learned_peak=state.peak,
+        cut_at=felt.at,
+        trial_at=felt.at if fresh else state.trial_at,
+        trial_pain=max(felt.mean, felt.pain) if fresh else state.trial_pain,
+    )
+    limit = max(law.floor, state.limit * law.cut)
+    return _at(felt, made, limit), "latency-sensitive work waits for a CPU"
+
+
+def _judge(felt: Feeling, state: State, law: Law) -> State:
+    """Rule 5: whether the cuts helped."""
+    if state.trial_at < 0 or felt.at - state.trial_at < law.prove:
+        return state
+    if felt.mean <= law.helped * state.trial_pain or felt.mean <= 1:
+        return replace(state, trial_at=-1.0, deaf_for=0.0)
+    deaf_for = min(law.deafest, max(law.deaf, 2 * state.deaf_for))
+    return replace(
+        state,
+        trial_at=-1.0,
+        deaf_for=deaf_for,
+        deaf_until=felt.at + deaf_for,
+        ceiling=None,
+        cut_at=NEVER,
+    )
+
+
+def own_waiting(ls: float, machine: float) -> float:
+    """How long work waits behind itself, for each second of CPU: nobody else's fault.
+
+    Random arrivals on so many CPUs, by Sakasegawa's approximation of the M/M/c queue; half as much
+    again, because real arrivals are more irregular. Endless where the machine is full.
+    """
+    load = ls / machine
+    if load >= 1:
+        return float("inf")
+    waiting: float = load ** ((2 * (machine + 1)) ** 0.5) / (machine * (1 - load))
+    return 1.5 * waiting

@@ -1,0 +1,113 @@
+"""What latency-sensitive work feels, of threads and of pressure files."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.host import hierarchies, strain
+from koordlet.model import strain as model
+from tests.kit import counting
+
+CPUACCT = "/sys/fs/cgroup/cpuacct"
+TREE = "/sys/fs/cgroup"
+
+
+def reader(host: counting.Counting) -> strain.Reader:
+    """One that follows a web server and a job."""
+    found = strain.Reader(host)
+    found.follow(
+        hierarchies.discover(host), plus=["web"], minus=[], best_effort=["job"], watched=["web"]
+    )
+    return found
+
+
+def of_groups(host: counting.Counting, web: float, job: float) -> None:
+    """CPU seconds of both."""
+    for name, seconds in (("web", web), ("job", job)):
+        host.texts[f"{CPUACCT}/{name}/cpuacct.usage"] = f"{int(seconds * 1e9)}\n"
+        host.texts[f"{TREE}/{name}/cpu.stat"] = f"usage_usec {int(seconds * 1e6)}\nuser_usec 1\n"
+
+
+def looked(*moments: tuple[float, float, float, str]) -> tuple[model.Strain | None, ...]:
+    """Looks on v2: time, CPU seconds of both, the web server's pressure file."""
+    host = counting.machine("v2", "web", "job")
+    one, found = reader(host), []
+    for at, web, job, pressure in moments:
+        of_groups(host, web, job)
+        host.texts[f"{TREE}/web/cpu.pressure"] = pressure
+        found.append(one.look(at))
+    return tuple(found)
+
+
+def stalled(usec: int) -> str:
+    """A pressure file."""
+    return f"some avg10=0.00 avg60=0.00 avg300=0.00 total={usec}\n"
+
+
+def test_pressure_for_each_second_of_use() -> None:
+    """Half a second of stall while using a second of CPU; nothing before the second look."""
+    first, second = looked((0.0, 5, 7, stalled(0)), (1.0, 6, 8.5, stalled(500_000)))
+
+    assert first is None
+    assert second is not None
+    assert (1.0, 1.5, 0.5, "pressure") == (
+        second.ls_cores,
+        second.be_cores,
+        second.waiting,
+        second.signal,
+    )
+
+
+def test_lately_and_since_the_last_pass() -> None:
+    """A spike is not diluted by the quiet second before it."""
+    last = looked(
+        (0.0, 0, 0, stalled(0)), (0.9, 0.09, 0, stalled(0)), (1.0, 0.19, 0, stalled(90_000))
+    )[-1]
+
+    assert last is not None
+    assert last.ls_cores == pytest.approx(0.19)
+    assert last.ls_lately == pytest.approx(1.0)
+    assert last.waiting_lately == pytest.approx(0.9)
+    assert last.waiting == pytest.approx(0.09 / 0.19)
+
+
+@pytest.mark.parametrize("damage", ["", "x", "some avg10=1\n"])
+def test_what_is_no_pressure_file_tells_nothing(damage: str) -> None:
+    """Use is known all the same."""
+    last = looked((0.0, 0, 0, damage), (1.0, 1, 1, damage))[-1]
+
+    assert last is not None
+    assert (1.0, None, "") == (last.ls_cores, last.waiting, last.signal)
+
+
+def test_a_counter_that_falls_is_no_use() -> None:
+    """A group that was made anew begins at zero."""
+    last = looked((0.0, 50, 7, stalled(0)), (1.0, 1, 8, stalled(0)))[-1]
+
+    assert last is not None
+    assert (0.0, 1.0) == (last.ls_cores, last.be_cores)
+
+
+def test_two_looks_at_once_are_one() -> None:
+    """Less than a twentieth of a second is no interval."""
+    made = looked((0.0, 0, 0, stalled(0)), (1.0, 1, 1, stalled(0)), (1.01, 9, 9, stalled(0)))
+
+    assert made[1] is made[2]
+
+
+def test_threads_on_v1() -> None:
+    """Without pressure files the threads themselves say it; one that ends is left out."""
+    host = counting.machine("v1", "web", "job")
+    pids = [host.spawn(f"{CPUACCT}/web"), host.spawn(f"{CPUACCT}/web")]
+    one = reader(host)
+    for at in (0, 1):
+        of_groups(host, at, at)
+        for pid in pids:
+            host.texts[f"/proc/{pid}/schedstat"] = f"{at * 400_000_000} {at * 100_000_000} 7\n"
+        if at:
+            host.exit(pids[1])
+        one.look(float(at))
+
+    assert one.latest is not None
+    assert "threads" == one.latest.signal
+    assert one.latest.waiting == pytest.approx(0.25)
