@@ -42,7 +42,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--now",
         type=_moment,
         metavar="TIME",
-        help="when reservations expire is judged (default: the newest time in the input)",
+        help="the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix seconds"
+        " (default: the newest time in the input)",
     )
     options.output(parser, ("table", "json", "svg"))
 
@@ -56,7 +57,7 @@ def _count(text: str) -> int:
 
 def _moment(text: str) -> float:
     try:
-        return moment.parse(text)
+        return float(text) if text.replace(".", "", 1).isdigit() else moment.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

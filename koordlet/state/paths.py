@@ -29,6 +29,11 @@ class Paths:
         return self.run / "koordlet.sock"
 
     @property
+    def scheduler_socket(self) -> Path:
+        """The gRPC socket of a standalone scheduler."""
+        return self.run / "scheduler.sock"
+
+    @property
     def journal(self) -> Path:
         """Originals."""
         return self.lib / "journal"

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ekoordlet/v1/reservations.proto\x12\x0bkoordlet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n\x15GetReservationRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"9\n\x17ListReservationsRequest\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"\\\n\x18ListReservationsResponse\x12.\n\x0creservations\x18\x01 \x03(\x0b\x32\x18.koordlet.v1.Reservation\x12\x10\n\x08revision\x18\x02 \x01(\t\"=\n\x18\x43reateReservationRequest\x12\x10\n\x08manifest\x18\x01 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\"5\n\x18\x44\x65leteReservationRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"\x1b\n\x19\x44\x65leteReservationResponse\"\xd0\x01\n\x10ReservationEvent\x12\x30\n\x04verb\x18\x01 \x01(\x0e\x32\".koordlet.v1.ReservationEvent.Verb\x12-\n\x0breservation\x18\x02 \x01(\x0b\x32\x18.koordlet.v1.Reservation\x12\x10\n\x08revision\x18\x03 \x01(\t\"I\n\x04Verb\x12\x14\n\x10VERB_UNSPECIFIED\x10\x00\x12\t\n\x05RESET\x10\x01\x12\x07\n\x03SET\x10\x02\x12\x0b\n\x07REMOVED\x10\x03\x12\n\n\x06SYNCED\x10\x04\"\xcd\x04\n\x0bReservation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12>\n\x0b\x61llocatable\x18\x06 \x03(\x0b\x32).koordlet.v1.Reservation.AllocatableEntry\x12:\n\tallocated\x18\x07 \x03(\x0b\x32\'.koordlet.v1.Reservation.AllocatedEntry\x12\x31\n\x0e\x63urrent_owners\x18\x08 \x03(\x0b\x32\x19.koordlet.v1.CurrentOwner\x12\x35\n\nconditions\x18\t \x03(\x0b\x32!.koordlet.v1.ReservationCondition\x12+\n\x07\x63reated\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rallocate_once\x18\x0c \x01(\x08\x12\x17\n\x0f\x61llocate_policy\x18\r \x01(\t\x12\x0c\n\x04\x63pus\x18\x0e \x01(\t\x12\x10\n\x08manifest\x18\x0f \x01(\t\x1a\x32\n\x10\x41llocatableEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x30\n\x0e\x41llocatedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"<\n\x0c\x43urrentOwner\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\"\x82\x01\n\x14ReservationCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12+\n\x07\x63hanged\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xd5\x03\n\x0cReservations\x12N\n\x0eGetReservation\x12\".koordlet.v1.GetReservationRequest\x1a\x18.koordlet.v1.Reservation\x12_\n\x10ListReservations\x12$.koordlet.v1.ListReservationsRequest\x1a%.koordlet.v1.ListReservationsResponse\x12Z\n\x11WatchReservations\x12$.koordlet.v1.ListReservationsRequest\x1a\x1d.koordlet.v1.ReservationEvent0\x01\x12T\n\x11\x43reateReservation\x12%.koordlet.v1.CreateReservationRequest\x1a\x18.koordlet.v1.Reservation\x12\x62\n\x11\x44\x65leteReservation\x12%.koordlet.v1.DeleteReservationRequest\x1a&.koordlet.v1.DeleteReservationResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ekoordlet/v1/reservations.proto\x12\x0bkoordlet.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n\x15GetReservationRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"9\n\x17ListReservationsRequest\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"\\\n\x18ListReservationsResponse\x12.\n\x0creservations\x18\x01 \x03(\x0b\x32\x18.koordlet.v1.Reservation\x12\x10\n\x08revision\x18\x02 \x01(\t\"S\n\x18\x43reateReservationRequest\x12\x10\n\x08manifest\x18\x01 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x14\n\x0c\x63lient_token\x18\x03 \x01(\t\"5\n\x18\x44\x65leteReservationRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\"\x1b\n\x19\x44\x65leteReservationResponse\"\xd0\x01\n\x10ReservationEvent\x12\x30\n\x04verb\x18\x01 \x01(\x0e\x32\".koordlet.v1.ReservationEvent.Verb\x12-\n\x0breservation\x18\x02 \x01(\x0b\x32\x18.koordlet.v1.Reservation\x12\x10\n\x08revision\x18\x03 \x01(\t\"I\n\x04Verb\x12\x14\n\x10VERB_UNSPECIFIED\x10\x00\x12\t\n\x05RESET\x10\x01\x12\x07\n\x03SET\x10\x02\x12\x0b\n\x07REMOVED\x10\x03\x12\n\n\x06SYNCED\x10\x04\"\xcd\x04\n\x0bReservation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\r\n\x05phase\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12>\n\x0b\x61llocatable\x18\x06 \x03(\x0b\x32).koordlet.v1.Reservation.AllocatableEntry\x12:\n\tallocated\x18\x07 \x03(\x0b\x32\'.koordlet.v1.Reservation.AllocatedEntry\x12\x31\n\x0e\x63urrent_owners\x18\x08 \x03(\x0b\x32\x19.koordlet.v1.CurrentOwner\x12\x35\n\nconditions\x18\t \x03(\x0b\x32!.koordlet.v1.ReservationCondition\x12+\n\x07\x63reated\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07\x65xpires\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rallocate_once\x18\x0c \x01(\x08\x12\x17\n\x0f\x61llocate_policy\x18\r \x01(\t\x12\x0c\n\x04\x63pus\x18\x0e \x01(\t\x12\x10\n\x08manifest\x18\x0f \x01(\t\x1a\x32\n\x10\x41llocatableEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x30\n\x0e\x41llocatedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xd5\x01\n\x16ReservationDescription\x12-\n\x0breservation\x18\x01 \x01(\x0b\x32\x18.koordlet.v1.Reservation\x12;\n\x08timeline\x18\x02 \x03(\x0b\x32).koordlet.v1.ReservationDescription.Entry\x12\x10\n\x08warnings\x18\x03 \x03(\t\x1a=\n\x05\x45ntry\x12&\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04what\x18\x02 \x01(\t\"<\n\x0c\x43urrentOwner\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\"\x82\x01\n\x14ReservationCondition\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12+\n\x07\x63hanged\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xb5\x04\n\x0cReservations\x12N\n\x0eGetReservation\x12\".koordlet.v1.GetReservationRequest\x1a\x18.koordlet.v1.Reservation\x12_\n\x10ListReservations\x12$.koordlet.v1.ListReservationsRequest\x1a%.koordlet.v1.ListReservationsResponse\x12Z\n\x11WatchReservations\x12$.koordlet.v1.ListReservationsRequest\x1a\x1d.koordlet.v1.ReservationEvent0\x01\x12T\n\x11\x43reateReservation\x12%.koordlet.v1.CreateReservationRequest\x1a\x18.koordlet.v1.Reservation\x12\x62\n\x11\x44\x65leteReservation\x12%.koordlet.v1.DeleteReservationRequest\x1a&.koordlet.v1.DeleteReservationResponse\x12^\n\x13\x44\x65scribeReservation\x12\".koordlet.v1.GetReservationRequest\x1a#.koordlet.v1.ReservationDescriptionb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,25 +43,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTRESERVATIONSRESPONSE']._serialized_start=178
   _globals['_LISTRESERVATIONSRESPONSE']._serialized_end=270
   _globals['_CREATERESERVATIONREQUEST']._serialized_start=272
-  _globals['_CREATERESERVATIONREQUEST']._serialized_end=333
-  _globals['_DELETERESERVATIONREQUEST']._serialized_start=335
-  _globals['_DELETERESERVATIONREQUEST']._serialized_end=388
-  _globals['_DELETERESERVATIONRESPONSE']._serialized_start=390
-  _globals['_DELETERESERVATIONRESPONSE']._serialized_end=417
-  _globals['_RESERVATIONEVENT']._serialized_start=420
-  _globals['_RESERVATIONEVENT']._serialized_end=628
-  _globals['_RESERVATIONEVENT_VERB']._serialized_start=555
-  _globals['_RESERVATIONEVENT_VERB']._serialized_end=628
-  _globals['_RESERVATION']._serialized_start=631
-  _globals['_RESERVATION']._serialized_end=1220
-  _globals['_RESERVATION_ALLOCATABLEENTRY']._serialized_start=1120
-  _globals['_RESERVATION_ALLOCATABLEENTRY']._serialized_end=1170
-  _globals['_RESERVATION_ALLOCATEDENTRY']._serialized_start=1172
-  _globals['_RESERVATION_ALLOCATEDENTRY']._serialized_end=1220
-  _globals['_CURRENTOWNER']._serialized_start=1222
-  _globals['_CURRENTOWNER']._serialized_end=1282
-  _globals['_RESERVATIONCONDITION']._serialized_start=1285
-  _globals['_RESERVATIONCONDITION']._serialized_end=1415
-  _globals['_RESERVATIONS']._serialized_start=1418
-  _globals['_RESERVATIONS']._serialized_end=1887
+  _globals['_CREATERESERVATIONREQUEST']._serialized_end=355
+  _globals['_DELETERESERVATIONREQUEST']._serialized_start=357
+  _globals['_DELETERESERVATIONREQUEST']._serialized_end=410
+  _globals['_DELETERESERVATIONRESPONSE']._serialized_start=412
+  _globals['_DELETERESERVATIONRESPONSE']._serialized_end=439
+  _globals['_RESERVATIONEVENT']._serialized_start=442
+  _globals['_RESERVATIONEVENT']._serialized_end=650
+  _globals['_RESERVATIONEVENT_VERB']._serialized_start=577
+  _globals['_RESERVATIONEVENT_VERB']._serialized_end=650
+  _globals['_RESERVATION']._serialized_start=653
+  _globals['_RESERVATION']._serialized_end=1242
+  _globals['_RESERVATION_ALLOCATABLEENTRY']._serialized_start=1142
+  _globals['_RESERVATION_ALLOCATABLEENTRY']._serialized_end=1192
+  _globals['_RESERVATION_ALLOCATEDENTRY']._serialized_start=1194
+  _globals['_RESERVATION_ALLOCATEDENTRY']._serialized_end=1242
+  _globals['_RESERVATIONDESCRIPTION']._serialized_start=1245
+  _globals['_RESERVATIONDESCRIPTION']._serialized_end=1458
+  _globals['_RESERVATIONDESCRIPTION_ENTRY']._serialized_start=1397
+  _globals['_RESERVATIONDESCRIPTION_ENTRY']._serialized_end=1458
+  _globals['_CURRENTOWNER']._serialized_start=1460
+  _globals['_CURRENTOWNER']._serialized_end=1520
+  _globals['_RESERVATIONCONDITION']._serialized_start=1523
+  _globals['_RESERVATIONCONDITION']._serialized_end=1653
+  _globals['_RESERVATIONS']._serialized_start=1656
+  _globals['_RESERVATIONS']._serialized_end=2221
 # @@protoc_insertion_point(module_scope)

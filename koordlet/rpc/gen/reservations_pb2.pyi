@@ -33,12 +33,14 @@ class ListReservationsResponse(_message.Message):
     def __init__(self, reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., revision: _Optional[str] = ...) -> None: ...
 
 class CreateReservationRequest(_message.Message):
-    __slots__ = ("manifest", "dry_run")
+    __slots__ = ("manifest", "dry_run", "client_token")
     MANIFEST_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_TOKEN_FIELD_NUMBER: _ClassVar[int]
     manifest: str
     dry_run: bool
-    def __init__(self, manifest: _Optional[str] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+    client_token: str
+    def __init__(self, manifest: _Optional[str] = ..., dry_run: _Optional[bool] = ..., client_token: _Optional[str] = ...) -> None: ...
 
 class DeleteReservationRequest(_message.Message):
     __slots__ = ("name", "uid")
@@ -121,6 +123,23 @@ class Reservation(_message.Message):
     cpus: str
     manifest: str
     def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., revision: _Optional[str] = ..., phase: _Optional[str] = ..., node: _Optional[str] = ..., allocatable: _Optional[_Mapping[str, str]] = ..., allocated: _Optional[_Mapping[str, str]] = ..., current_owners: _Optional[_Iterable[_Union[CurrentOwner, _Mapping]]] = ..., conditions: _Optional[_Iterable[_Union[ReservationCondition, _Mapping]]] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., allocate_once: _Optional[bool] = ..., allocate_policy: _Optional[str] = ..., cpus: _Optional[str] = ..., manifest: _Optional[str] = ...) -> None: ...
+
+class ReservationDescription(_message.Message):
+    __slots__ = ("reservation", "timeline", "warnings")
+    class Entry(_message.Message):
+        __slots__ = ("at", "what")
+        AT_FIELD_NUMBER: _ClassVar[int]
+        WHAT_FIELD_NUMBER: _ClassVar[int]
+        at: _timestamp_pb2.Timestamp
+        what: str
+        def __init__(self, at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., what: _Optional[str] = ...) -> None: ...
+    RESERVATION_FIELD_NUMBER: _ClassVar[int]
+    TIMELINE_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    reservation: Reservation
+    timeline: _containers.RepeatedCompositeFieldContainer[ReservationDescription.Entry]
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, reservation: _Optional[_Union[Reservation, _Mapping]] = ..., timeline: _Optional[_Iterable[_Union[ReservationDescription.Entry, _Mapping]]] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CurrentOwner(_message.Message):
     __slots__ = ("namespace", "name", "uid")

@@ -1,0 +1,65 @@
+"""``koordlet describe reservation NAME``: what it holds, for whom, and how it came to be so."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from koordlet.cli import output, reservations
+from koordlet.model import objects
+
+NAME = "describe"
+HELP = "tell all about one reservation, with its timeline"
+EXAMPLES = """\
+koordlet describe reservation web-room
+koordlet describe reservation web-room -o json
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kind", choices=("reservation",), help="of what")
+    parser.add_argument("name", metavar="NAME", help="of the reservation")
+    reservations.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask and print."""
+    body, timeline, warnings = reservations.Reach(args).describe(args.name)
+    if args.output == "json":
+        told = [{"at": at, "what": what} for at, what in timeline]
+        output.print_json({"reservation": body, "timeline": told, "warnings": warnings})
+    else:
+        print("\n".join(lines(body, timeline, warnings)))
+    return 0
+
+
+def lines(body: Mapping[str, Any], timeline: Any, warnings: list[str]) -> Iterator[str]:
+    """As a person reads it."""
+    spec, status = reservations.part(body, "spec"), reservations.part(body, "status")
+    shown = {
+        "Name": objects.text(body, "name"),
+        "Phase": status.get("phase") or "Pending",
+        "Node": status.get("nodeName") or "",
+        "Holds": _amounts(reservations.part(status, "allocatable")),
+        "Allocated": _amounts(reservations.part(status, "allocated")),
+        "Policy": spec.get("allocatePolicy") or "Default",
+        "Once": "no" if spec.get("allocateOnce") is False else "yes",
+        "TTL": spec.get("ttl") or "",
+        "Expires": spec.get("expires") or "",
+    }
+    for name, value in shown.items():
+        yield output.visible(f"{name + ':':<11} {value}".rstrip())
+    owners = status.get("currentOwners")
+    for one in owners if isinstance(owners, list) else []:
+        yield output.visible(f"{'Owner:':<11} {one.get('namespace')}/{one.get('name')}")
+    for one in warnings:
+        yield output.visible(f"{'Warning:':<11} {one}")
+    yield "Timeline:"
+    for at, what in timeline:
+        yield output.visible(f"  {at}  {what}")
+
+
+def _amounts(amounts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in amounts.items())

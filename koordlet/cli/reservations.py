@@ -1,0 +1,196 @@
+"""What the commands about reservations share: reaching whoever keeps them, and their table.
+
+Covers: the scheduler's socket, or the API server where a kubeconfig is named; printing.
+Does not cover: the commands (``reserve``, ``describe``, ``delete``, ``get``, ``watch``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from koordlet.cli import options, output
+from koordlet.model import moment, objects
+from koordlet.state import paths
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.reservation.service import Service
+
+Body = Mapping[str, Any]
+_Result = TypeVar("_Result")
+#: Object, its timeline, warnings about it.
+Told = tuple[Body, list[tuple[str, str]], list[str]]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare how the reservations are reached."""
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        default=None,
+        help="ask that cluster's API server instead of a standalone scheduler",
+    )
+    parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
+    parser.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        default=None,
+        help="the DIR that the standalone scheduler was started with",
+    )
+    options.output(parser, ("table", "json"))
+
+
+class Reach:
+    """Reservations, wherever they are kept; every call may raise ``ObjectsError``."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._kubeconfig: str | None = args.kubeconfig
+        self._context = args.context
+        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+        self._socket: Path = where.scheduler_socket
+
+    def create(self, body: Body, token: str) -> Body:
+        """A new one, or the one that is there for the same wish."""
+        if self._kubeconfig is not None:
+            return self._direct(lambda service: service.create(body, token))
+        with self._client() as client:
+            return _body(client.create(body, token).manifest)
+
+    def get(self, name: str) -> Body:
+        """One."""
+        if self._kubeconfig is not None:
+            return self._direct(lambda service: service.get(name))
+        with self._client() as client:
+            return _body(client.get(name).manifest)
+
+    def every(self) -> list[Body]:
+        """All."""
+        if self._kubeconfig is not None:
+            return list(self._direct(lambda service: service.every()).items)
+        with self._client() as client:
+            return [_body(one.manifest) for one in client.list()]
+
+    def delete(self, name: str) -> None:
+        """Remove one."""
+        if self._kubeconfig is not None:
+            self._direct(lambda service: service.delete(name))
+            return
+        with self._client() as client:
+            client.delete(name)
+
+    def describe(self, name: str) -> Told:
+        """One with its timeline."""
+        if self._kubeconfig is not None:
+            return self._direct(lambda service: service.told(name))
+        with self._client() as client:
+            found = client.describe(name)
+            timeline = [(moment.spell(one.at.seconds), one.what) for one in found.timeline]
+            return _body(found.reservation.manifest), timeline, list(found.warnings)
+
+    def watch(self) -> Iterator[tuple[str, Body]]:
+        """Everything that is there, then what changes, until interrupted."""
+        if self._kubeconfig is not None:
+            yield from self._watched()
+            return
+        with self._client() as client:
+            for one in client.watch():
+                if one.HasField("reservation"):
+                    gone = one.verb == 3
+                    yield "DELETED" if gone else "SET", _body(one.reservation.manifest)
+
+    def _client(self) -> Any:
+        # gRPC is loaded where it is spoken.
+        from koordlet.rpc import reservations  # noqa: PLC0415
+
+        return reservations.Client(self._socket)
+
+    def _direct(self, call: Callable[[Service], Awaitable[_Result]]) -> _Result:
+        async def work() -> _Result:
+            async with self._service() as service:
+                return await call(service)
+
+        return asyncio.run(work())
+
+    def _watched(self) -> Iterator[tuple[str, Body]]:
+        """Each change in a loop of its own would lose some: the loop lives as long as we do."""
+        loop = asyncio.new_event_loop()
+        stack = contextlib.AsyncExitStack()
+        try:
+            service = loop.run_until_complete(stack.enter_async_context(self._service()))
+            found = loop.run_until_complete(service.every())
+            for body in found.items:
+                yield "SET", body
+            changes = service.watch(found.revision)
+            while True:
+                try:
+                    change = loop.run_until_complete(anext(changes))
+                except StopAsyncIteration:
+                    return
+                if change.verb is not objects.Verb.BOOKMARK:
+                    gone = change.verb is objects.Verb.DELETED
+                    yield "DELETED" if gone else "SET", change.object
+        finally:
+            loop.run_until_complete(stack.aclose())
+            loop.close()
+
+    @contextlib.asynccontextmanager
+    async def _service(self) -> Any:
+        # The package of the API server's client is loaded where one is asked.
+        from koordlet.kube import adapter, credentials  # noqa: PLC0415
+        from koordlet.scheduler.reservation import service  # noqa: PLC0415
+
+        source = credentials.Source(kubeconfig=self._kubeconfig or "", context=self._context)
+        kube = adapter.Kube(credentials.Credentials(source), adapter.Manners(manager="koordlet"))
+        try:
+            yield service.Service(kube)
+        finally:
+            await kube.close()
+
+
+def _body(manifest: str) -> Body:
+    found: Body = json.loads(manifest)
+    return found
+
+
+def table(bodies: list[Body], now: float | None = None) -> list[str]:
+    """The columns of the definition, as kubectl prints them."""
+    at = time.time() if now is None else now
+    rows = [row(body, at) for body in bodies]
+    return output.table(rows, head=("NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"))
+
+
+def row(body: Body, now: float) -> tuple[str, ...]:
+    """One line of the table."""
+    spec, status = part(body, "spec"), part(body, "status")
+    return (
+        objects.text(body, "name"),
+        str(status.get("phase") or "Pending"),
+        _age(objects.text(body, "creationTimestamp"), now),
+        str(status.get("nodeName") or ""),
+        str(spec.get("ttl") or ""),
+        str(spec.get("expires") or ""),
+    )
+
+
+def _age(created: str, now: float) -> str:
+    try:
+        passed = max(0, int(now - moment.parse(created)))
+    except ValueError:
+        return ""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if passed >= 2 * size:
+            return f"{passed // size}{unit}"
+    return f"{passed}s"
+
+
+def part(body: Body, key: str) -> Body:
+    """A mapping below a key, empty where there is none."""
+    found = body.get(key)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,176 @@
+"""``koordlet reserve``: keep room on a node for what is yet to come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from koordlet.cli import output, reservations
+from koordlet.model import errors, moment, objects, quantity
+
+NAME = "reserve"
+HELP = "keep CPUs, memory and cache ways on a node for pods, a unit or a process"
+EXAMPLES = """\
+koordlet reserve web-room -f reservation.yaml                     as the API has it
+koordlet reserve web-room --cpus 4 --memory 8Gi --owner app=web   for pods with that label
+koordlet reserve db --node n1 --cpus 4 --memory 16Gi --cache-ways 4 --owner unit=postgres.service
+koordlet reserve job --node n1 --cpus 2 --owner pid=4711 --ttl 2h
+"""
+#: How a reservation says which unit or cgroup of its node it is for.
+MATCH = "koordlet.io/match"
+CACHE_WAYS = "koordlet.io/cache-ways"
+_NATIVE = ("unit", "cgroup", "pid")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("name", metavar="NAME", help="of the reservation")
+    parser.add_argument("-f", "--file", metavar="FILE", help="a Reservation, YAML or JSON")
+    parser.add_argument("--node", metavar="NODE", default="", help="on this node")
+    parser.add_argument("--cpus", metavar="N", help="so many CPUs; whole ones are held by number")
+    parser.add_argument("--memory", metavar="Q", help="so much memory")
+    parser.add_argument("--cache-ways", metavar="N", type=int, help="so many ways of the L3 cache")
+    parser.add_argument(
+        "--owner",
+        metavar="OWNER",
+        action="append",
+        default=[],
+        help="who may use it: KEY=VALUE (a label of pods), unit=UNIT, cgroup=PATH or pid=PID;"
+        " several: any of them",
+    )
+    parser.add_argument("--ttl", metavar="D", default="24h", help="how long; 0: for ever")
+    parser.add_argument(
+        "--several", action="store_true", help="for several owners, not only for the first"
+    )
+    parser.add_argument(
+        "--token", metavar="TEXT", default="", help="repeating it with the same token is harmless"
+    )
+    reservations.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create it, and print what it is."""
+    body = _from_file(args) if args.file else _from_options(args)
+    found = reservations.Reach(args).create(body, args.token)
+    if args.output == "json":
+        output.print_json({"reservation": found})
+    else:
+        print("\n".join(reservations.table([found])))
+    return 0
+
+
+def _from_file(args: argparse.Namespace) -> dict[str, Any]:
+    # YAML is loaded where it is read.
+    from koordlet.scheduler import manifests  # noqa: PLC0415
+
+    given = [args.node, args.cpus, args.memory, args.cache_ways, *args.owner]
+    if any(one not in {None, ""} for one in given):
+        raise errors.UsageError("-f has it all", fix="leave the other options out")
+    found = [one for one in manifests.load(args.file) if one.get("kind") == "Reservation"]
+    if len(found) != 1:
+        raise errors.ConfigError(
+            f"holds {len(found)} Reservations", culprit=args.file, fix="give one"
+        )
+    body = dict(found[0])
+    name = objects.text(body, "name")
+    if name not in {"", args.name}:
+        raise errors.ConfigError(
+            f"its name is {name!r}, not {args.name!r}", culprit=args.file, fix="name it alike"
+        )
+    body["metadata"] = {**objects.metadata(body), "name": args.name}
+    return body
+
+
+def _from_options(args: argparse.Namespace) -> dict[str, Any]:
+    amounts = {
+        name: str(spelled)
+        for name, spelled in (("cpu", args.cpus), ("memory", args.memory))
+        if spelled is not None
+    }
+    _check(args, amounts)
+    spec: dict[str, Any] = {
+        "containers": [{"name": "reserved", "resources": {"requests": amounts}}],
+        "schedulerName": "koordlet-scheduler",
+    }
+    if args.node:
+        spec["nodeName"] = args.node
+    owners, match = _owners(args.owner)
+    annotations = {}
+    if match:
+        annotations[MATCH] = json.dumps(match, separators=(",", ":"))
+    if args.cache_ways is not None:
+        annotations[CACHE_WAYS] = str(args.cache_ways)
+    return {
+        "metadata": {"name": args.name, "annotations": annotations},
+        "spec": {
+            "template": {"spec": spec},
+            "owners": owners,
+            "allocateOnce": not args.several and not match,
+            "ttl": args.ttl,
+        },
+    }
+
+
+def _check(args: argparse.Namespace, amounts: dict[str, str]) -> None:
+    if not amounts:
+        raise errors.UsageError("nothing to reserve", fix="give --cpus, --memory or -f FILE")
+    if not args.owner:
+        raise errors.UsageError("for whom?", culprit="--owner", fix="give KEY=VALUE or unit=UNIT")
+    if args.cache_ways is not None and args.cache_ways < 1:
+        raise errors.UsageError("at least one", culprit="--cache-ways")
+    for name, spelled in amounts.items():
+        try:
+            value = quantity.milli(spelled)
+        except ValueError as error:
+            raise errors.UsageError(str(error), culprit=f"--{name}") from error
+        if value <= 0:
+            raise errors.UsageError("must be more than nothing", culprit=f"--{name}")
+    try:
+        moment.duration(args.ttl)
+    except ValueError as error:
+        raise errors.UsageError(str(error), culprit="--ttl") from error
+
+
+def _owners(given: list[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Owner entries, and the unit or cgroup that it is for instead of pods."""
+    owners: list[dict[str, Any]] = []
+    match: dict[str, str] = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not (key and equals and value):
+            raise errors.UsageError(f"not KEY=VALUE: {one!r}", culprit="--owner")
+        if key in _NATIVE:
+            if match:
+                raise errors.UsageError("one unit, cgroup or pid only", culprit="--owner")
+            match = {"cgroup": _cgroup_of(value)} if key == "pid" else {key: value}
+            [(kind, what)] = match.items()
+            # No pod has this label: it is the node's agent that gives the room away.
+            owners.append({"labelSelector": {"matchLabels": {f"koordlet.io/{kind}": _short(what)}}})
+        else:
+            owners.append({"labelSelector": {"matchLabels": {key: value}}})
+    return owners, match
+
+
+def _short(text: str) -> str:
+    """What may stand in a label of at most 63 characters."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text)
+    return kept.strip("-_.")[-63:].strip("-_.") or "root"
+
+
+def _cgroup_of(pid: str) -> str:
+    """The cgroup of a process: that is what can be given room."""
+    try:
+        lines = Path(f"/proc/{int(pid)}/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise errors.UsageError(
+            f"no process {pid!r} here", culprit="--owner", fix="name its cgroup: cgroup=PATH"
+        ) from error
+    found = {line.split(":", 2)[1]: line.split(":", 2)[2] for line in lines}
+    path = found.get("") or found.get("cpu,cpuacct") or found.get("cpu") or "/"
+    if path == "/":
+        raise errors.UsageError(
+            f"process {pid} is in the root cgroup", culprit="--owner", fix="give it one of its own"
+        )
+    return path.lstrip("/")

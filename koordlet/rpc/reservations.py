@@ -1,0 +1,271 @@
+"""The service ``Reservations``: calls over whoever keeps them, and a small client.
+
+Covers: messages, errors as gRPC says them, watches. Does not cover: listening (a server adds
+``handler``), the store (``Backend``).
+
+A watch is one list and then the store's own changes: what a client does not read waits in the
+store, not here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import grpc
+import grpc.aio
+
+from koordlet.model import objects, refusals
+from koordlet.rpc import reservation_messages as messages
+from koordlet.rpc.gen import reservations_pb2 as pb
+
+SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
+Context = grpc.aio.ServicerContext[Any, Any]
+
+_CODES: tuple[tuple[type[refusals.ObjectsError], grpc.StatusCode], ...] = (
+    (refusals.AlreadyExists, grpc.StatusCode.ALREADY_EXISTS),
+    (refusals.Conflict, grpc.StatusCode.ABORTED),
+    (refusals.NotFound, grpc.StatusCode.NOT_FOUND),
+    (refusals.Invalid, grpc.StatusCode.INVALID_ARGUMENT),
+    (refusals.Malformed, grpc.StatusCode.INVALID_ARGUMENT),
+    (refusals.Unauthorized, grpc.StatusCode.UNAUTHENTICATED),
+    (refusals.Forbidden, grpc.StatusCode.PERMISSION_DENIED),
+    (refusals.Gone, grpc.StatusCode.OUT_OF_RANGE),
+    (refusals.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (refusals.Refused, grpc.StatusCode.FAILED_PRECONDITION),
+)
+
+
+class Backend(Protocol):
+    """Who keeps reservations; every call may raise ``refusals.ObjectsError``."""
+
+    async def create(
+        self, body: objects.Object, token: str = "", *, dry_run: bool = False
+    ) -> objects.Object:
+        """A new one, or the one that is there for the same wish."""
+
+    async def get(self, name: str) -> objects.Object:
+        """One."""
+
+    async def every(self, labels: str = "") -> objects.Listing:
+        """All."""
+
+    def watch(self, since: str) -> AsyncGenerator[objects.Change, None]:
+        """What changes after a revision."""
+
+    async def delete(self, name: str, *, uid: str = "") -> None:
+        """Remove one."""
+
+    async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
+        """One, its timeline, and warnings about it."""
+
+
+class Servicer:
+    """The calls."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """What a server adds."""
+        unary, stream = (
+            grpc.unary_unary_rpc_method_handler,
+            grpc.unary_stream_rpc_method_handler,
+        )
+
+        def one(kind: Any, method: Any, call: Any) -> grpc.RpcMethodHandler[Any, Any]:
+            return kind(  # type: ignore[no-any-return]
+                _guarded(call) if kind is unary else call,
+                request_deserializer=method.FromString,
+                response_serializer=lambda reply: reply.SerializeToString(),
+            )
+
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "GetReservation": one(unary, pb.GetReservationRequest, self._get),
+                "ListReservations": one(unary, pb.ListReservationsRequest, self._list),
+                "WatchReservations": one(stream, pb.ListReservationsRequest, self._watch),
+                "CreateReservation": one(unary, pb.CreateReservationRequest, self._create),
+                "DeleteReservation": one(unary, pb.DeleteReservationRequest, self._delete),
+                "DescribeReservation": one(unary, pb.GetReservationRequest, self._describe),
+            },
+        )
+
+    async def _get(self, request: pb.GetReservationRequest) -> pb.Reservation:
+        return messages.message(await self._backend.get(request.name))
+
+    async def _list(self, request: pb.ListReservationsRequest) -> pb.ListReservationsResponse:
+        found = await self._backend.every()
+        several = [messages.message(one) for one in found.items]
+        return pb.ListReservationsResponse(
+            reservations=[one for one in several if request.node in {"", one.node}],
+            revision=found.revision,
+        )
+
+    async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
+        try:
+            body = json.loads(request.manifest)
+        except (ValueError, RecursionError) as error:
+            raise refusals.Malformed(f"manifest is no JSON: {str(error)[:100]}") from error
+        if not isinstance(body, Mapping):
+            raise refusals.Malformed("manifest is no object")
+        found = await self._backend.create(body, request.client_token, dry_run=request.dry_run)
+        return messages.message(found)
+
+    async def _delete(self, request: pb.DeleteReservationRequest) -> pb.DeleteReservationResponse:
+        await self._backend.delete(request.name, uid=request.uid)
+        return pb.DeleteReservationResponse()
+
+    async def _describe(self, request: pb.GetReservationRequest) -> pb.ReservationDescription:
+        return messages.description(*await self._backend.told(request.name))
+
+    async def _watch(
+        self, request: pb.ListReservationsRequest, context: Context
+    ) -> AsyncGenerator[pb.ReservationEvent, None]:
+        revision = request.revision
+        try:
+            while True:
+                if not revision:
+                    found = await self._backend.every()
+                    yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
+                    for body in found.items:
+                        one = messages.message(body)
+                        if request.node in {"", one.node}:
+                            yield _event(pb.ReservationEvent.SET, one, found.revision)
+                    revision = found.revision
+                    yield pb.ReservationEvent(
+                        verb=pb.ReservationEvent.SYNCED, revision=found.revision
+                    )
+                try:
+                    async for change in self._backend.watch(revision):
+                        revision = change.revision
+                        if change.verb is not objects.Verb.BOOKMARK:
+                            yield _changed(change, request.node)
+                except refusals.Gone:
+                    revision = ""
+        except refusals.ObjectsError as error:
+            await _abort(context, error)
+
+
+def _changed(change: objects.Change, node: str) -> pb.ReservationEvent:
+    one = messages.message(change.object)
+    gone = change.verb is objects.Verb.DELETED or node not in {"", one.node}
+    verb = pb.ReservationEvent.REMOVED if gone else pb.ReservationEvent.SET
+    return _event(verb, one, change.revision)
+
+
+def _event(verb: Any, one: pb.Reservation, revision: str) -> pb.ReservationEvent:
+    return pb.ReservationEvent(verb=verb, reservation=one, revision=revision)
+
+
+def _guarded(call: Any) -> Any:
+    async def answered(request: Any, context: Context) -> Any:
+        try:
+            return await call(request)
+        except refusals.ObjectsError as error:
+            return await _abort(context, error)
+
+    return answered
+
+
+async def _abort(context: Context, error: refusals.ObjectsError) -> None:
+    code = next((one for kind, one in _CODES if isinstance(error, kind)), None)
+    await context.abort(code or grpc.StatusCode.UNAVAILABLE, str(error))
+
+
+class Client:
+    """A blocking client on a Unix socket; use it with ``with``."""
+
+    def __init__(self, path: Path) -> None:
+        # A socket's path is no authority that servers accept.
+        options = [("grpc.default_authority", "localhost")]
+        self._path = path
+        self.channel = grpc.insecure_channel(f"unix:{path}", options=options)
+
+    def _call(self, name: str, request: Any, answer: Any, timeout: float) -> Any:
+        ask: Any = self.channel.unary_unary(
+            f"/{SERVICE}/{name}",
+            request_serializer=lambda one: one.SerializeToString(),
+            response_deserializer=answer.FromString,
+        )
+        try:
+            return ask(request, timeout=timeout)
+        except grpc.RpcError as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Any) -> refusals.ObjectsError:
+        code, details = error.code(), str(error.details() or "")
+        for kind, known in _CODES:
+            if known is code:
+                return kind(details)
+        return refusals.Unavailable(
+            f"no answer: {code.name}",
+            culprit=str(self._path),
+            fix="does `koordlet scheduler` run there? or name --kubeconfig",
+        )
+
+    def create(
+        self, body: objects.Object, token: str = "", *, timeout: float = 10.0
+    ) -> pb.Reservation:
+        """A new one, or the one that is there for the same wish."""
+        request = pb.CreateReservationRequest(
+            manifest=json.dumps(body, default=str), client_token=token
+        )
+        found: pb.Reservation = self._call("CreateReservation", request, pb.Reservation, timeout)
+        return found
+
+    def get(self, name: str, *, timeout: float = 10.0) -> pb.Reservation:
+        """One."""
+        request = pb.GetReservationRequest(name=name)
+        found: pb.Reservation = self._call("GetReservation", request, pb.Reservation, timeout)
+        return found
+
+    def list(self, node: str = "", *, timeout: float = 10.0) -> list[pb.Reservation]:
+        """All, or those of a node."""
+        request = pb.ListReservationsRequest(node=node)
+        found = self._call("ListReservations", request, pb.ListReservationsResponse, timeout)
+        return list(found.reservations)
+
+    def delete(self, name: str, uid: str = "", *, timeout: float = 10.0) -> None:
+        """Remove one."""
+        request = pb.DeleteReservationRequest(name=name, uid=uid)
+        self._call("DeleteReservation", request, pb.DeleteReservationResponse, timeout)
+
+    def describe(self, name: str, *, timeout: float = 10.0) -> pb.ReservationDescription:
+        """One with its timeline."""
+        request = pb.GetReservationRequest(name=name)
+        found: pb.ReservationDescription = self._call(
+            "DescribeReservation", request, pb.ReservationDescription, timeout
+        )
+        return found
+
+    def watch(self, revision: str = "", *, node: str = "") -> Iterator[pb.ReservationEvent]:
+        """Everything that there is, then what changes."""
+        ask: Any = self.channel.unary_stream(
+            f"/{SERVICE}/WatchReservations",
+            request_serializer=pb.ListReservationsRequest.SerializeToString,
+            response_deserializer=pb.ReservationEvent.FromString,
+        )
+        try:
+            yield from ask(pb.ListReservationsRequest(node=node, revision=revision))
+        except grpc.RpcError as error:
+            raise self._explained(error) from error
+
+    def close(self) -> None:
+        """Close the connection, and with it every watch."""
+        self.channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

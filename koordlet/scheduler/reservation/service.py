@@ -1,0 +1,165 @@
+"""Reservations for people and programs: create, get, list, watch, delete, describe.
+
+Covers: the same calls over every store. Does not cover: transport (``rpc``), printing (``cli``).
+
+Rules:
+1. Creating is idempotent: a repeated create with the same client token, or of the same
+   specification under the same name, gives the object that is there. Another specification under a
+   name that is taken is refused.
+2. What cannot be meant is refused before it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from koordlet.model import kinds, moment, objects, refusals, selectors
+from koordlet.scheduler.reservation import admission, keys, parsing
+from koordlet.scheduler.wire import BadObjectError
+
+#: Set by a store or a definition, not by the author: no difference between two wishes.
+_FILLED = {"ttl": "24h"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a timeline."""
+
+    #: RFC 3339.
+    at: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A reservation and how it came to be as it is."""
+
+    body: objects.Object
+    timeline: tuple[Entry, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+
+class Service:
+    """The calls, over one store."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self._store = store
+
+    async def create(
+        self, body: objects.Object, token: str = "", *, dry_run: bool = False
+    ) -> objects.Object:
+        """The reservation as it is stored."""
+        wanted = _tokened(body, token)
+        name = objects.text(wanted, "name")
+        admission.check(wanted, f"reservation {name}")
+        try:
+            return await self._store.create(kinds.RESERVATIONS, wanted, dry_run=dry_run)
+        except refusals.AlreadyExists as error:
+            there = await self.get(name)
+            if token and _token(there) == token:
+                return there
+            if _wish(there) == _wish(wanted):
+                return there
+            raise refusals.AlreadyExists(
+                "it is there with another specification",
+                culprit=f"reservation {name}",
+                fix="delete it first, or choose another name",
+                reason="AlreadyExists",
+            ) from error
+
+    async def get(self, name: str) -> objects.Object:
+        """One reservation."""
+        return await self._store.get(objects.Ref(kinds.RESERVATIONS, name))
+
+    async def every(self, labels: str = "") -> objects.Listing:
+        """All of them, or those with these labels."""
+        chosen = selectors.Selector(labels=labels)
+        return await objects.collect(self._store.list(kinds.RESERVATIONS, selector=chosen))
+
+    def watch(self, since: str) -> AsyncGenerator[objects.Change, None]:
+        """What changes after the revision of a list."""
+        return self._store.watch(kinds.RESERVATIONS, since)
+
+    async def delete(self, name: str, *, uid: str = "") -> None:
+        """Its pods keep running; what it still held is free."""
+        await self._store.delete(objects.Ref(kinds.RESERVATIONS, name), uid=uid)
+
+    async def describe(self, name: str) -> Description:
+        """One reservation, what became of it and when."""
+        body = await self.get(name)
+        entries = _own_entries(body) + await self._events(body)
+        ordered = sorted(set(entries), key=lambda one: (one.at, one.what))
+        return Description(body, tuple(ordered), tuple(parsing.warnings(body)))
+
+    async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:
+        """The same in plain parts."""
+        found = await self.describe(name)
+        return found.body, [(one.at, one.what) for one in found.timeline], list(found.warnings)
+
+    async def _events(self, body: objects.Object) -> list[Entry]:
+        uid = objects.text(body, "uid")
+        try:
+            found = await objects.collect(self._store.list(kinds.EVENTS))
+        except refusals.ObjectsError:
+            return []
+        return [
+            Entry(_when(one), f"{one.get('reason')}: {one.get('note')}")
+            for one in found.items
+            if _part(one, "regarding").get("uid") == uid and uid
+        ]
+
+
+def _when(event: Mapping[str, Any]) -> str:
+    series = _part(event, "series")
+    spelled = series.get("lastObservedTime") or event.get("eventTime")
+    spelled = spelled or objects.text(event, "creationTimestamp")
+    try:
+        return moment.spell(moment.parse(spelled))
+    except ValueError:
+        return ""
+
+
+def _own_entries(body: objects.Object) -> list[Entry]:
+    """What the object itself tells."""
+    found = [Entry(objects.text(body, "creationTimestamp"), "created")]
+    try:
+        spec, status = parsing.read(body), parsing.read_status(body)
+    except BadObjectError as error:
+        return [*found, Entry(found[0].at, f"cannot be read: {error}")]
+    for one in status.conditions:
+        verdict = "" if one.status else "not "
+        message = f": {one.message}" if one.message else ""
+        found.append(Entry(one.changed, f"{verdict}{one.type} ({one.reason}){message}"))
+        if one.probed > one.changed:
+            found.append(Entry(one.probed, f"{one.reason}{message}"))
+    if spec.expires_at is not None and not status.phase.over:
+        found.append(Entry(moment.spell(spec.expires_at), "expires"))
+    return [one for one in found if one.at]
+
+
+def _tokened(body: objects.Object, token: str) -> dict[str, Any]:
+    wanted = {
+        "apiVersion": kinds.RESERVATIONS.api_version,
+        "kind": kinds.RESERVATIONS.name,
+        **{key: one for key, one in body.items() if key != "status"},
+    }
+    if token:
+        meta = dict(_part(wanted, "metadata"))
+        meta["annotations"] = {**_part(meta, "annotations"), keys.CLIENT_TOKEN: token}
+        wanted["metadata"] = meta
+    return wanted
+
+
+def _token(body: objects.Object) -> str:
+    return str(_part(objects.metadata(body), "annotations").get(keys.CLIENT_TOKEN) or "")
+
+
+def _wish(body: objects.Object) -> Mapping[str, Any]:
+    return {**_FILLED, **_part(body, "spec")}
+
+
+def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = body.get(key)
+    return found if isinstance(found, Mapping) else {}

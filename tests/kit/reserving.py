@@ -1,0 +1,50 @@
+"""A standalone keeper of reservations: the store, the service and its socket, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc.aio
+
+from koordlet.rpc import reservations
+from koordlet.scheduler.reservation import admission, service
+from koordlet.scheduler.store import adapter
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[Path]:
+    """The directory of state whose scheduler listens, until the block ends."""
+    socket = folder / "run" / "scheduler.sock"
+    socket.parent.mkdir(parents=True)
+    started = threading.Event()
+    ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def work() -> None:
+        store = adapter.Store(folder / "store.db", admit=(admission.reservations,))
+        await store.open()
+        server = grpc.aio.server()
+        servicer = reservations.Servicer(service.Service(store))
+        server.add_generic_rpc_handlers((servicer.handler(),))
+        server.add_insecure_port(f"unix:{socket}")
+        await server.start()
+        end = asyncio.Event()
+        ends.append((asyncio.get_running_loop(), end))
+        started.set()
+        await end.wait()
+        await server.stop(None)
+        await store.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    if not started.wait(10):
+        raise RuntimeError("the server did not start")
+    try:
+        yield folder
+    finally:
+        [(loop, end)] = ends
+        loop.call_soon_threadsafe(end.set)
+        thread.join(10)

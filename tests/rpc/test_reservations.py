@@ -1,0 +1,100 @@
+"""The service over a real socket: idempotent creates, errors by name, watches, timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.model import refusals
+from koordlet.rpc import reservations
+from koordlet.rpc.gen import reservations_pb2 as pb
+from tests.kit import reserving
+from tests.kit.reservations import reservation
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[reservations.Client]:
+    """Connected to a keeper of its own."""
+    with (
+        reserving.served(tmp_path) as folder,
+        reservations.Client(folder / "run/scheduler.sock") as one,
+    ):
+        yield one
+
+
+def test_create_get_list_delete(client: reservations.Client) -> None:
+    """Defaults are filled in, and the whole object comes back as well."""
+    made = client.create(reservation("r", cpu="1"))
+
+    assert (made.name, made.phase, made.allocate_once) == ("r", "Pending", True)
+    assert made.HasField("created")
+    assert made.HasField("expires")
+    assert '"ttl":"24h"' in made.manifest
+    assert [one.name for one in client.list()] == ["r"]
+    assert client.list("some-node") == []
+    assert client.get("r").uid == made.uid
+    client.delete("r", made.uid)
+    with pytest.raises(refusals.NotFound):
+        client.get("r")
+
+
+def test_creating_again(client: reservations.Client) -> None:
+    """The same wish or the same token is the same reservation; another wish is refused."""
+    first = client.create(reservation("r", cpu="1"))
+
+    assert client.create(reservation("r", cpu="1")).uid == first.uid
+    with pytest.raises(refusals.AlreadyExists, match="another specification"):
+        client.create(reservation("r", cpu="2"))
+    tokened = client.create(reservation("t", cpu="1"), "mine")
+    assert client.create(reservation("t", cpu="9"), "mine").uid == tokened.uid
+
+
+def test_what_cannot_be_meant(client: reservations.Client) -> None:
+    """Refused with the field, and nothing is stored."""
+    with pytest.raises(refusals.Invalid, match="ttl is negative"):
+        client.create(reservation("r", ttl="-1h"))
+    with pytest.raises(refusals.Invalid, match="misses the owner spec"):
+        client.create(reservation("r", owners=[]))
+    assert client.list() == []
+
+
+def test_watching(client: reservations.Client) -> None:
+    """What is there, then what changes; from a revision only what came later."""
+    client.create(reservation("a", cpu="1"))
+    events = client.watch()
+    first = [next(events) for _ in range(3)]
+    assert [one.verb for one in first] == [
+        pb.ReservationEvent.RESET,
+        pb.ReservationEvent.SET,
+        pb.ReservationEvent.SYNCED,
+    ]
+    client.create(reservation("b", cpu="1"))
+    client.delete("a")
+    changes = [next(events), next(events)]
+    assert [(one.verb, one.reservation.name) for one in changes] == [
+        (pb.ReservationEvent.SET, "b"),
+        (pb.ReservationEvent.REMOVED, "a"),
+    ]
+    resumed = next(client.watch(changes[0].revision))
+    assert (resumed.verb, resumed.reservation.name) == (pb.ReservationEvent.REMOVED, "a")
+
+
+def test_the_timeline(client: reservations.Client) -> None:
+    """Born, and when it will end; what is most likely not meant is said."""
+    client.create(reservation("r", cpu="1", owners=[{}]))
+    found = client.describe("r")
+
+    assert [one.what for one in found.timeline] == ["created", "expires"]
+    assert list(found.warnings) == ["spec.owners[0] matches every pod"]
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """Said with the socket and what to do."""
+    with (
+        reservations.Client(tmp_path / "none.sock") as client,
+        pytest.raises(refusals.Unavailable) as caught,
+    ):
+        client.get("r")
+    assert "koordlet scheduler" in str(caught.value)
