@@ -182,6 +182,12 @@ class Columns:
         if self.keeper is not None and (pod.draws_on or pod.drawn_name):
             self.keeper.joined(pod, row)
 
+    def replace(self, pod: Pod, row: int) -> None:
+        """The same pod as another value; nothing that is counted differs."""
+        self.pods[row][pod.key] = pod
+        if self.keeper is not None and (pod.draws_on or pod.drawn_name):
+            self.keeper.joined(pod, row)
+
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
         """Change what is requested on a node by amounts that are no pod's; they may be negative."""
         for name, change in amounts.items():

@@ -60,6 +60,8 @@ class Census:
         """A node goes."""
         if name in self.columns.rows:
             for pod in self.columns.drop(name):
+                if pod.stands_for:
+                    continue  # a reservation ends with its node
                 self._homeless.setdefault(name, {})[pod.key] = pod
 
     def settle(self, pod: Pod, node: str) -> None:
@@ -82,11 +84,12 @@ class Census:
             and known.uid == pod.uid
             and known.sort is pod.sort
             and known.terminating == pod.terminating
+            and (known.draws_on, known.drawn_name) == (pod.draws_on, pod.drawn_name)
             and self.columns.pods[row].get(pod.key) is known
         )
         if same and row is not None:
             pod.node = node
-            self.columns.pods[row][pod.key] = pod
+            self.columns.replace(pod, row)
         return same
 
     def _place(self, pod: Pod, node: str) -> None:

@@ -24,11 +24,13 @@ from koordlet.scheduler.framework import Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop.census import Census
 from koordlet.scheduler.loop.measures import Measures
-from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.queue import Place, Queue
+from koordlet.scheduler.reservation.register import Register
 from koordlet.scheduler.wire import BadObjectError
 
 
@@ -45,6 +47,7 @@ class Core:
         self.priorities: dict[str, Priority] = {}
         self.decoder = Decoder(self.priorities)
         self.census = Census()
+        self.register = Register(self.census.columns, self.decoder)
         self.queue = Queue()
         self.budgets: dict[str, preemption.Budget] = {}
         self.nominated = Nominations()
@@ -62,6 +65,9 @@ class Core:
         self.cycles = {
             name: Cycle(self.census.columns, profile) for name, profile in self._profiles.items()
         }
+        for plugin in (plugin for one in self._profiles.values() for plugin in one.plugins):
+            if isinstance(plugin, Reservation):
+                plugin.book = self.register.book
 
     # What changes in the cluster.
 
@@ -75,6 +81,7 @@ class Core:
         what = difference(old, new) if old is not None else What.NODE_NEW
         if what is not None:
             self.census.put(new)
+            self.register.node_came(new.name)
             self.wake(Event(what, node=new), now)
 
     def pod(self, old: Pod | None, new: Pod | None, now: float) -> None:
@@ -124,6 +131,7 @@ class Core:
         elif known is not None:
             if known.key in self.census.assumed:
                 node = known.node
+                new.draws_on, new.drawn_name = known.draws_on, known.drawn_name
                 self.census.settle(new, node)
                 self.census.assumed[new.key] = new
             return
@@ -173,11 +181,14 @@ class Core:
     def rebuild(self) -> None:
         """Derive everything anew from nodes and pods."""
         self.census.rebuild()
+        self.register.rebase(self.census.columns)
         self._begin()
 
     def tidy(self) -> None:
         """Forget what nobody has any more."""
         living = self.census.classes() | {entry.pod.sort for entry in self.queue}
+        several = self.register.book.all.values()
+        living |= {one.stand_in.sort for one in several if one.stand_in is not None}
         if len(self.decoder) > 2 * len(living) + 64:
             self.decoder.keep(living)
         if self.census.littered(len(living)):
@@ -195,8 +206,12 @@ class Core:
         cycle = self.cycles[pod.sort.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
-        found = self._assume(cycle, pod, row, now) if row >= 0 else self._refuse(cycle, pod, now)
-        result = "scheduled" if isinstance(found, Bind) else "unschedulable"
+        if row >= 0:
+            place = self._hold if pod.stands_for else self._assume
+            found = place(cycle, pod, row, now)
+        else:
+            found = self._refuse(cycle, pod, now)
+        result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
         self.measures.attempted(pod.sort.scheduler, result, self._spent() - began)
         return found
 
@@ -246,6 +261,20 @@ class Core:
         self.nominated.drop(pod.key)
         self.wake(Event(What.POD_NEW, pod=pod), now)
         return Bind(pod, node, marks, patience)
+
+    def _hold(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
+        """A reservation found its node; it holds there at once, and is written down later."""
+        plugin, held = reservation_of(cycle.profile), self.register.of(pod)
+        assert plugin is not None  # noqa: S101 -- it placed the stand-in
+        assert held is not None  # noqa: S101 -- whose object went is not in the queue
+        try:
+            self.register.placed(pod, row, plugin.adopts(held.spec, row))
+        except BadObjectError as error:
+            self.queue.failed(pod, now)
+            return Refusal(pod, str(error), "SchedulerError")
+        self.nominated.drop(pod.key)
+        self.wake(Event(What.POD_NEW, pod=pod), now)
+        return Hold(pod, held.node)
 
     def _undo(self, pod: Pod) -> None:
         profile = self._profiles.get(pod.sort.scheduler)

@@ -13,6 +13,7 @@ from typing import Any
 
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation.spec import Spec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
@@ -87,6 +88,30 @@ class Author:
             "regarding": {**regarding, "namespace": pod.namespace},
             "note": cut(note.text),
             "type": "Warning" if note.warning else "Normal",
+        }
+
+    def about_reservation(
+        self, spec: Spec, reason: str, text: str, *, warning: bool = False
+    ) -> Body:
+        """An event about a Reservation, which has no namespace: it goes to the default one."""
+        return {
+            "metadata": {
+                "name": f"{spec.name[:200]}.{uuid.uuid4().hex[:16]}",
+                "namespace": "default",
+            },
+            "eventTime": self.moment(),
+            "reportingController": spec.scheduler,
+            "reportingInstance": f"{spec.scheduler}-{self.instance}"[:128],
+            "action": "Scheduling",
+            "reason": reason,
+            "regarding": {
+                "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+                "kind": "Reservation",
+                "name": spec.name,
+                "uid": spec.uid,
+            },
+            "note": cut(text),
+            "type": "Warning" if warning else "Normal",
         }
 
     def condition(self, one: Refusal, before: tuple[str, str, str]) -> Body:

@@ -36,7 +36,15 @@ class Refusal:
     victims: tuple[Pod, ...] = ()
 
 
-Outcome = Bind | Refusal
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reservation found its node; its stand-in keeps the place."""
+
+    pod: Pod
+    node: str
+
+
+Outcome = Bind | Hold | Refusal
 
 
 class Nominations:

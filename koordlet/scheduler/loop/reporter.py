@@ -107,12 +107,14 @@ class Reporter:
             self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
 
     def refused(self, one: Refusal) -> None:
-        """A pod found no node."""
+        """A pod found no node; of a reservation, its own keeper tells."""
+        for victim in one.victims:
+            self._later(("victim", victim.uid), lambda victim=victim: self._evict(victim, one))  # type: ignore[misc]
+        if one.pod.stands_for:
+            return
         told = one.reason, one.message, one.node
         if one.pod.told != told:
             self._later(("condition", one.pod.uid), lambda: self._condition(one, told))
-        for victim in one.victims:
-            self._later(("victim", victim.uid), lambda victim=victim: self._evict(victim, one))  # type: ignore[misc]
         self._refusal(one)
 
     def _refusal(self, one: Refusal) -> None:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from koordlet import log
 from koordlet.model import objects
-from koordlet.scheduler.loop import binder, election, notes, reporter, sources
+from koordlet.scheduler.loop import binder, election, keeper, notes, reporter, sources
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.queue import Place
 
@@ -61,6 +61,7 @@ class Loop:
         self.sources = sources.Sources(store, self.core, profiles, steady, self._poke)
         author = notes.Author(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
+        self.keeper = keeper.Keeper(store, self.core, steady, author, keeper.arguments(profiles))
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
         self.election = (
@@ -73,6 +74,7 @@ class Loop:
 
     def _poke(self) -> None:
         self._moved.set()
+        self.keeper.poke()
 
     def _bound(self, one: Bind, error: Exception | None) -> None:
         self.reporter.bound(one, error)  # type: ignore[arg-type]
@@ -91,6 +93,7 @@ class Loop:
                 self.ready = True
                 group.create_task(self.binder.run())
                 group.create_task(self.reporter.run())
+                group.create_task(self.keeper.run())
                 group.create_task(self._deciding())
         finally:
             self.ready = False
@@ -127,8 +130,12 @@ class Loop:
                 return False
             if isinstance(found, Bind):
                 self.binder.submit(found)
+            elif isinstance(found, Hold):
+                self.keeper.submit(found)
             else:
                 self.reporter.refused(found)
+                if found.pod.stands_for:
+                    self.keeper.refused(found.pod, found.message)
         return True
 
     def metrics(self) -> str:

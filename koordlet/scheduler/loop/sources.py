@@ -21,6 +21,7 @@ from koordlet import log, mirror
 from koordlet.model import kinds, objects, selectors
 from koordlet.scheduler import cluster, nodes, owners, wire
 from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import Storage, WithStorage
@@ -71,6 +72,7 @@ class Sources:
             ),
             **{kind: self._mirror(kind, owners.decode, self._owner) for kind in _OWNERS},
             **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
+            kinds.RESERVATIONS: self._mirror(kinds.RESERVATIONS, dict, self._reservation),
             kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
             kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
@@ -136,6 +138,9 @@ class Sources:
 
     def _node(self, _key: mirror.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         self._core.node(old, new, self._clock())
+
+    def _reservation(self, _key: mirror.Key, old: Body | None, new: Body | None) -> None:
+        reserving.changed(self._core, old, new, self._clock())
 
     def _namespace(self, key: mirror.Key, old: Any, new: Any) -> None:
         known = self._core.census.namespaces

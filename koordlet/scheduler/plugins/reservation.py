@@ -8,7 +8,6 @@ A class that no reservation means takes no part: no filter, no score, one look i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +18,6 @@ from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.plugins import adoption
 from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
@@ -136,8 +134,8 @@ class Reservation(Plugin):
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
         if pod.stands_for or not pod.draws_on:
             return {}
-        value = json.dumps({"name": pod.drawn_name, "uid": pod.draws_on}, separators=(",", ":"))
-        return {keys.ALLOCATED: value}
+        held = self.book.all.get(pod.draws_on) if self.book is not None else None
+        return held.marks() if held is not None else {}
 
 
 def reservation_of(profile: Profile) -> Reservation | None:

@@ -37,6 +37,8 @@ class Book:
         self._by_name: dict[str, Held] = {}
         self._on_row: dict[int, dict[str, Held]] = {}
         self._serial = 0
+        #: UIDs of those whose account has changed since somebody asked.
+        self.touched: set[str] = set()
         columns.keeper = self
 
     def add(self, held: Held) -> None:
@@ -94,6 +96,7 @@ class Book:
         if phase is held.phase:
             return
         held.phase = phase
+        self.touched.add(held.spec.uid)
         if held.row < 0:
             return
         if phase.over:
@@ -150,6 +153,7 @@ class Book:
             return
         held = self._of(pod)
         if held is not None and held.owners.pop(pod.key, None) is not None:
+            self.touched.add(held.spec.uid)
             held.count()
             if held.row == row:
                 self._settle(held)
@@ -168,6 +172,7 @@ class Book:
 
     def _settle(self, held: Held) -> None:
         """Write into the columns what of the stand-in's amounts is not held."""
+        self.touched.add(held.spec.uid)
         holding = held.holding()
         now = {
             name: amount - holding.get(name, 0)
@@ -180,7 +185,9 @@ class Book:
         names = now.keys() | held.relief.keys()
         change = {name: held.relief.get(name, 0) - now.get(name, 0) for name in names}
         held.relief = dict(now)
-        self.columns.adjust(held.row, {name: one for name, one in change.items() if one})
+        change = {name: one for name, one in change.items() if one}
+        if change:
+            self.columns.adjust(held.row, change)
 
     def _release(self, held: Held) -> None:
         row, stand_in = held.row, held.stand_in
@@ -196,6 +203,7 @@ class Book:
         self._relieve(held, {})
         self._forget(held, held.row)
         held.orphaned = True
+        self.touched.add(held.spec.uid)
 
     def _forget(self, held: Held, row: int) -> None:
         if held.row < 0:

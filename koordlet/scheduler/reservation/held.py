@@ -13,10 +13,12 @@ Rules:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import Phase, Spec, Status
 
 
@@ -41,6 +43,8 @@ class Held:
     pledged: Mapping[str, int] = field(default_factory=dict)
     #: What of the stand-in's amounts is not held now, as written into the columns.
     relief: dict[str, int] = field(default_factory=dict)
+    #: The store's revision of the object.
+    revision: str = ""
     #: Its node has gone.
     orphaned: bool = False
     allocated: dict[str, int] = field(default_factory=dict)
@@ -85,6 +89,11 @@ class Held:
             name: min(left, max(0, self.pledged.get(name, 0) - self.allocated.get(name, 0)))
             for name, left in rest.items()
         }
+
+    def marks(self) -> dict[str, str]:
+        """The annotation of a pod that draws on it."""
+        told = {"name": self.spec.name, "uid": self.spec.uid}
+        return {keys.ALLOCATED: json.dumps(told, separators=(",", ":"))}
 
     def free(self) -> dict[str, int]:
         """What another owner finds in it."""

@@ -64,9 +64,13 @@ class Register:
             return None
         self.rejected.pop(name, None)
         if known is not None:
+            known.revision = objects.revision(body)
+            self.book.touched.add(spec.uid)
             return self._change(known, spec, stored, stand_in)
         self._replace(spec)
         held = Held(spec, stored, phase=stored.phase, node=stored.node)
+        held.revision = objects.revision(body)
+        self.book.touched.add(spec.uid)
         self.book.add(held)
         if stored.phase.over:
             return None
@@ -105,6 +109,7 @@ class Register:
 
     def _restore(self, held: Held, stand_in: Pod) -> None:
         """It had its node before we knew it."""
+        held.stand_in = stand_in
         row = self.columns.rows.get(held.stored.node)
         if row is None:
             held.orphaned = True
@@ -137,6 +142,27 @@ class Register:
             self.messages.pop(held.spec.uid, None)
             self.book.remove(held)
         return held
+
+    def node_came(self, name: str) -> None:
+        """A node is there (again): what was reserved on it is held from now on."""
+        for held in self.book.all.values():
+            lost = held.row < 0 and held.phase.holds and held.node == name
+            if lost and held.stand_in is not None:
+                self._restore(held, held.stand_in)
+
+    def rebase(self, columns: Columns) -> None:
+        """The columns were built anew: hold the same in them."""
+        before = sorted(self.book.all.values(), key=lambda one: one.position)
+        touched = self.book.touched
+        self.columns, self.book = columns, Book(columns)
+        self.book.touched = touched
+        for held in before:
+            held.row, held.relief, held.owners = -1, {}, {}
+            held.count()
+            self.book.add(held)
+            row = columns.rows.get(held.node, -1) if held.phase.holds else -1
+            if row >= 0 and held.stand_in is not None:
+                self.book.bind(held, held.stand_in, row, phase=held.phase)
 
     def of(self, stand_in: Pod) -> Held | None:
         """The reservation that a pod stands for."""
@@ -173,6 +199,7 @@ class Register:
 
     def failed(self, stand_in: Pod, message: str) -> None:
         """No node was found."""
+        self.book.touched.add(stand_in.stands_for)
         self.messages[stand_in.stands_for] = message
 
     def advance(self, now: float) -> list[Held]:

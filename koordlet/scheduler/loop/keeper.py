@@ -1,0 +1,283 @@
+"""Writes down what becomes of reservations, and removes what is over.
+
+Covers: statuses, bindings, annotations of adopted pods, expiry, removal, events.
+Does not cover: what the status should be (``reservation.lifecycle``), who decides (``core``).
+
+Rules:
+1. A binding is written against the revision that was decided on: of two schedulers, one loses, and
+   takes its decision back.
+2. Every other status is derived from what is there, and written when it differs; what could not be
+   written is derived and written again. So a restart, or a lost answer, repairs itself.
+3. A pre-allocation first remembers whom it adopts, in its own annotation, then tells the pods, then
+   is bound: whatever is lost in between, nobody's room is promised twice.
+4. Time alone changes phases: everything that can expire is looked at each beat, all of it again
+   each ``resync`` seconds, and what has been over for long enough is deleted by UID.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from koordlet import log
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.loop import notes, reserving
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Hold
+from koordlet.scheduler.plugins.adoption import Arguments
+from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.reservation import lifecycle
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Phase, Status
+
+#: Seconds between two looks, where nothing else happens.
+BEAT = 0.5
+#: Requests under way at once.
+_LANES = 8
+_ATTEMPTS, _PAUSE = 4, 0.2
+
+
+class Keeper:
+    """One for each scheduler that leads."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        core: Core,
+        steady: Callable[[], float],
+        author: notes.Author,
+        arguments: Arguments | None = None,
+    ) -> None:
+        self._store, self._core, self._steady, self._author = store, core, steady, author
+        self._arguments = Arguments() if arguments is None else arguments
+        self._holds: asyncio.Queue[Hold] = asyncio.Queue()
+        self._binding: set[str] = set()
+        self._moved = asyncio.Event()
+        self._lanes = asyncio.Semaphore(_LANES)
+        self._resynced = self._collected = steady()
+
+    def submit(self, one: Hold) -> None:
+        """A reservation found its node."""
+        self._binding.add(one.pod.stands_for)
+        self._holds.put_nowait(one)
+
+    def refused(self, pod: Pod, message: str) -> None:
+        """A reservation found none."""
+        before = self._core.register.messages.get(pod.stands_for)
+        self._core.register.failed(pod, message)
+        held = self._core.register.of(pod)
+        if held is not None and before != message:
+            self._tell(held, "FailedScheduling", message, warning=True)
+        self._moved.set()
+
+    def poke(self) -> None:
+        """Something changed."""
+        self._moved.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._following())
+            while True:
+                one = await self._holds.get()
+                async with self._lanes:
+                    group.create_task(self._bind(one))
+
+    async def _following(self) -> None:
+        while True:
+            self._moved.clear()
+            await self.look()
+            try:
+                async with asyncio.timeout(BEAT):
+                    await self._moved.wait()
+            except TimeoutError:
+                continue
+
+    async def look(self) -> None:
+        """Bring everything that is due to where it should be, and write what differs."""
+        wall, register = self._author.wall(), self._core.register
+        if self._steady() - self._resynced >= self._arguments.resync_seconds:
+            self._resynced = self._steady()
+            register.book.touched.update(register.book.all)
+        due = [one for one in reserving.due(self._core, wall) if one.spec.uid not in self._binding]
+        for held in due:
+            reserving.step(self._core, held, self._steady(), wall)
+        wanted = [(one, register.status(one, wall)) for one in due]
+        await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
+        rejected = [(one, one.status(wall)) for one in register.rejected.values()]
+        await self._all([self._reject(one.name, one, s) for one, s in rejected if s != one.stored])
+        if self._steady() - self._collected >= self._arguments.gc_interval:
+            self._collected = self._steady()
+            await self.collect(wall)
+
+    async def _all(self, several: list[Any]) -> None:
+        async def one(work: Any) -> None:
+            async with self._lanes:
+                await work
+
+        await asyncio.gather(*map(one, several))
+
+    async def _write(self, held: Held, status: Status) -> None:
+        try:
+            body = await self._patch(held.spec.name, held.stored, status)
+        except refusals.NotFound:
+            return  # the watch says so as well
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("reservation", error.code)
+            self._core.register.book.touched.add(held.spec.uid)
+            return
+        self._core.measures.asked("reservation", "ok")
+        if held.stored.phase is not status.phase:
+            log.get().info("scheduler.reservation", name=held.spec.name, phase=status.phase.value)
+        held.stored, held.revision = status, objects.revision(body)
+
+    async def _reject(self, name: str, one: Any, status: Status) -> None:
+        try:
+            await self._patch(name, one.stored, status)
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("reservation", error.code)
+        else:
+            one.stored = status
+
+    async def _patch(
+        self, name: str, old: Status, new: Status, revision: str = ""
+    ) -> objects.Object:
+        patch = objects.Merge({"status": difference(old, new)}, revision)
+        ref = objects.Ref(kinds.RESERVATIONS, name)
+        return await self._store.patch(ref, patch, subresource="status")
+
+    # Bindings.
+
+    async def _bind(self, one: Hold) -> None:
+        held = self._core.register.of(one.pod)
+        try:
+            if held is not None and held.row >= 0:
+                await self._bound(held, one)
+        finally:
+            self._binding.discard(one.pod.stands_for)
+            self._core.register.book.touched.add(one.pod.stands_for)
+            self._moved.set()
+
+    async def _bound(self, held: Held, one: Hold) -> None:
+        for attempt in range(_ATTEMPTS):
+            error = await self._attempt(held)
+            if error is None:
+                self._core.queue.forget(one.pod)
+                reserving.woken(self._core, held, self._steady())
+                note = f"Successfully assigned {held.spec.name} to {one.node}"
+                self._tell(held, "Scheduled", note)
+                return
+            self._core.measures.asked("reservation", error.code)
+            if isinstance(error, refusals.NotFound):
+                return
+            if not isinstance(error, refusals.Unavailable):
+                break
+            await asyncio.sleep(_PAUSE * 2**attempt)
+        if held.row >= 0:
+            self._core.register.unplaced(held)
+            await self._again(held, one)
+
+    async def _again(self, held: Held, one: Hold) -> None:
+        """It was not bound by us: perhaps by somebody else, or it is our turn again later."""
+        now = self._steady()
+        try:
+            there = await self._store.get(objects.Ref(kinds.RESERVATIONS, held.spec.name))
+        except refusals.ObjectsError:
+            there = {}
+        if there:
+            reserving.changed(self._core, there, there, now)
+        if held.row < 0:
+            self._core.queue.erred(one.pod, now)
+        reserving.woken(self._core, held, now)
+
+    async def _attempt(self, held: Held) -> refusals.ObjectsError | None:
+        """Write a binding; an answer that was lost is asked for."""
+        status = self._core.register.status(held, self._author.wall())
+        ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+        try:
+            there = await self._store.get(ref)
+            if objects.text(there, "uid") != held.spec.uid:
+                return refusals.NotFound("another one has its name", culprit=held.spec.name)
+            stored = there.get("status")
+            node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
+            if node:
+                return None if node == held.node else refusals.Conflict("it has a node already")
+            await self._promise(held, ref)
+            revision = held.revision if not held.adopted else ""
+            body = await self._patch(held.spec.name, held.stored, status, revision)
+        except refusals.ObjectsError as error:
+            return error
+        held.stored, held.revision = status, objects.revision(body)
+        self._core.measures.asked("reservation", "ok")
+        return None
+
+    async def _promise(self, held: Held, ref: objects.Ref) -> None:
+        """Remember and tell who is adopted (rule 3)."""
+        note = self._core.register.adoption(held)
+        if not note:
+            return
+        await self._store.patch(
+            ref, objects.Merge({"metadata": {"annotations": note}}, held.revision)
+        )
+        for pod in held.owners.values():
+            if pod.uid in held.adopted:
+                marks = held.marks()
+                where = objects.Ref(kinds.PODS, pod.name, pod.namespace)
+                patch = {"metadata": {"uid": pod.uid, "annotations": marks}}
+                await self._store.patch(where, objects.Merge(patch))
+
+    # What is over.
+
+    async def collect(self, wall: float) -> None:
+        """Delete what has been over for long enough."""
+        rules = lifecycle.Rules(float(self._arguments.gc_seconds), self._arguments.collects)
+        rows = self._core.census.columns.rows
+        over = [
+            one
+            for one in self._core.register.book.all.values()
+            if lifecycle.removable(one.stored, rules, wall, node_exists=one.stored.node in rows)
+        ]
+        await self._all([self._delete(one) for one in over])
+
+    async def _delete(self, held: Held) -> None:
+        try:
+            await self._store.delete(
+                objects.Ref(kinds.RESERVATIONS, held.spec.name), uid=held.spec.uid
+            )
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("reservation", error.code)
+
+    def _tell(self, held: Held, reason: str, text: str, *, warning: bool = False) -> None:
+        body = self._author.about_reservation(held.spec, reason, text, warning=warning)
+        self._telling = asyncio.ensure_future(self._send(body))
+
+    async def _send(self, body: objects.Object) -> None:
+        try:
+            await self._store.create(kinds.EVENTS, body)
+        except refusals.ObjectsError as error:
+            self._core.measures.asked("event", error.code)
+
+
+def arguments(profiles: Mapping[str, Profile]) -> Arguments:
+    """How reservations are kept: as the first profile says that has a say."""
+    found = [reservation_of(one) for one in profiles.values()]
+    return next((one.arguments for one in found if one is not None), Arguments())
+
+
+def difference(old: Status, new: Status) -> dict[str, Any]:
+    """The merge patch from one status to another: what is not there any more is taken away."""
+    before, after = old.body(), new.body()
+    found: dict[str, Any] = {key: after.get(key) for key in before.keys() | after.keys()}
+    for key in ("allocatable", "allocated"):
+        was, now = before.get(key), after.get(key)
+        if isinstance(was, dict):
+            found[key] = {
+                **dict.fromkeys(was),
+                **(now if isinstance(now, dict) else {}),
+            }
+    if new.phase is Phase.PENDING:
+        found.setdefault("phase", Phase.PENDING.value)
+    return found
