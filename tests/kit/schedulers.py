@@ -122,7 +122,7 @@ async def world(path: Path, *, over_http: bool) -> AsyncGenerator[World]:
         yield World(store, store, None)
         await store.close()
         return
-    serving = server.Server(store)
+    serving = server.Server(store, custom=[kinds.RESERVATIONS])
     await serving.start()
     who = credentials.Credentials(
         credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
