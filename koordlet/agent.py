@@ -26,13 +26,17 @@ class Agent:
         self.lock = lock.Lock(where.lock, processes.describe)
         self.lock.acquire()
         try:
-            self._claim = claim.take(run.host, run.observer.layout) if enforce else None
+            self._claim = claim.take(run.host, run.observer.layout) if enforce else ()
         except errors.HostError:
             # Whoever tries again must not meet its own lock.
             self.lock.release()
             raise
         try:
             self._open(where)
+        except errors.HostError:
+            self._unclaim()
+            self.lock.release()
+            raise
         except OSError as error:
             self._unclaim()
             self.lock.release()
@@ -46,11 +50,15 @@ class Agent:
             self.teller.log.warning("journal.damaged", detail=damage)
         self._revive()
 
+    @property
+    def _base(self) -> str:
+        return self.line.observer.base.strip("/")
+
     def _open(self, where: paths.Paths) -> None:
         identity = self.line.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
-        self.book = journal.Journal(where.journal, **ids)
-        self.hands = executor.Executor(self.line.host, self.book)
+        self.book = journal.Journal(where.journal, **ids, root=self._base)
+        self.hands = executor.Executor(self.line.host, self.book, self.line.units)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
         self.memory = remembering.Memory(
             self.line.history.expectation, self.checkpoints, self.line.clock
@@ -83,14 +91,30 @@ class Agent:
         deadline = self.handover.read()
         return deadline is not None and deadline.boottime < machine.boottime()
 
-    def one_pass(self, *, slow: bool, lateness: float = 0.0, late: bool = False) -> bool:
+    def elsewhere(self) -> bool:
+        """Whether the journal is of another cgroup root: it goes before anything is done here."""
+        return bool(self.book.entries) and self.book.root != self._base
+
+    def one_pass(
+        self,
+        *,
+        slow: bool,
+        lateness: float = 0.0,
+        late: bool = False,
+        patience: float = executor.SLICE,
+    ) -> bool:
         """Look, decide, do, tell. ``True`` when something was changed."""
         started = time.process_time()
         made = self.line.run_once(self.book.entries, slow=slow)
         results: tuple[result.Result, ...] = ()
+        moved = 0
         self.teller.concern(made.snapshot.pods)
-        if self.enforce:
-            results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
+        if self.enforce and self.elsewhere():
+            moved = self.restore(final=False).restored
+        elif self.enforce:
+            results = self.hands.run(
+                made.draft, made.snapshot, self.teller.heard, patience=patience
+            )
             self.line.moved(results)
             self._save()
             if made.draft is not self._followed:
@@ -98,6 +122,7 @@ class Agent:
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
         self._remember()
+        self.teller.stale = self.hands.stale()
         self.teller.passed(
             made,
             results,
@@ -105,12 +130,12 @@ class Agent:
             lateness=lateness,
             late=late,
         )
-        return any(one.verdict is result.Verdict.DONE for one in results)
+        return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
 
     def _follow(self, made: line.Pass) -> None:
         """Keep an eye on what this pass wants, and on nothing else."""
         enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
-        wanted = planner.desired(enforced)
+        wanted = tuple(planner.desired(enforced).actions.values())
         self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
         self._followed = made.draft
@@ -128,9 +153,8 @@ class Agent:
         self.teller.mode = "enforce" if enforce else "observe"
 
     def _unclaim(self) -> None:
-        if self._claim is not None:
-            self.line.host.close(self._claim)
-            self._claim = None
+        claim.release(self.line.host, self._claim)
+        self._claim = ()
 
     def _save(self) -> None:
         for row in self.line.rows:
@@ -178,10 +202,27 @@ class Agent:
         return self.enforce and self.line.feeling.urgent()
 
     def restore(self, *, final: bool = True) -> restoring.Summary:
-        """Put everything back. An agent that is yet to prove itself keeps its deadline."""
-        done = restoring.restore(self.line, self.hands, self.teller.heard)
-        if final and not self.book.entries:
-            self.handover.clear()
+        """Put everything back. An agent that is yet to prove itself keeps its deadline.
+
+        Below the cgroup root that the journal is of, which may be that of an agent before us.
+        """
+        if not self.elsewhere():
+            done = restoring.restore(self.line, self.hands, self.teller.heard)
+        else:
+            self._unclaim()
+            there = self.line.at(self.book.root)
+            held = claim.take(there.host, there.observer.layout)
+            try:
+                done = restoring.restore(there, self.hands, self.teller.heard)
+            finally:
+                there.observer.reader.close()
+                claim.release(there.host, held)
+            if self.enforce:
+                self._claim = claim.take(self.line.host, self.line.observer.layout)
+        if not self.book.entries:
+            self.book.move(self._base)
+            if final:
+                self.handover.clear()
         return done
 
     def hand_over(self) -> float:
@@ -194,6 +235,7 @@ class Agent:
     def close(self) -> None:
         """Give back descriptors and locks."""
         self.watch.close()
+        self.hands.close()
         self.book.close()
         self._unclaim()
         self.line.usage.close()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from koordlet import agent, log, notify, opening, sourcing
+from koordlet.apply import executor
 from koordlet.config import loader, reloader
 from koordlet.model import errors
 from koordlet.report import view
@@ -150,7 +151,7 @@ class Daemon:
             done = self.agent.restore(final=False)
             self.teller.log.warning("handover.refused", restored=done.restored)
         for _ in range(_SETTLE):
-            if not self.agent.one_pass(slow=True):
+            if not self.agent.one_pass(slow=True, patience=executor.PATIENCE):
                 break
         self.agent.handover.clear()
         self.notifier.ready(self._status())
@@ -184,7 +185,7 @@ class Daemon:
                 # Monotonic: a late lane keeps its phase and skips what it missed.
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
             if self._hup or TICK in ready:
-                self._reconfigure()
+                self._guarded(self._reconfigure)
             broken = FAST in ready and self.agent.protection_broken()
             strained = FAST in ready and self.agent.strained()
             if TICK in ready or SLOW in ready or broken or strained:
@@ -228,6 +229,16 @@ class Daemon:
         else:
             self.notifier.alive()
             self.surfaces.publish(self.teller.view)
+
+    def _guarded(self, work: Callable[[], object]) -> None:
+        """What goes wrong with a new configuration costs that configuration, not the agent."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 -- rule 2
+            self.teller.config_problem = repr(error)
+            self.teller.repeats.say(
+                self.teller.log.error, "config.failed", repr(error), exc_info=error
+            )
 
     def _reconfigure(self) -> None:
         forced, self._hup = self._hup, False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from koordlet import assembly, feeling
-from koordlet.apply import planner, present
+from koordlet.apply import planner, present, units
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, root, usage
@@ -77,6 +77,7 @@ class Line:
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
+        self.units = units.Manager(host)
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
@@ -107,6 +108,10 @@ class Line:
         self._unheard = replace(self.node, known=False)
         self.declared = assembly.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
+
+    def at(self, base: str) -> Line:
+        """The same host and configuration below another cgroup root."""
+        return Line(self.host, self.effective, rows=self.rows, base=base, clock=self.clock)
 
     def look(
         self, entries: Iterable[journal.Entry] = (), *, slow: bool = True, full: bool = True
@@ -140,6 +145,10 @@ class Line:
                 reservations=self.observed.reservations,
             )
         self.feeling.follow(seen, self._adaptive)
+        if self.units.manages(seen.layout):
+            seen = replace(seen, through_systemd=True)
+        elif self.units.problem is not None:
+            seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
@@ -271,8 +280,12 @@ class Line:
         entries: Mapping[str, journal.Entry],
     ) -> planner.Draft:
         """Compare what the policies want with what is there."""
-        there = present.read(self.host, seen, planner.desired(said.outcomes), _known(entries))
-        return planner.draft(said, seen, there, entries)
+        if seen.through_systemd:
+            wanted = planner.desired(said.outcomes, lambda one: self.units.route(seen.layout, one))
+        else:
+            wanted = planner.desired(said.outcomes)
+        there = present.read(self.host, seen, wanted.actions.values(), entries.values())
+        return planner.draft(said, wanted, seen, there, entries)
 
     def run_once(self, entries: Mapping[str, journal.Entry], *, slow: bool = True) -> Pass:
         """Look, decide and draft."""
@@ -309,7 +322,7 @@ class Line:
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""
         seen = self.look(entries.values(), slow=True)
-        there = present.read(self.host, seen, (), _known(entries))
+        there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
 
@@ -328,10 +341,6 @@ def _quiet(before: Pass, seen: snapshot.Snapshot, said: chain.Round) -> bool:
         and before.snapshot.resctrl is seen.resctrl
         and before.said == said
     )
-
-
-def _known(entries: Mapping[str, journal.Entry]) -> list[tuple[str, str]]:
-    return [(entry.kind, entry.target) for entry in entries.values()]
 
 
 def shadowed(made: plan.Plan) -> plan.Plan:

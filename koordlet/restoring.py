@@ -13,8 +13,8 @@ from koordlet import line
 from koordlet.apply import executor
 from koordlet.model import result
 
-#: A group that empties late, or a set that waits for its parent, is tried again.
-_PASSES = 3
+#: A group that empties late, or a set that waits for those above or below it, is tried again.
+_PASSES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ def restore(
 ) -> Summary:
     """Put back everything that the journal holds. A second call does nothing."""
     restored = 0
-    left: list[result.Result] = []
+    left: dict[str, result.Result] = {}
     failed: dict[str, result.Result] = {}
     for _ in range(_PASSES):
         entries = dict(hands.book.entries)
@@ -42,12 +42,12 @@ def restore(
             break
         made = run.restoring(entries)
         hands.pauses.keep_only(set())
-        results = hands.run(made.draft, made.snapshot, report)
+        results = hands.run(made.draft, made.snapshot, report, patience=executor.PATIENCE)
         run.moved(results)
         good = [one for one in results if one.verdict is result.Verdict.DONE]
         restored += sum(1 for one in good if one.step is not None and not one.step.interim)
-        left.extend(one for one in results if one.verdict is result.Verdict.LEFT)
+        left |= {one.target: one for one in results if one.verdict is result.Verdict.LEFT}
         failed = {one.target: one for one in results if one.verdict in result.BAD}
-        if not failed or not good:
+        if not good:
             break
-    return Summary(restored=restored, left=tuple(left), failed=tuple(failed.values()))
+    return Summary(restored=restored, left=tuple(left.values()), failed=tuple(failed.values()))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from koordlet import line, log
-from koordlet.model import action, cgroup, meter, plan, pod, result
+from koordlet.model import absence, action, cgroup, errors, meter, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -32,6 +32,8 @@ class Teller:
         self.config_problem = ""
         #: Surface to why it could not start.
         self.surface_problems: Mapping[str, str] = {}
+        #: What does not come back from the kernel or systemd.
+        self.stale: absence.Stale | None = None
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
@@ -81,6 +83,7 @@ class Teller:
             late_ticks=before.late_ticks + late,
             writes=before.writes + verdicts.count(result.Verdict.DONE),
             refusals=before.refusals + verdicts.count(result.Verdict.REFUSED),
+            errnos=_counted(before.errnos, results),
             contested=before.contested + sum(one.contested for one in results),
             conflicts=before.conflicts + len(shown.conflicts),
             failures=failures,
@@ -163,6 +166,7 @@ class Teller:
                 ok=not self.surface_problems,
                 detail="; ".join(self.surface_problems.values()),
             ),
+            view.Check(name="worker", ok=self.stale is None, detail=_stuck(self.stale)),
             view.Check(
                 name="audit",
                 ok=self.audit.lost == 0,
@@ -175,6 +179,21 @@ class Teller:
         self.ready = True
         if self.view is not None:
             self.view = replace(self.view, ready=True)
+
+
+def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Mapping[str, int]:
+    counts = dict(before)
+    for one in results:
+        if one.errno is not None:
+            name = errors.errno_name(one.errno)
+            counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _stuck(one: absence.Stale | None) -> str:
+    if one is None:
+        return ""
+    return f"{one.item} has not come back for {one.seconds:.0f} s, {one.waiting} wait behind it"
 
 
 def audit_record(

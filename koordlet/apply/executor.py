@@ -1,123 +1,202 @@
 """Carries out a plan: journal first, then each step, compared before and verified after.
 
-Covers: intents, compare-before-write, refusals, what blocks what, contention, forgetting.
-Does not cover: the calls themselves (``apply.perform``), the order (``apply.ordering``).
+Covers: which steps are due, refusals, what blocks what, contention, the worker, forgetting.
+Does not cover: the calls themselves (``apply.perform``), the order (``apply.ordering``), what the
+journal is told (``apply.intents``).
 
 Rules:
 1. No write without its original on disk: when the journal cannot be written, nothing is done but
    putting back.
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
-   on it. Everything else goes on.
+   on it. Everything else goes on. Where the reason is gone already, it is asked once more.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
    protects others, with growing pauses otherwise. What the other writer wanted becomes the
    original.
+4. What may block is done by the worker. A plan waits for it for a slice of time, all in all; what
+   is not done by then is verified in a later pass.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
-from koordlet.apply import backoff, kinds, perform, planner, resctrl
+from koordlet.apply import (
+    backoff,
+    headroom,
+    intents,
+    kinds,
+    perform,
+    planner,
+    refusals,
+    resctrl,
+    rivals,
+    unit_properties,
+    units,
+    worker,
+)
 from koordlet.host import root
-from koordlet.model import action, cgroup, cpuset, errors, knob, plan, result, snapshot
+from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
 from koordlet.state import journal
+
+#: Seconds that one plan may wait for the worker: what is faster is as if it did not block.
+SLICE = 0.05
+#: … and a plan that others wait for: the first one, and one that puts back.
+PATIENCE = 10.0
+
+Report = Callable[[result.Result], None]
+#: What the worker answers: how a step ended, or what systemd has now.
+Work = perform.Effect | unit_properties.Properties
 
 
 class Executor:
     """Applies plans to one machine."""
 
-    def __init__(self, host: root.HostRoot, book: journal.Journal) -> None:
+    def __init__(
+        self,
+        host: root.HostRoot,
+        book: journal.Journal,
+        manager: units.Manager | None = None,
+    ) -> None:
         self.host = host
         self.book = book
+        self.manager = manager
         self.pauses = backoff.Backoff()
+        self.worker: worker.Worker[Work] = worker.Worker(inline=not host.live)
+        #: Steps that the worker has and no answer of yet, by target.
+        self.away: dict[str, plan.Step] = {}
+        #: What systemd said of the properties of steps to come, by target.
+        self.looked: dict[str, unit_properties.Properties] = {}
 
     def run(
         self,
         draft: planner.Draft,
         now: snapshot.Snapshot,
-        report: Callable[[result.Result], None] = lambda _: None,
+        report: Report = lambda _: None,
+        *,
+        patience: float = SLICE,
     ) -> tuple[result.Result, ...]:
         """Do every enforced step, in order. ``report`` hears each result as it happens."""
-        results: list[result.Result] = []
-
-        def tell(one: result.Result) -> None:
-            results.append(one)
-            report(one)
-
+        one = _Run(self, now, report, time.monotonic() + patience)
+        one.collect()
         for left in draft.left:
             if left.forget:
                 self.book.forget(left.target)
             if left.tell:
-                verdict = result.Verdict.LEFT
-                tell(result.Result(target=left.target, verdict=verdict, detail=left.why))
-        steps = self._due(draft.plan.steps, now.at, tell)
-        contested = {s.action.target for s in steps if self._contested(s, now.went_offline)}
-        self._intend(steps, now)
-        failed: list[action.WriteFile] = []
-        for step in steps:
-            outcome = self._step(step, now, failed)
-            outcome = replace(outcome, contested=step.action.target in contested)
-            self._pace(outcome, now.at)
-            tell(outcome)
-        if steps:
-            self.book.sync()
-        return tuple(results)
-
-    def _due(
-        self, steps: Iterable[plan.Step], at: float, tell: Callable[[result.Result], None]
-    ) -> list[plan.Step]:
-        """The enforced steps that need not wait."""
-        due = []
-        for step in steps:
-            if step.mode is not plan.Mode.ENFORCE:
-                continue
-            target = step.action.target
-            pause = self.pauses.waiting(target, at)
-            if pause:
-                detail = f"tried lately, again in {pause:.0f} s"
-                tell(
-                    result.Result(
-                        target=target, verdict=result.Verdict.WAITING, detail=detail, step=step
-                    )
+                one.tell(
+                    result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why)
                 )
-            else:
-                due.append(step)
-        return due
+        one.carry_out(draft.plan.steps)
+        self.book.flush()
+        return tuple(one.results)
 
-    def _contested(self, step: plan.Step, lost: cpuset.CPUSet) -> bool:
-        """True where a file that was ours holds somebody else's value."""
-        entry = self.book.entries.get(step.action.target)
-        one = step.action
-        if entry is None or step.was is None or not isinstance(one, action.WriteFile):
-            return False
-        if entry.inode not in (0, perform.inode_of(self.host, one)):
-            return False  # another group under the same path: that one was never ours
-        if _is_schemata(one):
-            return not resctrl.undisturbed(entry, step.was)
-        return not kinds.is_ours(one, entry.values, step.was, lost)
+    def finish(self, now: snapshot.Snapshot, report: Report, seconds: float) -> bool:
+        """Wait for what the worker has, and take its answers; ``False`` where it is stuck."""
+        drained = self.worker.drain(seconds)
+        _Run(self, now, report, 0.0).collect()
+        self.book.flush()
+        return drained
 
-    # Journal -------------------------------------------------------------------------------------
+    def stale(self) -> absence.Stale | None:
+        """What does not come back from the kernel or systemd."""
+        return self.worker.stale()
 
-    def _intend(self, steps: Sequence[plan.Step], now: snapshot.Snapshot) -> None:
-        entries: dict[str, journal.Entry] = {}
+    def close(self) -> None:
+        """Give the thread back."""
+        self.worker.close()
+
+
+class _Run:
+    """One plan on its way."""
+
+    def __init__(self, hands: Executor, now: snapshot.Snapshot, report: Report, end: float) -> None:
+        self.hands = hands
+        self.host = hands.host
+        self.book = hands.book
+        self.now = now
+        self.end = end
+        self.results: list[result.Result] = []
+        self._report = report
+        self._intents = intents.Intents(hands.host, hands.book, now)
+        #: Writes that were refused or are not done yet: others may rely on them.
+        self._open: list[action.WriteFile] = []
+        self._landed: list[tuple[action.Action, str]] = []
+
+    def tell(self, one: result.Result) -> None:
+        self.results.append(one)
+        self._report(one)
+
+    def carry_out(self, planned: Iterable[plan.Step]) -> None:
+        steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
+        steps = [step for step in steps if self._has_looked(step)]
+        contested = {s.action.target for s in steps if self._intents.contested(s)}
+        self._intend(steps, contested)
         for step in steps:
-            target = step.action.target
-            if not kinds.journaled(step.action):
-                continue
-            if target in entries:
-                # A value on the way, or tasks from several groups: one entry knows all of it.
-                value = _value(step.action)
-                entries[target] = replace(entries[target], values=(*entries[target].values, value))
-            else:
-                entries[target] = self._entry(step, self.book.entries.get(target), now)
+            outcome = self._step(step, contested=step.action.target in contested)
+            self._pace(outcome)
+            self.tell(outcome)
+        self._settle()
+
+    # Before --------------------------------------------------------------------------------------
+
+    def _is_due(self, step: plan.Step) -> bool:
+        one = step.action
+        if not cgroup.is_plain(one.target[1:]):
+            detail = "not a plain path: it is not touched"
+            self.tell(_result(step, result.Verdict.REFUSED, detail))
+            return False
+        pause = self.hands.pauses.waiting(one.target, self.now.at)
+        if one.target in self.hands.away:
+            detail = "still on its way: it blocks"
+            if isinstance(one, action.WriteFile):
+                self._open.append(one)
+        elif pause:
+            detail = f"tried lately, again in {pause:.0f} s"
+        else:
+            return True
+        self.tell(_result(step, result.Verdict.WAITING, detail))
+        return False
+
+    def _has_looked(self, step: plan.Step) -> bool:
+        """Whether it is known what a unit's properties are now; they are its originals."""
+        one = step.action
+        hands = self.hands
+        if not isinstance(one, action.SetUnitProperty) or step.undo or one.target in hands.looked:
+            return True
+        if hands.manager is None:
+            self.tell(_result(step, result.Verdict.REFUSED, "there is no systemd to ask"))
+            return False
+        key = _LOOK + one.target
         try:
-            self.book.intend(entries.values())
+            if hands.worker.submit(key, functools.partial(hands.manager.look, one)):
+                answer = hands.worker.wait(key, self.end - time.monotonic())
+                if answer is not None:
+                    self._learn(one.target, answer.get())
+                    return True
+        except OSError as error:
+            outcome = self._refused(step, error)
+            self._pace(outcome)
+            self.tell(outcome)
+            return False
+        self.tell(_result(step, result.Verdict.WAITING, "systemd has not said yet what it has"))
+        return False
+
+    def _learn(self, target: str, said: Work) -> None:
+        if isinstance(said, tuple):
+            self.hands.looked[target] = said
+
+    def _intend(self, steps: Sequence[plan.Step], contested: set[str]) -> None:
+        entries = self._intents.entries(steps, contested, self.hands.looked)
+        self.hands.looked.clear()
+        try:
+            self.book.intend(entries)
         except OSError as error:
             if all(step.undo for step in steps):
                 # The originals are on disk already: a full disk must not keep us from leaving.
-                self.book.remember(entries.values())
+                self.book.remember(entries)
                 return
             raise errors.HostError(
                 f"cannot write the journal: {error.strerror}; nothing was changed",
@@ -126,118 +205,163 @@ class Executor:
                 errno=error.errno,
             ) from error
 
-    def _entry(
-        self, step: plan.Step, before: journal.Entry | None, now: snapshot.Snapshot
-    ) -> journal.Entry:
-        one = step.action
-        value = _value(one)
-        inode = perform.inode_of(self.host, one)
-        contested = self._contested(step, now.went_offline)
-        if before is not None and before.inode in (0, inode) and not contested:
-            return replace(before, values=(*before.values, value))
-        original = step.was
-        values: tuple[str, ...] = (value,)
-        if before is not None and contested and _is_schemata(one):
-            # Another writer changed some domains; in the others ours is still not the original.
-            original = resctrl.original(before, step.was or "")
-            values = (*before.values, value)
-        return journal.Entry(
-            kind=action.kind(one),
-            target=one.target,
-            policy=one.policy,
-            original=original,
-            values=values,
-            knob=one.knob if isinstance(one, action.WriteFile) else "",
-            group=one.group,
-            inode=inode,
-            unix_time=now.wall,
-        )
-
     # Steps ---------------------------------------------------------------------------------------
 
-    def _step(
-        self, step: plan.Step, now: snapshot.Snapshot, failed: list[action.WriteFile]
-    ) -> result.Result:
+    def _step(self, step: plan.Step, *, contested: bool) -> result.Result:
         one = step.action
-        target = one.target
-        blocker = next((f for f in failed if _relies(one, f)), None)
+        blocker = next((f for f in self._open if _relies(one, f)), None) if self._open else None
         if blocker is not None:
-            detail = f"relies on {blocker.target}, which was refused"
-            return result.Result(
-                target=target, verdict=result.Verdict.SKIPPED, detail=detail, step=step
-            )
+            detail = f"relies on {blocker.target}, which is not done"
+            return _result(step, result.Verdict.SKIPPED, detail)
+        held = headroom.problem(self.host, one)
+        if held:
+            return _result(step, result.Verdict.HELD, held)
         try:
-            effect = perform.perform(self.host, now.layout, one)
+            effect = self._attempt(step)
         except OSError as error:
-            outcome = self._refused(step, error)
-            if isinstance(one, action.WriteFile) and outcome.verdict is result.Verdict.REFUSED:
-                failed.append(one)
-            return outcome
+            return self._refused(step, error)
+        if effect is None:
+            if isinstance(one, action.WriteFile):
+                self._open.append(one)
+            return _result(step, result.Verdict.WAITING, "on its way: it blocks")
+        return self._done(step, effect, contested=contested)
+
+    def _attempt(self, step: plan.Step) -> perform.Effect | None:
+        """Do it here or in the worker; ``None`` where it is not done in time."""
+        if not kinds.may_block(step.action):
+            return _twice(self.host, self.now.layout, step, self.hands.manager)
+        call = functools.partial(_twice, self.host, self.now.layout, step, self.hands.manager)
+        target = step.action.target
+        if not self.hands.worker.submit(target, call):
+            return None
+        answer = self.hands.worker.wait(target, self.end - time.monotonic())
+        if answer is None:
+            self.hands.away[target] = step
+            return None
+        return _effect(answer.get())
+
+    def collect(self) -> None:
+        """What the worker has done since the last plan."""
+        for target, answer in self.hands.worker.collect().items():
+            step = self.hands.away.pop(target, None)
+            if step is None:
+                with contextlib.suppress(OSError):
+                    self._learn(target.removeprefix(_LOOK), answer.get())
+                continue
+            try:
+                outcome = self._done(step, _effect(answer.get()), contested=False)
+            except OSError as error:
+                outcome = self._refused(step, error)
+            self._pace(outcome)
+            self.tell(outcome)
+        self._settle()
+
+    def _done(self, step: plan.Step, effect: perform.Effect, *, contested: bool) -> result.Result:
+        one = step.action
         if step.interim:
             # The intent stands: it names this value and the final one, which is still on its way.
             pass
         elif step.undo:
-            self.book.forget(target)
+            self._undone(one, effect)
         elif kinds.journaled(one):
             # A switch is remembered as it was written: its read-back is the whole list of words.
             is_switch = kinds.phase(one) in (kinds.Phase.SWITCH_ON, kinds.Phase.SWITCH_OFF)
-            ours = one.value if isinstance(one, action.WriteFile) and is_switch else effect.value
-            self.book.done(target, ours, effect.inode)
-        if isinstance(one, action.RemoveDir):
-            self._forget_inside(target)
+            self._landed.append((one, kinds.value(one) if is_switch else effect.value))
         verdict = result.Verdict.DIFFERENT if effect.difference else result.Verdict.DONE
         return result.Result(
-            target=target, verdict=verdict, detail=effect.difference, step=step, value=effect.value
+            target=one.target,
+            verdict=verdict,
+            detail=effect.difference or (rivals.said(step) if contested else ""),
+            step=step,
+            value=effect.value,
+            contested=contested,
         )
 
+    def _undone(self, one: action.Action, effect: perform.Effect) -> None:
+        entry = self.book.entries.get(one.target)
+        if isinstance(one, action.SetUnitProperty) and entry is not None:
+            after = units.after_reset(entry, one, effect.value)
+            if after is not None:
+                self.book.intend([after])
+                return
+        self.book.forget(one.target)
+        if isinstance(one, action.RemoveDir):
+            for target in [t for t in self.book.entries if t.startswith(one.target + "/")]:
+                self.book.forget(target)
+
+    def _settle(self) -> None:
+        """Tell the journal what was read back, of the groups that are there now."""
+        inodes: dict[str, int] = {}
+        for one, value in self._landed:
+            where = kinds.directory(one)
+            if where not in inodes:
+                inodes[where] = intents.inode_of(self.host, where)
+            if one.target in self.book.entries:
+                self.book.done(one.target, value, inodes[where])
+        self._landed.clear()
+
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
-        target = step.action.target
-        gone = error.errno in (errno.ENOENT, errno.ENODEV)
-        if gone and perform.inode_of(self.host, step.action) == 0:
-            self.book.forget(target)
-            return result.Result(
-                target=target, verdict=result.Verdict.VANISHED, step=step, errno=error.errno
-            )
-        entry = self.book.entries.get(target)
+        one = step.action
+        inode = intents.inode_of(self.host, kinds.directory(one))
+        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0:
+            self.book.forget(one.target)
+            return _result(step, result.Verdict.VANISHED, "", error.errno)
+        entry = self.book.entries.get(one.target)
         # Never written: there is nothing to put back. A group may be there all the same: made, and
         # then refused its first files.
         never = entry is not None and entry.original is None and step.was is None
-        if never and not (isinstance(step.action, action.MakeDir) and self._there(step.action)):
-            self.book.forget(target)
-        why = resctrl.words(error) or explain(error.errno, step.action)
+        if never and not (isinstance(one, action.MakeDir) and inode):
+            self.book.forget(one.target)
+        if isinstance(one, action.WriteFile):
+            self._open.append(one)
+        why = resctrl.words(error) or refusals.explain(error.errno, one)
         detail = f"{errors.errno_name(error.errno)}: {why}"
-        return result.Result(
-            target=target,
-            verdict=result.Verdict.REFUSED,
-            detail=detail,
-            step=step,
-            errno=error.errno,
-        )
+        return _result(step, result.Verdict.REFUSED, detail, error.errno)
 
-    def _there(self, one: action.Action) -> bool:
-        return perform.inode_of(self.host, one) != 0
-
-    def _forget_inside(self, directory: str) -> None:
-        for target in [t for t in self.book.entries if t.startswith(directory + "/")]:
-            self.book.forget(target)
-
-    def _pace(self, outcome: result.Result, at: float) -> None:
+    def _pace(self, outcome: result.Result) -> None:
         one = outcome.step.action if outcome.step is not None else None
         # A protective limit that others remove comes back at once; a refusal waits all the same.
-        protective = isinstance(one, action.WriteFile) and one.protective
-        troubled = outcome.verdict in (result.Verdict.REFUSED, result.Verdict.DIFFERENT)
-        if troubled or (outcome.contested and not protective):
-            self.pauses.failed(outcome.target, at)
+        protective = isinstance(one, kinds.FILES) and one.protective
+        at = self.now.at
+        if outcome.verdict in _TROUBLE or (outcome.contested and not protective):
+            self.hands.pauses.failed(outcome.target, at)
         elif outcome.verdict is result.Verdict.DONE:
-            self.pauses.succeeded(outcome.target, at)
+            self.hands.pauses.succeeded(outcome.target, at)
 
 
-def _is_schemata(one: action.Action) -> bool:
-    return isinstance(one, action.WriteFile) and one.knob == knob.SCHEMATA.name
+def _effect(said: Work) -> perform.Effect:
+    if isinstance(said, perform.Effect):
+        return said
+    raise errors.BugError("the worker answered another question")
 
 
-def _value(one: action.Action) -> str:
-    return one.value if isinstance(one, action.WriteFile) else action.kind(one)
+#: Before the target in the name of a question.
+_LOOK = "look:"
+_TROUBLE = frozenset({result.Verdict.REFUSED, result.Verdict.DIFFERENT, result.Verdict.HELD})
+
+
+def _twice(
+    host: root.HostRoot,
+    layout: cgroup.Layout,
+    step: plan.Step,
+    manager: units.Manager | None,
+) -> perform.Effect:
+    """Do it, and once more where the kernel's refusal was a race that is over."""
+    one = step.action
+    try:
+        return perform.perform(host, layout, one, undo=step.undo, manager=manager)
+    except OSError as error:
+        if not refusals.is_over(host, layout, one, error.errno):
+            raise
+    return perform.perform(host, layout, one, undo=step.undo, manager=manager)
+
+
+def _result(
+    step: plan.Step, verdict: result.Verdict, detail: str, number: int | None = None
+) -> result.Result:
+    return result.Result(
+        target=step.action.target, verdict=verdict, detail=detail, step=step, errno=number
+    )
 
 
 def _relies(one: action.Action, failed: action.WriteFile) -> bool:
@@ -249,22 +373,3 @@ def _relies(one: action.Action, failed: action.WriteFile) -> bool:
         or cgroup.is_below(one.group, failed.group)
         or cgroup.is_below(failed.group, one.group)
     )
-
-
-#: What a refusal of a cgroup file usually means, in the operator's words.
-_MEANING = {
-    errno.EACCES: "not a subset of the group above, or no permission",
-    errno.EBUSY: "a group below still needs what is taken away, or has processes",
-    errno.ENOSPC: "the set would be empty while processes are in it",
-    errno.EINVAL: "the kernel does not take this value",
-    errno.ERANGE: "a CPU or node that this machine cannot have",
-    errno.EROFS: "mounted read-only",
-    errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
-    errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
-    errno.EOPNOTSUPP: "not supported in this group",
-}
-
-
-def explain(number: int | None, one: action.Action) -> str:
-    """A sentence for a refusal."""
-    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {_value(one)!r})"

@@ -7,9 +7,11 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 |---|---|---|---|
 | MakeDir | the directory is there and usable | absence | its tasks to where they came from, rmdir |
 | WriteFile | the texts mean the same | the text found | writing the original, if ours is there |
+| SetUnitProperty | we set it, and the file says so | text and properties | setting those, if ours |
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
+| Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
 """
 
 from __future__ import annotations
@@ -19,6 +21,15 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from koordlet.model import action, cpuset, knob
+
+#: The kinds that are about one file's text.
+FILES = (action.WriteFile, action.SetUnitProperty)
+FileAction = action.WriteFile | action.SetUnitProperty
+
+# Tuples, because a union is made anew at each use, and these are asked for each step.
+_DIRECTORIES = (action.MakeDir, action.RemoveDir)
+_NOT_JOURNALED = (action.RemoveDir, action.Reclaim)
+_BLOCKING = (action.SetUnitProperty, action.Reclaim)
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
@@ -33,16 +44,19 @@ class Phase(enum.IntEnum):
     MAKE = 0
     #: v2 controllers switched on, before the files that they bring are written.
     SWITCH_ON = 1
+    #: Units before the groups inside them: systemd hands down what a property needs by itself.
+    UNITS = 2
     #: Sets: widened from the top, then narrowed from the bottom.
-    SETS = 2
-    FREE = 3
-    MOVE = 4
-    SWITCH_OFF = 5
-    REMOVE = 6
-    UNMOUNT = 7
+    SETS = 3
+    FREE = 4
+    MOVE = 5
+    RECLAIM = 6
+    SWITCH_OFF = 7
+    REMOVE = 8
+    UNMOUNT = 9
 
 
-def row_of(one: action.WriteFile) -> knob.Knob | None:
+def row_of(one: FileAction) -> knob.Knob | None:
     """The knob of a write; ``None`` for a file outside the table."""
     return knob.TABLE.get(one.knob)
 
@@ -58,6 +72,10 @@ def phase(one: action.Action) -> Phase:
             return Phase.REMOVE
         case action.Mount():
             return Phase.UNMOUNT if one.gone else Phase.MOUNT
+        case action.Reclaim():
+            return Phase.RECLAIM
+        case action.SetUnitProperty():
+            return Phase.UNITS
         case action.WriteFile():
             return _phase_of_write(one)
         case _:
@@ -85,13 +103,15 @@ def satisfied(one: action.Action, current: str | None) -> bool:
         case action.MoveTasks():
             # ``current`` is the origin of the first live pid that is elsewhere.
             return current == ""
-        case action.WriteFile():
+        case action.Reclaim():
+            return False
+        case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(one, one.value, current)
         case _:
             assert_never(one)
 
 
-def same(one: action.WriteFile, wanted: str, current: str) -> bool:
+def same(one: FileAction, wanted: str, current: str) -> bool:
     """Whether a wanted text and a text read from the file mean the same value."""
     row = row_of(one)
     if row is None:
@@ -106,9 +126,7 @@ def same(one: action.WriteFile, wanted: str, current: str) -> bool:
     return row.same(wanted, current)
 
 
-def is_ours(
-    one: action.WriteFile, values: Iterable[str], current: str, lost: cpuset.CPUSet
-) -> bool:
+def is_ours(one: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
     """Whether a text read from a file is one that we wrote.
 
     ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, and does
@@ -117,7 +135,7 @@ def is_ours(
     return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
 
 
-def _shrunk(one: action.WriteFile, ours: str, current: str, lost: cpuset.CPUSet) -> bool:
+def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bool:
     if one.knob != knob.CPUSET_CPUS.name or not lost:
         return False
     try:
@@ -129,4 +147,32 @@ def _shrunk(one: action.WriteFile, ours: str, current: str, lost: cpuset.CPUSet)
 
 def journaled(one: action.Action) -> bool:
     """Whether an original must be on disk before the action is done."""
-    return not isinstance(one, action.RemoveDir)
+    return not isinstance(one, _NOT_JOURNALED)
+
+
+def may_block(one: action.Action) -> bool:
+    """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
+    if isinstance(one, action.WriteFile):
+        row = row_of(one)
+        return row is not None and row.may_block
+    return isinstance(one, _BLOCKING)
+
+
+def value(one: action.Action) -> str:
+    """What an action brings, as the journal and a person see it."""
+    if isinstance(one, FILES):
+        return one.value
+    match one:
+        case action.Reclaim():
+            return str(one.amount_bytes)
+        case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
+            return action.kind(one)
+        case _:
+            assert_never(one)
+
+
+def directory(one: action.Action) -> str:
+    """The directory of the group that an action is about."""
+    if isinstance(one, _DIRECTORIES):
+        return one.target
+    return one.target.rpartition("/")[0]

@@ -10,38 +10,59 @@ import errno
 from dataclasses import dataclass
 from typing import assert_never
 
-from koordlet.apply import kinds, present, resctrl
+from koordlet.apply import kinds, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, knob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Effect:
     """What the machine says after an action."""
 
     #: The text read back (for a file), or a word.
     value: str
-    inode: int
     #: Empty when it is as wanted; otherwise what is different.
     difference: str = ""
 
 
-def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> Effect:
-    """Do it. ``OSError`` is the kernel's refusal."""
+def perform(  # noqa: PLR0911 -- one return for each kind
+    host: root.HostRoot,
+    layout: cgroup.Layout,
+    one: action.Action,
+    *,
+    undo: bool = False,
+    manager: units.Manager | None = None,
+) -> Effect:
+    """Do it. ``OSError`` is the kernel's refusal.
+
+    With ``undo`` it is enough that the text is back: what it amounts to was never our choice.
+    """
     match one:
         case action.WriteFile():
-            return _write(host, layout, one)
+            return _write(host, layout, one, undo=undo)
         case action.MakeDir():
             return _make(host, one)
         case action.RemoveDir():
             host.rmdir(host.at(one.target))
-            return Effect(value="", inode=0)
+            return Effect("")
         case action.MoveTasks():
             return _move(host, one)
         case action.Mount():
-            return Effect(value=resctrl.mount(host, one), inode=inode_of(host, one))
+            return Effect(resctrl.mount(host, one))
+        case action.Reclaim():
+            return _reclaim(host, one)
+        case action.SetUnitProperty():
+            return _set_property(host, manager, one)
         case _:
             assert_never(one)
+
+
+def _set_property(
+    host: root.HostRoot, manager: units.Manager | None, one: action.SetUnitProperty
+) -> Effect:
+    if manager is None:
+        raise OSError(errno.EOPNOTSUPP, "no systemd here", one.target)
+    return Effect(*units.carry_out(host, manager, one))
 
 
 def _bytes(value: str) -> bytes:
@@ -49,38 +70,28 @@ def _bytes(value: str) -> bytes:
     return (value if value.endswith("\n") else value + "\n").encode()
 
 
-def inode_of(host: root.HostRoot, one: action.Action) -> int:
-    """The identity of the group that an action is about; 0 when it is not there."""
-    is_directory = isinstance(one, action.MakeDir | action.RemoveDir)
-    directory = one.target if is_directory else one.target.rpartition("/")[0]
-    try:
-        return host.stat(host.at(directory)).inode
-    except OSError:
-        return 0
-
-
-def _write(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> Effect:
+def _write(
+    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool
+) -> Effect:
     if one.knob == knob.SCHEMATA.name:
-        value, difference = resctrl.write(host, one)
-        return Effect(value=value, inode=inode_of(host, one), difference=difference)
-    host.write(host.at(one.target), _bytes(one.value))
-    return _read_back(host, layout, one)
-
-
-def _read_back(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> Effect:
-    text = host.text(host.at(one.target)).rstrip("\n")
-    difference = ""
+        return Effect(*resctrl.write(host, one))
+    found = host.exchange(host.at(one.target), _bytes(one.value))
+    if isinstance(found, OSError):
+        # It is written, and that must be remembered, although nobody can tell what it says now.
+        return Effect(one.value, f"written, but cannot be read back: {found.strerror}")
+    text = found.decode("utf-8", "replace").rstrip("\n")
     if not kinds.same(one, one.value, text):
-        difference = f"wrote {one.value!r}, reads {text!r}"
-    elif one.knob == knob.CPUSET_CPUS.name and one.value.strip():
-        difference = _not_effective(host, layout, one)
-    return Effect(value=text, inode=inode_of(host, one), difference=difference)
+        return Effect(text, f"wrote {one.value!r}, reads {text!r}")
+    if one.knob == knob.CPUSET_CPUS.name and one.value.strip() and not undo:
+        return Effect(text, _not_effective(host, layout, one))
+    return Effect(text)
 
 
 def _not_effective(host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile) -> str:
     """v2 takes any list, and falls back to the parent's whole set when nothing of it is left."""
+    holder = layout.holder(knob.CPUSET_CPUS.controller)
     where = layout.file(knob.CPUSET_EFFECTIVE, one.group)
-    if where is None:
+    if where is None or holder is None or not holder.unified:
         return ""
     try:
         effective = cpuset.CPUSet.parse(host.text(host.at(where)))
@@ -97,14 +108,13 @@ def _make(host: root.HostRoot, one: action.MakeDir) -> Effect:
         host.mkdir(host.at(one.target))
     for name, value in one.initial:
         host.write(host.at(f"{one.target}/{name}"), _bytes(value))
-    return Effect(value=kinds.PRESENT, inode=inode_of(host, one))
+    return Effect(kinds.PRESENT)
 
 
 def _move(host: root.HostRoot, one: action.MoveTasks) -> Effect:
     """One pid per write(2). A process that ended meanwhile (ESRCH) is where it should be."""
     if one.taken_from:
-        value, difference = resctrl.move(host, one)
-        return Effect(value=value, inode=inode_of(host, one), difference=difference)
+        return Effect(*resctrl.move(host, one))
     for pid in one.pids:
         try:
             host.write(host.at(one.target), b"%d\n" % pid)
@@ -114,6 +124,14 @@ def _move(host: root.HostRoot, one: action.MoveTasks) -> Effect:
     members = set(present.pids(host, one.target) or ())
     missing = [pid for pid in one.pids if pid not in members and host.exists(host.proc(str(pid)))]
     difference = f"not there: {missing}" if missing else ""
-    return Effect(
-        value=" ".join(map(str, one.pids)), inode=inode_of(host, one), difference=difference
-    )
+    return Effect(" ".join(map(str, one.pids)), difference)
+
+
+def _reclaim(host: root.HostRoot, one: action.Reclaim) -> Effect:
+    try:
+        host.write(host.at(one.target), b"%d\n" % one.amount_bytes)
+    except OSError as error:
+        if error.errno != errno.EAGAIN:
+            raise
+        return Effect(str(one.amount_bytes), "the kernel found less than that to reclaim")
+    return Effect(str(one.amount_bytes))

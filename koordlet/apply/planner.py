@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from koordlet.apply import kinds, ordering, present, undoing
@@ -32,7 +32,7 @@ class Draft:
 
 
 @dataclass(slots=True)
-class _Wanted:
+class Wanted:
     """Desired state, merged: the action of each target and the mode of its policy."""
 
     actions: dict[str, action.Action] = field(default_factory=dict)
@@ -47,20 +47,16 @@ class _Wanted:
             self.modes[one.target] = mode
         elif self.modes[one.target] is mode and (both := _least(kept, one)) is not None:
             self.actions[one.target] = both
-        elif self.modes[one.target] is mode and _value(kept) != _value(one):
+        elif self.modes[one.target] is mode and kinds.value(kept) != kinds.value(one):
             self.conflicts.append(
                 plan.Conflict(
                     target=one.target,
-                    kept=_value(kept),
+                    kept=kinds.value(kept),
                     kept_policy=kept.policy,
-                    dropped=_value(one),
+                    dropped=kinds.value(one),
                     dropped_policy=one.policy,
                 )
             )
-
-
-def _value(one: action.Action) -> str:
-    return one.value if isinstance(one, action.WriteFile) else action.kind(one)
 
 
 def _least(kept: action.Action, one: action.Action) -> action.Action | None:
@@ -97,22 +93,30 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     return replace(narrow, value=str(both) if both else narrow.value)
 
 
-def desired(outcomes: Iterable[chain.Outcome]) -> tuple[action.Action, ...]:
-    """Every action that any policy wants: what ``present.read`` must look at."""
-    return tuple(a for o in outcomes if o.decision is not None for a in o.decision.actions)
+def _as_it_is(one: action.Action) -> action.Action:
+    return one
+
+
+def desired(
+    outcomes: Iterable[chain.Outcome], route: Callable[[action.Action], action.Action] = _as_it_is
+) -> Wanted:
+    """What all policies want together; ``route`` gives each merged action the way that it takes."""
+    wanted = Wanted()
+    for outcome in outcomes:
+        for one in outcome.decision.actions if outcome.decision is not None else ():
+            wanted.add(one, outcome.mode)
+    wanted.actions = {target: route(one) for target, one in wanted.actions.items()}
+    return wanted
 
 
 def draft(
     said: chain.Round,
+    wanted: Wanted,
     now: snapshot.Snapshot,
     there: present.Present,
     entries: Mapping[str, journal.Entry],
 ) -> Draft:
     """The plan that takes the machine from what is there to what the policies want."""
-    wanted = _Wanted()
-    for outcome in said.outcomes:
-        for one in outcome.decision.actions if outcome.decision is not None else ():
-            wanted.add(one, outcome.mode)
     failed = {outcome.stem for outcome in said.outcomes if outcome.failure}
     enforced = {t: a for t, a in wanted.actions.items() if wanted.modes[t] is plan.Mode.ENFORCE}
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
@@ -183,6 +187,10 @@ def _in_effect(
     return effects
 
 
+def _is_so(one: action.Action, there: present.Present) -> bool:
+    return kinds.satisfied(one, there.texts.get(one.target)) and one.target not in there.untold
+
+
 def _steps(
     actions: Iterable[action.Action],
     now: snapshot.Snapshot,
@@ -190,8 +198,12 @@ def _steps(
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
     undone = {one.target for one in undo}
-    todo = [
-        one for one in (*actions, *undo) if not kinds.satisfied(one, there.texts.get(one.target))
+    todo = [one for one in actions if not _is_so(one, there)]
+    todo += [
+        # What a file says is not what its unit has: that is asked when it is put back.
+        one
+        for one in undo
+        if isinstance(one, action.SetUnitProperty) or not _is_so(one, there)
     ]
     return [
         plan.Step(
@@ -208,10 +220,10 @@ def _steps(
 
 
 def _shadow_steps(
-    wanted: _Wanted, now: snapshot.Snapshot, there: present.Present, first: int
+    wanted: Wanted, now: snapshot.Snapshot, there: present.Present, first: int
 ) -> list[plan.Step]:
     shadow = [one for t, one in wanted.actions.items() if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [one for one in shadow if not kinds.satisfied(one, there.texts.get(one.target))]
+    changes = [one for one in shadow if not _is_so(one, there)]
     return [
         plan.Step(
             order=first + number,

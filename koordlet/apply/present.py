@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from koordlet.apply import kinds, resctrl
 from koordlet.host import root
 from koordlet.model import action, cgroup, knob, snapshot
+from koordlet.state import journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,26 +23,40 @@ class Present:
     texts: Mapping[str, str] = field(default_factory=dict)
     #: Inode of the directory that holds (or is) the target: the group's identity.
     inodes: Mapping[str, int] = field(default_factory=dict)
-    #: The processes in groups that we made, by directory.
+    #: The processes in groups that we made, or whose sets were empty before us, by directory.
     procs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Files that say so already, but not because systemd was told: it does not know of the value.
+    untold: frozenset[str] = frozenset()
 
 
 def read(
     host: root.HostRoot,
     now: snapshot.Snapshot,
     actions: Iterable[action.Action],
-    journaled: Iterable[tuple[str, str]],
+    journaled: Iterable[journal.Entry],
 ) -> Present:
-    """Look at every target of ``actions`` and every (kind, target) that the journal knows.
+    """Look at every target of ``actions`` and of ``journaled``.
 
     Files that the snapshot already holds are not read again.
     """
     look = _Look(host, now)
+    through_systemd = []
+    # Wishes first: they know which files make a directory usable.
     for one in actions:
         look.at(one)
-    for kind, target in journaled:
-        look.at_entry(kind, target)
-    return Present(texts=look.texts, inodes=look.inodes, procs=look.procs)
+        if isinstance(one, action.SetUnitProperty):
+            through_systemd.append(one)
+    told = {}
+    for entry in journaled:
+        look.at_entry(entry)
+        if entry.kind == action.SetUnitProperty.__name__:
+            told[entry.target] = (entry.inode, entry.values[-1])
+    untold = {
+        one.target
+        for one in through_systemd
+        if told.get(one.target) != (look.inodes.get(one.target, 0), one.value)
+    }
+    return Present(texts=look.texts, inodes=look.inodes, procs=look.procs, untold=frozenset(untold))
 
 
 class _Look:
@@ -62,19 +77,25 @@ class _Look:
             self._mount(one.target)
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
-        else:
+        elif not isinstance(one, action.Reclaim):
             self._file(one.target)
 
-    def at_entry(self, kind: str, target: str) -> None:
-        if kind == action.MakeDir.__name__:
-            self._directory(target, ())
-            members = pids(self.host, f"{target}/{knob.PROCS.v2}")
-            if members is not None:
-                self.procs[target] = members
-        elif kind == action.WriteFile.__name__:
-            self._file(target)
-        elif kind == action.Mount.__name__:
-            self._mount(target)
+    def at_entry(self, entry: journal.Entry) -> None:
+        if entry.kind == action.MakeDir.__name__:
+            self._directory(entry.target, ())
+            self._processes(entry.target)
+        elif entry.kind == action.Mount.__name__:
+            self._mount(entry.target)
+        elif entry.kind != action.MoveTasks.__name__:
+            self._file(entry.target)
+            if entry.original == "":
+                # It goes back to empty only where nobody lives on it.
+                self._processes(entry.target.rpartition("/")[0])
+
+    def _processes(self, directory: str) -> None:
+        members = pids(self.host, f"{directory}/{knob.PROCS.v2}")
+        if members is not None:
+            self.procs[directory] = members
 
     def _mount(self, target: str) -> None:
         if resctrl.mounted_at(self.host, target):

@@ -23,14 +23,12 @@ class Watch:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files: dict[str, tuple[int, action.WriteFile]] = {}
+        self._files: dict[str, tuple[int, kinds.FileAction]] = {}
 
     def follow(self, wanted: Iterable[action.Action]) -> None:
         """Watch exactly the protective writes among these."""
         keep = {
-            one.target: one
-            for one in wanted
-            if isinstance(one, action.WriteFile) and one.protective
+            one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
         }
         for target in [target for target in self._files if target not in keep]:
             self._host.close(self._files.pop(target)[0])

@@ -6,10 +6,13 @@ Does not cover: which entries those are (``apply.planner``), doing it (``apply.e
 Rules:
 1. Putting back is three-way: only where our last value still stands, in the same group (by inode).
    Anything else is left and reported.
-2. What is put back is cut to what the machine has now: CPU lists to online CPUs and to what the
-   groups above leave, and never to nothing. An empty v2 set of a group with processes comes back as
-   its parent's effective set, because the kernel refuses to empty it (ENOSPC).
-3. A group goes only when we made it. Files in it go with it.
+2. On v1 a set is cut to what the machine has now: to online CPUs and to what the groups above
+   leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and
+   follows when the groups above get more again. What is judged is the set in effect.
+3. An empty set comes back as empty where the kernel takes that: in a group without processes and,
+   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) as its parent's effective set.
+4. An original that nobody could read is not guessed at: ours stays, and is reported.
+5. A group goes only when we made it. Files in it go with it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import kinds, present, resctrl
+from koordlet.apply import kinds, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
 from koordlet.state import journal
 
@@ -42,6 +45,8 @@ class Undoing:
     left: list[Left] = field(default_factory=list)
     #: Sets that groups will have, by (knob, group): a child comes back inside its parent's new set.
     sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
+    #: Sets, by (knob, group), that were empty before us and are not yet again.
+    born_empty: frozenset[tuple[str, str]] = frozenset()
 
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
@@ -63,6 +68,9 @@ def undo(
             undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
     todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
+    undoing.born_empty = frozenset(
+        (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
+    )
     for entry in todo:
         if entry.kind == action.MoveTasks.__name__:
             _undo_move(undoing, entry, now, there, removed)
@@ -72,6 +80,9 @@ def undo(
             _undo_mount(undoing, entry, now, there, removed)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
+        elif entry.kind == action.SetUnitProperty.__name__:
+            # A unit keeps its properties when its group goes: what counts is what systemd says.
+            undoing.actions.append(units.undo(entry))
         else:
             _undo_file(undoing, entry, now, there)
     return undoing
@@ -170,19 +181,21 @@ def _undo_file(
     if current is None or not _same_group(entry, there):
         undoing.leave(entry, "its group is gone")
         return
+    if entry.original is None:
+        why = f"what it was before our {entry.values[-1]!r} could not be read, so ours stays"
+        undoing.leave(entry, why, tell=True)
+        return
     write = action.WriteFile(
         target=entry.target,
-        value=entry.original or "",
+        value=entry.original,
         policy=entry.policy,
         reason="back to what it was before koordlet",
         knob=entry.knob,
         group=entry.group,
     )
-    if kinds.row_of(write) is knob.SUBTREE:
-        _undo_switches(undoing, entry, write, current)
-        return
-    if kinds.row_of(write) is knob.SCHEMATA:
-        _undo_schemata(undoing, entry, write, current)
+    by_parts = {knob.SUBTREE.name: _undo_switches, knob.SCHEMATA.name: _undo_schemata}
+    if write.knob in by_parts:
+        by_parts[write.knob](undoing, entry, write, current)
         return
     if kinds.same(write, write.value, current):
         undoing.leave(entry, "already as it was")
@@ -191,7 +204,10 @@ def _undo_file(
         why = f"holds {current!r}, written by somebody else after our {entry.values[-1]!r}"
         undoing.leave(entry, why, tell=True)
         return
-    back, problem = _original(entry, now, undoing)
+    if _waits_for_children(entry, now, undoing):
+        undoing.leave(entry, "waits for the sets below it", forget=False)
+        return
+    back, problem = _original(entry, now, there, undoing)
     if problem:
         undoing.leave(entry, problem, forget=False, tell=True)
     elif kinds.same(write, back, current):
@@ -237,11 +253,13 @@ def _undo_switches(
     undoing.actions.append(_with(write, " ".join(f"-{word}" for word in on_now)))
 
 
-def _original(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> tuple[str, str]:
+def _original(
+    entry: journal.Entry, now: snapshot.Snapshot, there: present.Present, undoing: Undoing
+) -> tuple[str, str]:
     """The value to put back, and why there is none."""
     text = entry.original or ""
     if entry.knob not in _CUT:
-        return text, ""
+        return (text, "") if text else ("", "it was empty before us, which cannot be written")
     try:
         wish = cpuset.CPUSet.parse(text)
     except ValueError:
@@ -251,11 +269,41 @@ def _original(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) ->
     if not back:
         return "", "its parent has no CPU or node to give"
     undoing.sets[entry.knob, entry.group] = back
-    group = now.groups.get(entry.group)
-    if not wish and group is not None and "populated 0" in group.values.get(knob.EVENTS.name, ""):
+    if not wish and _may_be_empty(entry, now, there):
         # The kernel's own "unset": an empty line. Zero bytes would be ignored.
         return "\n", ""
-    return str(back), ""
+    return str(wish if wish and _unified(now) else back), ""
+
+
+def _unified(now: snapshot.Snapshot) -> bool:
+    holder = now.layout.holder("cpuset")
+    return holder is not None and holder.unified
+
+
+def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.Present) -> bool:
+    """Whether nothing lives on the set: no process, and on v1 no set inside it."""
+    group = now.groups.get(entry.group)
+    if group is None:
+        return False
+    if _unified(now):
+        return "populated 0" in group.values.get(knob.EVENTS.name, "")
+    if there.procs.get(entry.target.rpartition("/")[0], (0,)):
+        return False
+    return not any(
+        one.values.get(entry.knob)
+        for path, one in now.groups.items()
+        if cgroup.is_below(path, entry.group)
+    )
+
+
+def _waits_for_children(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> bool:
+    """v1 refuses to empty a set while one below it is not: those of ours go first, in this pass."""
+    if entry.original or entry.knob not in _CUT or _unified(now):
+        return False
+    return any(
+        knob_name == entry.knob and cgroup.is_below(path, entry.group)
+        for knob_name, path in undoing.born_empty
+    )
 
 
 #: What a set can be made of now, by knob.

@@ -5,23 +5,47 @@ Does not cover: the lock file in the run directory (``state.lock``).
 
 Two agents may have different state directories, or live in different containers; the directory in
 the cgroup filesystem is one inode for all of them. No file is made and nothing is left behind.
+
+A claim is exclusive on the managed directory and shared on every one above it, so trees that lie
+inside each other exclude each other and neighbours do not. Above the root of a cgroup namespace
+nobody inside it can see; there the directories in between are not claimed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterable
 
 from koordlet.host import processes, root
 from koordlet.model import cgroup, errors
 
 
-def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
-    """Claim the tree for the life of the handle; ``None`` where there is nothing to claim."""
+def take(host: root.HostRoot, layout: cgroup.Layout) -> tuple[int, ...]:
+    """Claim the tree for the life of the handles; none where there is nothing to claim."""
     home = layout.holder("cpuset") or layout.tree
     if home is None or not host.live:
-        return None
-    directory = host.at(home.directory(""))
+        return ()
+    handles: list[int] = []
+    try:
+        for above in reversed(tuple(cgroup.ancestors(home.base))):
+            directory = "/".join(part for part in (home.mount, above) if part)
+            handles.append(_lock(host, directory, fcntl.LOCK_SH))
+        handles.append(_lock(host, home.directory(""), fcntl.LOCK_EX))
+    except errors.HostError:
+        release(host, handles)
+        raise
+    return tuple(handles)
+
+
+def release(host: root.HostRoot, handles: Iterable[int]) -> None:
+    """Give a claim back."""
+    for handle in handles:
+        host.close(handle)
+
+
+def _lock(host: root.HostRoot, path: str, kind: int) -> int:
+    directory = host.at(path)
     try:
         handle = host.open(directory)
     except OSError as error:
@@ -32,7 +56,7 @@ def take(host: root.HostRoot, layout: cgroup.Layout) -> int | None:
             errno=error.errno,
         ) from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         pid = _holder(host, os.fstat(handle).st_ino)
         os.close(handle)

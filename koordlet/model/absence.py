@@ -1,4 +1,4 @@
-"""Absence as a value: what is not there any more, and what this kernel never had."""
+"""Absence as a value: what is not there any more, never was on this kernel, or does not answer."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ class Unsupported:
 
     feature: str
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """Something that does not come back: the newest that is known of it is old."""
+
+    item: str
+    #: How long it has not come back.
+    seconds: float
+    #: How much waits behind it.
+    waiting: int = 0

@@ -73,6 +73,40 @@ class RemoveDir:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetUnitProperty:
+    """A unit of systemd shall have properties, until the next boot, that make a file say ``value``.
+
+    systemd writes the file, and writes the same value again when it reads its units anew: a value
+    that we wrote ourselves would be gone then.
+    """
+
+    #: The cgroup file that shows it: what is compared, watched and journaled is that file.
+    target: str
+    value: str
+    unit: str
+    #: Property to value, as ``apply.unit_properties`` spells them.
+    properties: tuple[tuple[str, str], ...]
+    policy: str
+    reason: str
+    knob: str = ""
+    group: str = ""
+    protective: bool = False
+    #: Putting back: only while the unit has one of these, which are ours.
+    only_if: tuple[tuple[tuple[str, str], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaim:
+    """So many bytes of a group shall be reclaimed, once. ``target`` is its ``memory.reclaim``."""
+
+    target: str
+    amount_bytes: int
+    policy: str
+    reason: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
     """A kernel file system shall be mounted at ``target``, or with ``gone`` not any more."""
 
@@ -85,7 +119,7 @@ class Mount:
     gone: bool = False
 
 
-Action = MakeDir | WriteFile | MoveTasks | RemoveDir | Mount
+Action = MakeDir | WriteFile | SetUnitProperty | MoveTasks | RemoveDir | Mount | Reclaim
 
 
 def kind(action: Action) -> str:

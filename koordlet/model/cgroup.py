@@ -154,10 +154,23 @@ def is_below(path: str, other: str) -> bool:
     return path != other and (other == "" or path.startswith(other + "/"))
 
 
+_NOT_STEPS = frozenset({"", ".", ".."})
+
+
 def is_plain(path: str) -> bool:
     """True for a path that stays below its root: no ``..``, empty steps, control characters."""
+    return path.isprintable() and _NOT_STEPS.isdisjoint(path.split("/"))
+
+
+def unit_of(path: str) -> str:
+    """The systemd unit that a group is by its name; empty where it is inside one, or none at all.
+
+    A unit lies below slices only; what a unit with ``Delegate=`` makes inside may have any name.
+    """
     steps = path.split("/")
-    return path.isprintable() and all(step not in ("", ".", "..") for step in steps)
+    above = all(step.endswith(".slice") for step in steps[:-1])
+    named = steps[-1].endswith((".slice", ".service", ".scope"))
+    return steps[-1] if above and named else ""
 
 
 def depth(path: str) -> int:

@@ -25,14 +25,16 @@ class Verdict(enum.Enum):
     VANISHED = "vanished"
     #: A step that this one relied on was refused.
     SKIPPED = "skipped"
-    #: Refused or contested lately: waiting.
+    #: Not written, because it would hurt now.
+    HELD = "held"
+    #: Refused or contested lately, or not done yet because it blocks.
     WAITING = "waiting"
     #: Not put back, and why.
     LEFT = "left"
 
 
 #: Verdicts after which the machine is not as the plan wants it.
-BAD = frozenset({Verdict.REFUSED, Verdict.SKIPPED, Verdict.DIFFERENT})
+BAD = frozenset({Verdict.REFUSED, Verdict.SKIPPED, Verdict.DIFFERENT, Verdict.HELD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

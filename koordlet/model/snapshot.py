@@ -84,6 +84,8 @@ class Snapshot:
     reservations: tuple[reservation.Reservation, ...] = ()
     #: What latency-sensitive work feels; ``None``: nothing tells, or nobody wants to know.
     strain: strain.Strain | None = None
+    #: True where limits of units are set through the running systemd, which hands controllers down.
+    through_systemd: bool = False
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

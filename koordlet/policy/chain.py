@@ -85,14 +85,20 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         now.went_offline,
         now.resctrl,
         now.slo,
-        now.kubelet,
         now.reservations,
         now.unsupported,
-        now.slo,
         # Its statistics change all the time, and a policy of these looks at history instead.
         None if now.kubelet is None else now.kubelet.cpu,
         None if now.kubelet is None else now.kubelet.configuration,
+        now.through_systemd,
     )
+
+
+def _remembered(
+    row: registry.Row, now: snapshot.Snapshot, state: object
+) -> decision.Decision[object]:
+    """What a policy that has not decided yet still claims: what an earlier process remembered."""
+    return decision.Decision(next_state=state, claims=row.hold(now, state))
 
 
 def decide(

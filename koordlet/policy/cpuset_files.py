@@ -122,9 +122,10 @@ class _Writer:
         if group.path in self._targets:
             self._complain(one, f"cgroup {group.path} already belongs to another workload")
             return
-        if self._unified and self.hand_down:
+        by_systemd = self.now.through_systemd and bool(cgroup.unit_of(group.path))
+        if self._unified and self.hand_down and not by_systemd:
             self._hand_down(group)
-        if knob.CPUSET_CPUS.name not in group.values:
+        if knob.CPUSET_CPUS.name not in group.values and not by_systemd:
             self._lacks_cpuset(one, group)
             return
         room = self._room(group)

@@ -126,6 +126,15 @@ FAMILIES = (
     _count(
         "koordlet_refusals", "Actions that the kernel refused.", lambda now: now.counters.refusals
     ),
+    Family(
+        name="koordlet_refusals_by_errno",
+        help="Actions that the kernel refused, or whose group was gone, by its answer.",
+        type=COUNTER,
+        labels=("errno",),
+        bound="one for each errno seen",
+        rows=lambda now: (((name,), count) for name, count in sorted(now.counters.errnos.items())),
+        form="%d",
+    ),
     _count(
         "koordlet_contested",
         "Values of ours that another writer replaced.",

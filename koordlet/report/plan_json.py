@@ -86,10 +86,12 @@ def outcome(one: result.Result) -> dict[str, object]:
 
 def value_of(one: action.Action) -> str | None:
     """What an action brings, as text."""
-    if isinstance(one, action.WriteFile):
+    if isinstance(one, action.WriteFile | action.SetUnitProperty):
         return one.value
     if isinstance(one, action.MoveTasks) and one.taken_from:
         return f"{len(one.pids)} threads"
+    if isinstance(one, action.Reclaim):
+        return str(one.amount_bytes)
     if isinstance(one, action.MoveTasks):
         return " ".join(str(pid) for pid in one.pids)
     return None

@@ -29,6 +29,8 @@ class Counters:
     late_ticks: int = 0
     writes: int = 0
     refusals: int = 0
+    #: Refused and vanished actions, by the kernel's errno.
+    errnos: Mapping[str, int] = field(default_factory=dict)
     contested: int = 0
     #: Conflicts between policies, by losing policy.
     conflicts: int = 0

@@ -4,45 +4,52 @@ Covers: originals and our own last values, one entry per target, crash-safe.
 Does not cover: what to do with them (``apply.planner``), every action's story (``state.audit``).
 
 Format: one record per line, JSON, a tab, CRC-32 of the JSON in hex. Records are facts about a
-target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine and
-boot: cgroups do not survive a boot, so a journal of another one is set aside. It is there twice,
-and every record has a newline on both sides, so that no single damaged byte costs more than one
-record.
+target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine, boot
+and cgroup root: cgroups do not survive a boot, so a journal of another one is dropped, and the
+names of groups mean something below that root only. It is there twice, and every record has a
+newline on both sides, so that no single damaged byte costs more than one record.
 
 Rules:
-1. An intent is on disk (fsync) before the first write that it speaks of.
+1. An intent is on disk (fsync) before the first write that it speaks of. What follows (``done``,
+   ``forget``) is written with the next intent or ``flush``: a crash that loses it costs one more
+   look at each target, because the intent names every value that may be ours.
 2. A damaged line is skipped and reported; nothing after it is lost.
 3. The file is bounded: when it holds four times more records than entries it is written anew,
    atomically.
+4. Older formats are read and written anew as this one. A newer one is refused: it may hold what
+   this koordlet cannot put back. Format 1 had no cgroup root.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from json.encoder import encode_basestring_ascii as _quote
 from pathlib import Path
+from typing import NamedTuple
 
-#: Version of the format; a journal of another one is set aside, not guessed at.
-FORMAT = 1
+from koordlet.model import errors
 
+#: Version of the format that is written; every version up to it is read.
+FORMAT = 2
+
+_READABLE = (1, FORMAT)
 _MIN_RECORDS = 256
 #: Copies of the header.
 _HEADERS = 2
 _OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One target that we changed and have not put back."""
+class Entry(NamedTuple):
+    """One target that we changed and have not put back. A tuple: plans make a thousand at once."""
 
     kind: str
     target: str
     policy: str
-    #: The text found before our first write; ``None`` when nothing was there.
+    #: The text found before our first write; ``None`` when nothing was there, or nobody could read
+    #: it: then there is nothing to put back.
     original: str | None
     #: Texts that are ours: the last one that was read back, and any that may be on its way.
     values: tuple[str, ...]
@@ -51,27 +58,39 @@ class Entry:
     #: The group's inode: another group under the same path is none of our business.
     inode: int = 0
     unix_time: float = 0.0
+    #: True once a value of ours was read back: until then the original there is nobody's answer.
+    sure: bool = False
+    #: Where a unit's properties were set: the unit, and what systemd said of each before.
+    unit: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
 
 
 class Journal:
     """An append-only file and the entries that it amounts to."""
 
-    def __init__(self, path: Path, *, machine_id: str, boot_id: str) -> None:
+    def __init__(self, path: Path, *, machine_id: str, boot_id: str, root: str = "") -> None:
         self.path = path
+        #: The cgroup root that the groups of the entries are below. That of the file, while it has
+        #: entries; see ``move``.
+        self.root = root
         self.entries: dict[str, Entry] = {}
         #: What was wrong with the file when it was opened, for the log.
         self.damage: list[str] = []
         #: Records that a full disk cost us; the entries in memory are right all the same.
         self.lost = 0
-        self._header = {"format": FORMAT, "machine_id": machine_id, "boot_id": boot_id}
+        self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
         self._records = 0
+        #: Facts that a crash may lose, until the next write.
+        self._notes: list[bytes] = []
+        #: Records from which on the file is written anew; more after a disk that had no room.
+        self._limit = _MIN_RECORDS
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._load()
+        outdated = self._load(root)
         self._file = os.open(path, _OPEN, 0o600)
         try:
             if self._records == 0:
                 self.compact()
-            elif self.damage:
+            elif self.damage or outdated:
                 self._tidy()
         except OSError:
             self.close()
@@ -85,8 +104,11 @@ class Journal:
 
     def intend(self, entries: Iterable[Entry]) -> None:
         """Put what is about to happen on disk, with one fsync for all of it."""
-        fresh = list(entries)
-        self._append([_line({"intent": asdict(entry)}) for entry in fresh], sync=True)
+        fresh = [entry for entry in entries if self.entries.get(entry.target) != entry]
+        if not fresh:
+            return
+        self.flush()
+        self._append([_framed(_intent(entry)) for entry in fresh], sync=True)
         self.remember(fresh)
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
@@ -96,28 +118,46 @@ class Journal:
         self.entries.update((entry.target, entry) for entry in entries)
 
     def done(self, target: str, value: str, inode: int) -> None:
-        """Our value is there, as read back. Losing this record is harmless: the intent has it."""
-        entry = replace(self.entries[target], values=(value,), inode=inode)
-        self.entries[target] = entry
-        self._note({"done": {"target": target, "value": value, "inode": inode}})
+        """Our value is there, as read back."""
+        before = self.entries[target]
+        if before.sure and before.values == (value,) and before.inode == inode:
+            return
+        self.entries[target] = before._replace(values=(value,), inode=inode, sure=True)
+        if before.values[-1] == value and before.inode == inode:
+            return  # the intent names it last, in the same group: the file knows enough
+        self._notes.append(_line({"done": {"target": target, "value": value, "inode": inode}}))
 
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
-            self._note({"forget": {"target": target}})
+            self._notes.append(_line({"forget": {"target": target}}))
 
-    def sync(self) -> None:
-        """Make everything so far survive a power cut."""
-        os.fsync(self._file)
+    def flush(self) -> None:
+        """Write the facts that may be lost; a disk without room loses them."""
+        notes, self._notes = self._notes, []
+        try:
+            self._append(notes)
+        except OSError:
+            self.lost += len(notes)
+        self._bound()
+
+    def move(self, root: str) -> None:
+        """Entries to come are of groups below another cgroup root; there must be none now."""
+        if self.entries:
+            raise errors.BugError("the journal still has entries below its root", culprit=self.root)
+        if root != self.root:
+            self.root = root
+            self.compact()
 
     # The file ------------------------------------------------------------------------------------
 
     def compact(self) -> None:
         """Write the header and the live entries anew, atomically."""
         fresh = self.path.with_name(self.path.name + ".new")
+        header = {"format": FORMAT, **self._stamp, "root": self.root}
         lines = [
-            *(_line(self._header) for _ in range(_HEADERS)),
-            *(_line({"intent": asdict(e)}) for e in self.entries.values()),
+            *(_line(header) for _ in range(_HEADERS)),
+            *(_framed(_intent(entry)) for entry in self.entries.values()),
         ]
         handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
         try:
@@ -131,15 +171,9 @@ class Journal:
         os.close(self._file)
         self._file = handle
         self._records = len(lines)
+        # They are in the entries.
+        self._notes.clear()
         sync_directory(self.path.parent)
-
-    def _note(self, record: Mapping[str, object]) -> None:
-        """A record that may be lost: without it the next start only has to look once more."""
-        try:
-            self._append([_line(record)])
-        except OSError:
-            self.lost += 1
-        self._bound()
 
     def _append(self, records: list[bytes], *, sync: bool = False) -> None:
         if not records:
@@ -156,41 +190,60 @@ class Journal:
         self._records += len(records)
 
     def _bound(self) -> None:
-        if self._records > max(_MIN_RECORDS, 4 * len(self.entries)):
+        if self._records > max(self._limit, 4 * len(self.entries)):
             self._tidy()
 
     def _tidy(self) -> None:
         """A full disk leaves the long file as it is, which holds the same facts."""
-        with contextlib.suppress(OSError):
+        try:
             self.compact()
+            self._limit = _MIN_RECORDS
+        except OSError:
+            self._limit = 2 * self._records
 
-    def _load(self) -> None:
+    def _load(self, root: str) -> bool:
+        """Read the file; ``True`` where it is of an older format."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
-            return
+            return False
         lines = [(n, line) for n, line in enumerate(raw.split(b"\n"), 1) if line]
         records = [(number, _parse(line)) for number, line in lines]
         # One more: a damaged byte may have become a newline.
         first = [record for _, record in records[: _HEADERS + 1] if record is not None]
         header = next((record for record in first if "format" in record), None)
-        if header != self._header:
+        if header is None or not self._is_mine(header):
             self._set_aside(header)
-            return
+            return False
         for number, record in records:
-            if record is None or not (record == header or self._apply(record)):
+            if record is None or not ("format" in record or self._apply(record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
         self._records = len(records)
+        if self.entries:
+            self.root = str(header.get("root", root))
+        return header["format"] != FORMAT or header.get("root") != self.root
+
+    def _is_mine(self, header: Mapping[str, object]) -> bool:
+        """Whether this boot of this machine wrote it, in a format that can be read."""
+        if any(header.get(key) != value for key, value in self._stamp.items()):
+            return False
+        found = header["format"]
+        if isinstance(found, int) and found > FORMAT:
+            raise errors.HostError(
+                f"the journal is of a newer koordlet (format {found}, this one knows {FORMAT})",
+                culprit=str(self.path),
+                fix="put everything back with that version first (koordlet restore),"
+                " or remove the file and give up the originals in it",
+            )
+        return found in _READABLE
 
     def _set_aside(self, header: Mapping[str, object] | None) -> None:
-        same_format = header is not None and header.get("format") == FORMAT
-        why = "of another boot or machine" if same_format else "not readable as a journal"
         # Of another boot there is nothing to put back: cgroups start empty. What we cannot read is
         # kept for a person to look at.
-        if not same_format and self.path.stat().st_size:
+        if header is None and self.path.stat().st_size:
             aside = self.path.with_name(self.path.name + ".damaged")
             self.path.replace(aside)
-            self.damage.append(f"{self.path}: {why}, kept as {aside.name}")
+            self.damage.append(f"{self.path}: not readable as a journal, kept as {aside.name}")
         else:
             self.path.unlink()
 
@@ -201,17 +254,20 @@ class Journal:
             return False
         try:
             if kind == "intent":
-                entry = Entry(**{**body, "values": tuple(body["values"])})
+                listed = {key: tuple(body[key]) for key in ("values", "properties") if key in body}
+                entry = Entry(**{**body, **listed})
+                entry = entry._replace(properties=tuple((a, b) for a, b in entry.properties))
                 self.entries[entry.target] = entry
             elif kind == "done":
                 before = self.entries[body["target"]]
-                after = replace(before, values=(body["value"],), inode=body["inode"])
+                seen = (body["value"],)
+                after = before._replace(values=seen, inode=body["inode"], sure=True)
                 self.entries[before.target] = after
             elif kind == "forget":
                 self.entries.pop(body["target"], None)
             else:
                 return False
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             return False
         return True
 
@@ -225,8 +281,31 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _intent(entry: Entry) -> bytes:
+    """An entry as a record; what is as usual is left out.
+
+    Written out by hand: it is the dearest part of a plan, and an encoder takes four times as long.
+    """
+    original = "null" if entry.original is None else _quote(entry.original)
+    more = ',"sure":true' if entry.sure else ""
+    if entry.unit:
+        more += f',"unit":{_quote(entry.unit)},"properties":{_encode(entry.properties)}'
+    return (
+        f'{{"intent":{{"kind":{_quote(entry.kind)},"target":{_quote(entry.target)},'
+        f'"policy":{_quote(entry.policy)},"original":{original},'
+        f'"values":[{",".join(map(_quote, entry.values))}],"knob":{_quote(entry.knob)},'
+        f'"group":{_quote(entry.group)},"inode":{entry.inode},"unix_time":{entry.unix_time}{more}}}}}'
+    ).encode()
+
+
 def _line(record: Mapping[str, object]) -> bytes:
-    body = json.dumps(record, separators=(",", ":"), sort_keys=True).encode()
+    return _framed(_encode(record).encode())
+
+
+def _framed(body: bytes) -> bytes:
     return b"\n%s\t%08x\n" % (body, zlib.crc32(body))
 
 

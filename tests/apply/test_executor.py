@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import agent
-from koordlet.apply import executor
+from koordlet.apply import refusals
 from koordlet.model import action, cpuset, errors, result
 from tests.apply import test_interrupted
 from tests.kit import agents, images, trees
@@ -91,7 +91,7 @@ def test_what_relied_on_a_refused_write_is_not_tried(ram: Path) -> None:
     found = one_pass(trees.site(world, host, ram))
     below = found[trees.file(world, "a/b")]
 
-    assert (Verdict.SKIPPED, f"relies on {trees.file(world, 'a')}, which was refused") == (
+    assert (Verdict.SKIPPED, f"relies on {trees.file(world, 'a')}, which is not done") == (
         below.verdict,
         below.detail,
     )
@@ -229,7 +229,7 @@ def test_every_refusal_has_a_sentence(number: int) -> None:
     """Whatever the errno, a person is told what was wanted."""
     one = action.WriteFile(target="/x", value="0-3", policy="p", reason="r")
 
-    said = executor.explain(number, one)
+    said = refusals.explain(number, one)
     assert "'0-3'" in said
     assert len(said) > 15
 

@@ -31,7 +31,7 @@ def draft(*outcomes: chain.Outcome, there: str = "1024") -> plan.Plan:
     """The plan for a machine where the file holds ``there``."""
     said = chain.Round(outcomes=outcomes, ledger=ledger.Ledger())
     seen = present.Present(texts={TARGET: there})
-    return planner.draft(said, NOW, seen, {}).plan
+    return planner.draft(said, planner.desired(said.outcomes), NOW, seen, {}).plan
 
 
 def test_the_earlier_policy_keeps_a_contested_file() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import tempfile
 from pathlib import Path
 
@@ -184,3 +185,106 @@ def test_nothing_journaled_nothing_done(ram: Path) -> None:
 
     assert (0, (), ()) == (done.restored, done.left, done.failed)
     assert [] == site.host.calls
+
+
+def test_a_v2_wish_grows_with_its_parent_again(ram: Path) -> None:
+    """v2: what comes back is the wish itself, so the group follows when its parent gets more."""
+    world = trees.World(version="v2", groups=(group("a", "0-4", "0-4"), group("a/b", "1-4", "2")))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    host.write(host.at(trees.file(world, "a")), b"0-1")
+    done = site.restore()
+    host.write(host.at(trees.file(world, "a")), b"0-4")
+
+    assert () == done.failed
+    assert "1-4" == text(world, host, "a/b")
+    assert "1-4\n" == host.text(host.at("/sys/fs/cgroup/a/b/cpuset.cpus.effective"))
+
+
+def test_v1_groups_that_were_born_empty_are_empty_again(ram: Path) -> None:
+    """v1: a set that was empty before us is empty afterwards, from the innermost group outwards."""
+    host = Machine("0-4", cgroup="v1")
+    for path in ("a", "a/b", "a/b/c"):
+        host.mkdir(host.at(f"/sys/fs/cgroup/cpuset/{path}"))
+    world = trees.World(
+        version="v1",
+        groups=tuple(
+            trees.Group(path=path, old=cpuset.CPUSet(), new=cpuset.CPUSet.of([1]), busy=False)
+            for path in ("a", "a/b", "a/b/c")
+        ),
+    )
+    site = trees.site(world, host, ram)
+    before = site.image()
+    site.settle()
+    assert before != site.image()
+    done = site.restore()
+
+    assert {} == images.difference(before, site.image())
+    assert ((), ()) == (done.left, done.failed)
+
+
+def test_an_original_that_could_not_be_read_is_never_guessed_at(ram: Path) -> None:
+    """Where nobody could read what was there, ours stays and is reported; no empty line comes."""
+    world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    host.refuse(trees.file(world, "a"), errno.EACCES, times=99, kinds=["read", "open"])
+    site.settle()
+    host.refuse(trees.file(world, "a"), 0, times=0)
+    host.calls.clear()
+    done = site.restore()
+
+    assert [] == host.calls
+    assert ["1"] == [text(world, host, "a")]
+    assert ["could not be read" in one.detail for one in done.left] == [True]
+    assert 0 == len(site.restore().left), "it is said once"
+
+
+def test_a_kill_before_the_write_is_no_contest(ram: Path) -> None:
+    """What is there after a kill between journal and write is nobody's answer to us."""
+    world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    assert site.dies(site.settle, 1, done=False)
+    with site.agent() as who:
+        made = who.line.run_once(who.book.entries)
+        results = who.hands.run(made.draft, made.snapshot)
+
+    assert [("done", False)] == [(one.verdict.value, one.contested) for one in results]
+
+
+def test_another_cgroup_root_restores_below_the_one_of_the_journal(ram: Path) -> None:
+    """Groups are named below the agent's root: a restore with another one finds the right ones."""
+    world = trees.World(version="v1", groups=(group("k", "0-4", "0-3"), group("k/a", "0-3", "1")))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.base = "k"
+    site.settings = {"fixed": agents.Sets(cpus={"a": "1"})}
+    before = site.image()
+    site.settle()
+    site.base = ""
+    host.set_online(4, online=False)
+    done = site.restore()
+
+    assert (1, (), ()) == (done.restored, done.left, done.failed)
+    assert {"0-3"} == {text(world, host, "k/a")}
+    assert before[trees.file(world, "k/a")] == site.image()[trees.file(world, "k/a")]
+
+
+def test_an_agent_with_another_root_puts_the_old_one_back_first(ram: Path) -> None:
+    """What an agent below another root left behind is put back before this one does anything."""
+    world = trees.World(version="v1", groups=(group("k", "0-4", "0-4"), group("k/a", "0-4", "1")))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.base = "k"
+    site.settings = {"fixed": agents.Sets(cpus={"a": "1"})}
+    site.settle()
+    site.base = ""
+    site.settings = {"fixed": agents.Sets(cpus={"k/a": "0-2"})}
+    site.settle()
+    with site.agent() as who:
+        root, known = who.book.root, set(who.book.entries)
+
+    assert ["1", "0-4", "0-2"] == [call.text.strip() for call in host.writes]
+    assert ("", {trees.file(world, "k/a")}) == (root, known)

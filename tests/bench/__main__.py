@@ -21,6 +21,7 @@ from tests.bench import (
     store,
     tick,
     topology,
+    writes,
 )
 
 GATES: dict[str, Callable[[], gate.Ratio]] = {
@@ -52,6 +53,7 @@ PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "counters.reading": reading.pods,
     "tick.whole": tick.whole,
     "tick.share": tick.share,
+    "apply.full_plan": writes.full_plan,
 }
 
 

@@ -107,6 +107,8 @@ class Site:
     pods: tuple[pod.Pod, ...] = ()
     modes: Mapping[str, plan.Mode] = field(default_factory=dict)
     clock: Clock = field(default_factory=Clock)
+    #: ``--cgroup-root``.
+    base: str = ""
 
     def __post_init__(self) -> None:
         # A claim is a lock of the real kernel on a real directory.
@@ -125,7 +127,7 @@ class Site:
             self.host if host is None else host,
             effective(self.config),
             rows=self.rows,
-            base="",
+            base=self.base,
             clock=self.clock,
         )
         made.extra_settings = self.settings

@@ -262,7 +262,7 @@ def test_switching_undoes_the_old_actuator_in_the_same_plan() -> None:
         inodes={set_file: now.groups[colocation.TIER].inode},
     )
     entries = {set_file: _entry(now, set_file)}
-    steps = planner.draft(said, now, there, entries).plan.steps
+    steps = planner.draft(said, planner.desired(said.outcomes), now, there, entries).plan.steps
 
     assert [("cpu.max", False), ("cpuset.cpus", True)] == sorted(
         (step.action.target.rpartition("/")[2], step.undo) for step in steps

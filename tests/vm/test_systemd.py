@@ -85,6 +85,20 @@ def test_systemd_reads_its_units_again(scene: Scene) -> None:
     assert (LIMITED, "inactive", None) == (seen["limits"], seen["helper"], seen["deadline"])
 
 
+def test_limits_of_units_are_systemd_s_own(scene: Scene) -> None:
+    """They are properties: reading units again and restarting one keep them; then they go back.
+
+    Also for a unit without any CPUs of its own, to which systemd hands the controller down itself.
+    """
+    seen = scene("through_systemd")
+
+    limited = {"web": ["1", "1"], "plain": ["1", "1"]}
+    assert {"web": ["0-1", "0-1"], "plain": ["", ""]} == seen["before"], seen
+    assert [limited] * 3 == [seen[at] for at in ("set", "reloaded", "restarted")], seen
+    assert seen["before"] == seen["after"], seen
+    assert seen["journal"].startswith("restored 0, left 0"), seen
+
+
 def test_kill(scene: Scene) -> None:
     """After kill -9 the limits stay without a gap, and a new agent ends the hand-over."""
     seen = scene("killed")

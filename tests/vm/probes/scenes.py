@@ -98,6 +98,31 @@ def reloaded_units() -> dict[str, object]:
     return {"same_agent": now.pid == pid, **service.facts()}
 
 
+def through_systemd() -> dict[str, object]:
+    """Limits of units: set, units read again, a unit restarted, put back; what systemd shows."""
+    (service.UNITS / "plain.service").write_text(service.PLAIN)
+    service.sh("systemctl", "daemon-reload").check_returncode()
+    service.sh("systemctl", "start", "plain.service").check_returncode()
+    service.sh("systemctl", "stop", service.AGENT)
+    plain = "workloads:\n  - {name: plain, qos: BE, match: {unit: plain.service}}\n"
+    before = service.shown()
+    service.configure()
+    config = service.CONFIG.read_text()
+    service.CONFIG.write_text(config.replace("workloads:\n", plain))
+    service.begin()
+    seen: dict[str, object] = {"before": before, "set": service.shown()}
+    service.sh("systemctl", "daemon-reload").check_returncode()
+    seen["reloaded"] = service.shown()
+    service.sh("systemctl", "restart", "plain.service").check_returncode()
+    seen["restarted"] = service.shown()
+    service.sh("systemctl", "stop", service.AGENT).check_returncode()
+    seen["after"] = service.shown()
+    seen["journal"] = service.sh("/opt/koordlet/bin/koordlet", "restore").stdout
+    service.sh("systemctl", "stop", "plain.service")
+    service.configure()
+    return seen
+
+
 def restarted() -> dict[str, object]:
     """A restart."""
     pid = service.begin()

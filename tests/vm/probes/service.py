@@ -43,6 +43,10 @@ WEB = """[Service]
 ExecStart=/bin/sleep infinity
 AllowedCPUs=0-1
 """
+#: A unit that nobody has given any CPUs: systemd hands no cpuset controller down for it.
+PLAIN = """[Service]
+ExecStart=/bin/sleep infinity
+"""
 WORKLOADS = """apiVersion: koordlet.io/v1
 kind: Config
 workloads:
@@ -112,6 +116,16 @@ def wait(what: str, done: Callable[[State], object], seconds: float = PATIENCE) 
 def came_back(pid: int) -> Callable[[State], bool]:
     """Another agent than this one is ready, and nobody waits any more."""
     return lambda now: now.pid not in (0, pid) and healthy(now) and now.alone
+
+
+def shown() -> dict[str, list[str | None]]:
+    """Of both units: what systemd shows as their CPUs, what the kernel's file says."""
+    found: dict[str, list[str | None]] = {}
+    for name in ("web", "plain"):
+        unit = f"{name}.service"
+        text = sh("systemctl", "show", "-p", "AllowedCPUs", "--value", unit).stdout.strip()
+        found[name] = [text, read(CGROUPS / "system.slice" / unit / "cpuset.cpus")]
+    return found
 
 
 def limits() -> dict[str, str | None]:

@@ -1,0 +1,48 @@
+"""Memory limits that would hurt: one below what is in use is held, not written.
+
+Covers: which files limit memory, what is in use there, whether a value leaves room.
+Does not cover: what a limit should be (``policy``).
+
+Writing ``memory.max`` below the use is accepted and answered by the OOM killer; v1 reclaims for as
+long as it takes and then says EBUSY. Neither is what anybody wants from a limit, so a value below
+the use plus a margin waits until the use has gone down. The same holds for putting one back.
+"""
+
+from __future__ import annotations
+
+from koordlet.apply import kinds
+from koordlet.host import root
+from koordlet.model import action
+
+#: File of a limit to the file of what it limits, beside it.
+USAGE = {
+    "memory.max": "memory.current",
+    "memory.limit_in_bytes": "memory.usage_in_bytes",
+    "memory.memsw.limit_in_bytes": "memory.memsw.usage_in_bytes",
+}
+#: The margin: what a group may allocate between look and write.
+LEAST_MARGIN = 4 << 20
+PART = 32
+
+
+def problem(host: root.HostRoot, one: action.Action) -> str:
+    """Why a memory limit must wait; empty when it need not, or is none."""
+    directory, _, name = one.target.rpartition("/")
+    used_in = USAGE.get(name)
+    if used_in is None or not isinstance(one, kinds.FILES):
+        return ""
+    if not one.value.strip():
+        return "an empty memory limit would be zero"
+    try:
+        limit = int(one.value)
+        used = int(host.text(host.at(f"{directory}/{used_in}")))
+    except (ValueError, OSError):
+        return ""  # "max", or a group that is gone: the kernel has the word
+    if limit < 0:
+        return ""  # v1's word for no limit
+    least = used + max(LEAST_MARGIN, used // PART)
+    if limit >= least:
+        return ""
+    return (
+        f"{limit} bytes is less than the {used} in use and a margin: held until the use goes down"
+    )

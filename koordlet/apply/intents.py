@@ -1,0 +1,138 @@
+"""What the journal must know before a plan is carried out: originals, and every value on its way.
+
+Covers: the entries of one plan, who has written a file that was ours, groups' identities.
+Does not cover: the file on disk (``state.journal``), carrying the plan out (``apply.executor``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from koordlet.apply import kinds, resctrl, unit_properties
+from koordlet.host import root
+from koordlet.model import action, knob, plan, snapshot
+from koordlet.state import journal
+
+
+class Intents:
+    """One plan's view of the journal. Each group is looked at once."""
+
+    def __init__(self, host: root.HostRoot, book: journal.Journal, now: snapshot.Snapshot) -> None:
+        self._host = host
+        self._book = book
+        self._now = now
+        self._inodes: dict[str, int] = {}
+
+    def inode(self, one: action.Action) -> int:
+        """The identity of the group that an action is about; 0 when it is not there."""
+        directory = kinds.directory(one)
+        found = self._inodes.get(directory)
+        if found is None:
+            found = self._inodes[directory] = inode_of(self._host, directory)
+        return found
+
+    def contested(self, step: plan.Step) -> bool:
+        """True where a file that was ours holds somebody else's value."""
+        one = step.action
+        entry = self._book.entries.get(one.target)
+        if entry is None or step.was is None or not isinstance(one, kinds.FILES):
+            return False
+        if entry.inode not in (0, self.inode(one)):
+            return False  # another group under the same path: that one was never ours
+        if not entry.sure and step.was == entry.original:
+            return False  # killed before the write: what is there is what was there
+        if _is_schemata(one):
+            return not resctrl.undisturbed(entry, step.was)
+        return not kinds.is_ours(one, entry.values, step.was, self._now.went_offline)
+
+    def entries(
+        self,
+        steps: Iterable[plan.Step],
+        contested: set[str],
+        looked: Mapping[str, unit_properties.Properties] = MappingProxyType({}),
+    ) -> list[journal.Entry]:
+        """An entry for each target, with every value that it may hold on the way.
+
+        ``looked`` is what systemd said of the properties that will be set.
+        """
+        found: dict[str, journal.Entry] = {}
+        for step in steps:
+            one = step.action
+            if not kinds.journaled(one):
+                continue
+            before = found.get(one.target)
+            if before is None:
+                before = self._known(one, contested)
+            # A value on the way, or tasks from several groups: one entry knows all of it.
+            made = self._new(step) if before is None else _with(before, one)
+            if isinstance(one, action.SetUnitProperty) and not step.undo:
+                made = self._of_unit(made, one, looked.get(one.target, ()))
+            elif one.target in contested and _is_schemata(one):
+                made = self._of_domains(made, step)
+            found[one.target] = made
+        return list(found.values())
+
+    def _known(self, one: action.Action, contested: set[str]) -> journal.Entry | None:
+        """The entry of the same group, unless another writer has made his value the original."""
+        entry = self._book.entries.get(one.target)
+        if entry is None or entry.inode not in (0, self.inode(one)) or one.target in contested:
+            return None
+        return entry
+
+    def _of_unit(
+        self,
+        made: journal.Entry,
+        one: action.SetUnitProperty,
+        said: unit_properties.Properties,
+    ) -> journal.Entry:
+        """With the unit's own originals: those of before, where systemd still has what we set."""
+        file = one.target.rpartition("/")[2]
+        before = self._book.entries.get(one.target)
+        ours = () if before is None or before.unit != one.unit else before.values
+        if before is not None and said in [unit_properties.of(file, value) for value in ours]:
+            kept = made._replace(original=before.original, values=before.values)
+            made = _with(kept, one)
+            said = before.properties
+        kind = action.SetUnitProperty.__name__
+        return made._replace(kind=kind, unit=one.unit, properties=said, inode=self.inode(one))
+
+    def _of_domains(self, made: journal.Entry, step: plan.Step) -> journal.Entry:
+        """Another writer changed some domains; in the others ours is still not the original."""
+        before = self._book.entries[made.target]
+        original = resctrl.original(before, step.was or "")
+        return _with(made._replace(original=original, values=before.values), step.action)
+
+    def _new(self, step: plan.Step) -> journal.Entry:
+        one = step.action
+        return journal.Entry(
+            kind=action.kind(one),
+            target=one.target,
+            policy=one.policy,
+            original=step.was,
+            values=(kinds.value(one),),
+            knob=one.knob if isinstance(one, kinds.FILES) else "",
+            group=one.group,
+            inode=self.inode(one),
+            unix_time=self._now.wall,
+        )
+
+
+def _is_schemata(one: action.Action) -> bool:
+    return isinstance(one, action.WriteFile) and one.knob == knob.SCHEMATA.name
+
+
+def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
+    """The entry with one more value that may be ours, named last."""
+    value = kinds.value(one)
+    if entry.values[-1:] == (value,):
+        return entry
+    return entry._replace(values=(*(old for old in entry.values if old != value), value))
+
+
+def inode_of(host: root.HostRoot, directory: str) -> int:
+    """The identity of a group; 0 when it is not there."""
+    try:
+        return host.stat(host.at(directory)).inode
+    except OSError:
+        return 0

@@ -1,0 +1,91 @@
+"""The kernel said no: what that means, and whether the reason is gone already.
+
+Covers: a sentence for each errno, telling a race from a refusal.
+Does not cover: what a refusal costs (``apply.executor``), for how long (``apply.backoff``).
+
+A refusal is a race where its reason was true when the kernel looked and is not any more: the sets
+above and below are read again, and judged as the kernel judges. Anything else would be refused a
+second time, so it is not asked a second time.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from koordlet.apply import kinds
+from koordlet.host import root
+from koordlet.model import action, cgroup, cpuset, knob
+
+#: Asked again without a look: the call was interrupted, or the kernel itself says "again".
+_AGAIN = frozenset({errno.EINTR, errno.EAGAIN})
+
+#: What a refusal of a cgroup file usually means, in the operator's words.
+_MEANING = {
+    errno.EACCES: "not a subset of the group above, or no permission",
+    errno.EBUSY: "a group below still needs what is taken away, or has processes",
+    errno.ENOSPC: "the set would be empty while processes are in it",
+    errno.EINVAL: "the kernel does not take this value",
+    errno.ERANGE: "a CPU or node that this machine cannot have, or a number beyond the range",
+    errno.EROFS: "mounted read-only",
+    errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
+    errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
+    errno.ENODEV: "the group was removed meanwhile, or there is no such device",
+    errno.EOPNOTSUPP: "not supported in this group",
+    errno.EAGAIN: "the kernel could not do it now",
+    errno.EIO: "not all of the value was taken",
+    errno.ETIMEDOUT: "no answer in time",
+}
+
+
+def explain(number: int | None, one: action.Action) -> str:
+    """A sentence for a refusal."""
+    return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(one)!r})"
+
+
+def is_over(
+    host: root.HostRoot, layout: cgroup.Layout, one: action.Action, number: int | None
+) -> bool:
+    """Whether the reason of a refusal is gone, so that asking once more makes sense."""
+    if number in _AGAIN:
+        return not isinstance(one, action.Reclaim)
+    row = knob.TABLE.get(one.knob) if isinstance(one, action.WriteFile) else None
+    if not isinstance(one, action.WriteFile) or row is None or row.shape is not knob.Shape.SUBSET:
+        return False
+    value = _parsed(one.value)
+    if value is None:
+        return False
+    if number == errno.EACCES:
+        above = layout.file(row, one.group.rpartition("/")[0])
+        parent = _read(host, above)
+        return parent is not None and value <= parent
+    if number == errno.EBUSY:
+        inside = _below(host, layout, row, one.group)
+        return bool(inside) and all(below <= value for below in inside)
+    return False
+
+
+def _below(
+    host: root.HostRoot, layout: cgroup.Layout, row: knob.Knob, group: str
+) -> list[cpuset.CPUSet]:
+    """The sets of the groups directly inside."""
+    holder = layout.holder(row.controller)
+    try:
+        names = host.list(host.at(holder.directory(group))) if holder is not None else []
+    except OSError:
+        return []
+    files = (layout.file(row, f"{group}/{name}") for name in names)
+    return [found for found in (_read(host, file) for file in files) if found is not None]
+
+
+def _read(host: root.HostRoot, path: str | None) -> cpuset.CPUSet | None:
+    try:
+        return None if path is None else _parsed(host.text(host.at(path)))
+    except OSError:
+        return None
+
+
+def _parsed(text: str) -> cpuset.CPUSet | None:
+    try:
+        return cpuset.CPUSet.parse(text)
+    except ValueError:
+        return None

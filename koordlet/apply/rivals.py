@@ -1,0 +1,32 @@
+"""Who else writes a file of ours, as far as its place tells.
+
+Covers: the usual writer of a group, the sentence for a contested file.
+Does not cover: noticing it (``apply.intents``), pacing (``apply.backoff``).
+"""
+
+from __future__ import annotations
+
+from koordlet.model import plan
+
+_RUNTIMES = ("cri-containerd-", "crio-", "docker-", "libpod-")
+
+
+def usual_writer(group: str) -> str:
+    """Who manages a group of this name, beside us."""
+    last = group.rpartition("/")[2]
+    top = group.partition("/")[0]
+    if last.startswith(_RUNTIMES) and last.endswith(".scope"):
+        return "the container runtime (runc update), or systemd at a daemon-reload"
+    if top in ("kubepods", "kubepods.slice", "kubelet", "kubelet.slice"):
+        return "the kubelet, or the container runtime below it"
+    if top == "docker":
+        return "Docker (docker update)"
+    if last.endswith((".service", ".scope", ".slice")):
+        return "systemd, at a daemon-reload or when a property of the unit is set"
+    return "unknown"
+
+
+def said(step: plan.Step) -> str:
+    """A sentence about a file that was ours and said something else."""
+    one = step.action
+    return f"{one.target} had {step.was!r} from another writer ({usual_writer(one.group)})"

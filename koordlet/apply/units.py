@@ -1,0 +1,224 @@
+"""Limits of systemd's own units, set through systemd.
+
+Covers: whether systemd manages a group here, turning a write into properties, setting them and
+putting them back, what to do while systemd does not answer.
+Does not cover: the conversation (``host.systemd_bus``), the table (``apply.unit_properties``).
+
+Rules:
+1. A group is systemd's when systemd runs here, on cgroup v2, and the group is a unit (a slice, a
+   service or a scope, and not what one of them has made for itself). On v1 systemd does not manage
+   cpusets, and shares its files with us otherwise: they are written directly there.
+2. Properties are set at runtime: they survive ``daemon-reload`` and a restart of the unit, and end
+   with the boot. systemd hands controllers down as a property needs them.
+3. Putting back sets what systemd said before, where it still says what we set. A drop-in below
+   ``/run`` stays and says the same; ``systemctl revert`` would take away the operator's as well.
+4. A systemd that is absent or does not answer is ``Unsupported``, a value. Files are written
+   directly then, and it is asked again after a while.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+
+from koordlet.apply import kinds, unit_properties
+from koordlet.host import dbus, root, systemd_bus
+from koordlet.model import absence, action, cgroup, cpuset
+from koordlet.state import journal
+
+FEATURE = "systemd.properties"
+#: Seconds until a systemd that did not answer is asked again.
+PAUSE = 60.0
+#: systemd answers first and writes the file in its next turn: how long that is looked for.
+_LOOKS, _LOOK_SECONDS = 40, 0.025
+
+
+class Manager:
+    """The running systemd, as far as limits are concerned."""
+
+    def __init__(
+        self,
+        host: root.HostRoot,
+        *,
+        connect: Callable[[], systemd_bus.Connection] = systemd_bus.Connection,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self.pause = pause
+        # sd_booted(3): this directory is there exactly when systemd is the init.
+        self._there = host.live and host.exists(host.at("/run/systemd/system"))
+        self._silent_until = 0.0
+        #: Why properties cannot be used now.
+        self.problem: absence.Unsupported | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether systemd is to be asked."""
+        return self._there and self._clock() >= self._silent_until
+
+    def manages(self, layout: cgroup.Layout) -> bool:
+        """Whether limits of units go through systemd: on cgroup v2, in its own tree."""
+        tree = layout.tree
+        return tree is not None and tree.base == "" and bool(tree.controllers) and self.ready
+
+    def route(self, layout: cgroup.Layout, one: action.Action) -> action.Action:
+        """The same desired state, through systemd where the group is systemd's."""
+        unit = cgroup.unit_of(one.group)
+        if not unit or not isinstance(one, action.WriteFile) or layout.tree is None:
+            return one
+        directory, _, file = one.target.rpartition("/")
+        properties = unit_properties.of(file, one.value)
+        if not properties or directory != layout.tree.directory(one.group):
+            return one
+        return action.SetUnitProperty(
+            target=one.target,
+            value=one.value,
+            unit=unit,
+            properties=properties,
+            policy=one.policy,
+            reason=one.reason,
+            knob=one.knob,
+            group=one.group,
+            protective=one.protective,
+        )
+
+    def look(self, one: action.SetUnitProperty) -> unit_properties.Properties:
+        """What systemd says of the properties now."""
+        with self._asking() as connection:
+            found = connection.properties(one.unit, [name for name, _ in one.properties])
+        return tuple((name, _spell(value)) for name, value in found.items())
+
+    def set(self, one: action.SetUnitProperty) -> None:
+        """Set them."""
+        values = [(name, _value(text)) for name, text in one.properties]
+        with self._asking() as connection:
+            connection.set_properties(one.unit, values)
+
+    def _asking(self) -> _Asking:
+        return _Asking(self)
+
+    def connect(self) -> systemd_bus.Connection:
+        """A connection for one errand."""
+        return self._connect()
+
+    def silent(self, why: str) -> None:
+        """Systemd did not answer: files are written directly for a while."""
+        self._silent_until = self._clock() + PAUSE
+        self.problem = absence.Unsupported(
+            FEATURE, f"{why}; limits of units are written directly, a daemon-reload undoes them"
+        )
+
+    def heard(self) -> None:
+        """Systemd has answered."""
+        self.problem = None
+
+
+class _Asking:
+    """One errand: what goes wrong with systemd itself becomes a value and an errno."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._connection: systemd_bus.Connection | None = None
+
+    def __enter__(self) -> systemd_bus.Connection:
+        try:
+            self._connection = self._manager.connect()
+        except systemd_bus.NoSystemdError as error:
+            self._manager.silent(str(error))
+            raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
+        return self._connection.__enter__()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._connection is not None:
+            self._connection.__exit__(None, None, None)
+        if isinstance(error, systemd_bus.NoSystemdError):
+            self._manager.silent(str(error))
+            raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
+        self._manager.heard()
+
+
+def carry_out(
+    host: root.HostRoot, manager: Manager, one: action.SetUnitProperty
+) -> tuple[str, str]:
+    """Set the properties and wait for the file; its text, and what is different."""
+    if one.only_if:
+        now = manager.look(one)
+        if now == one.properties:
+            return _text(host, one), ""
+        if now not in one.only_if:
+            return _text(host, one), f"{one.unit} has {_words(now)} from somebody else: left"
+    manager.set(one)
+    text = _text(host, one)
+    if one.only_if:
+        return text, ""
+    for _ in range(_LOOKS):
+        if kinds.same(one, one.value, text):
+            return text, ""
+        manager.pause(_LOOK_SECONDS)
+        text = _text(host, one)
+    return text, f"set {_words(one.properties)} of {one.unit}, the file reads {text!r}"
+
+
+def undo(entry: journal.Entry) -> action.SetUnitProperty:
+    """What puts an entry's properties back."""
+    file = entry.target.rpartition("/")[2]
+    ours = tuple(unit_properties.of(file, value) for value in entry.values)
+    return action.SetUnitProperty(
+        target=entry.target,
+        value=entry.original or "",
+        unit=entry.unit,
+        properties=entry.properties,
+        policy=entry.policy,
+        reason="back to what it was before koordlet",
+        knob=entry.knob,
+        group=entry.group,
+        only_if=tuple(one for one in ours if one),
+    )
+
+
+def after_reset(
+    entry: journal.Entry, one: action.SetUnitProperty, text: str
+) -> journal.Entry | None:
+    """What is left to do once the properties are back: a file that still holds our value.
+
+    systemd writes only what is set, so a set that was unset stays in the file while another unit
+    keeps the controller there.
+    """
+    if not text or not kinds.is_ours(one, entry.values, text, cpuset.CPUSet()):
+        return None
+    if kinds.same(one, entry.original or "", text):
+        return None
+    return entry._replace(
+        kind=action.WriteFile.__name__,
+        original=entry.original or "",
+        unit="",
+        properties=(),
+    )
+
+
+def _text(host: root.HostRoot, one: action.SetUnitProperty) -> str:
+    try:
+        return host.text(host.at(one.target)).rstrip("\n")
+    except OSError:
+        return ""  # the controller is not handed down (any more), or the unit does not run
+
+
+def _words(properties: unit_properties.Properties) -> str:
+    return ", ".join(f"{name}={text.partition(':')[2] or 'unset'}" for name, text in properties)
+
+
+def _spell(value: dbus.Variant) -> str:
+    if isinstance(value.value, bytes):
+        # systemd pads a set to whole machine words; trailing zeros mean nothing.
+        return "ay:" + value.value.rstrip(b"\0").hex()
+    return f"{value.signature}:{value.value}"
+
+
+def _value(text: str) -> dbus.Variant:
+    kind, _, value = text.partition(":")
+    if kind == "ay":
+        return dbus.Variant("ay", bytes.fromhex(value))
+    return dbus.Variant(kind, int(value) if kind == "t" else value)

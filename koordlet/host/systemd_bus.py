@@ -1,0 +1,208 @@
+"""Asking the running systemd over its own socket: one connection for one errand, with a deadline.
+
+Covers: connecting, authentication, calls and their replies, the few methods that we use.
+Does not cover: the bytes (``host.dbus``), which property stands for which file
+(``apply.unit_properties``), waiting without blocking the loop (``apply.worker``).
+
+Rules:
+1. Every errand ends by its deadline, whatever the other side does or sends.
+2. Connections are not kept: systemd sends signals to whoever stays, and drops who does not read.
+3. ``NoSystemdError``: nobody answers, or not in time, or not in D-Bus. ``OSError`` with an errno:
+   systemd has understood and says no.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from koordlet.host import dbus
+
+#: systemd's own socket is for root only and needs no bus; the bus is for where it is not shared.
+PRIVATE = "/run/systemd/private"
+BUS = "/run/dbus/system_bus_socket"
+#: Seconds for one errand.
+PATIENCE = 5.0
+
+_NAME = "org.freedesktop.systemd1"
+_MANAGER = ("/org/freedesktop/systemd1", f"{_NAME}.Manager")
+_LINE = 1024
+
+#: systemd's names for "no", as errno.
+_ERRNO = {
+    "org.freedesktop.systemd1.NoSuchUnit": errno.ENOENT,
+    "org.freedesktop.DBus.Error.UnknownProperty": errno.EOPNOTSUPP,
+    "org.freedesktop.DBus.Error.UnknownMethod": errno.EOPNOTSUPP,
+    "org.freedesktop.DBus.Error.PropertyReadOnly": errno.EOPNOTSUPP,
+    "org.freedesktop.DBus.Error.AccessDenied": errno.EPERM,
+    "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired": errno.EPERM,
+    "org.freedesktop.DBus.Error.InvalidArgs": errno.EINVAL,
+}
+
+
+class NoSystemdError(Exception):
+    """Nobody to ask."""
+
+
+class Connection:
+    """A connection for one errand."""
+
+    def __init__(self, path: str = "", *, patience: float = PATIENCE) -> None:
+        self._end = time.monotonic() + patience
+        self._serial = 0
+        self._data = b""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._open((path,) if path else (PRIVATE, BUS))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    # Errands -------------------------------------------------------------------------------------
+
+    def properties(self, unit: str, names: Iterable[str]) -> dict[str, dbus.Variant]:
+        """The values of some properties of a unit, which is loaded where it is not."""
+        path = self._one("LoadUnit", "s", (unit,))
+        kind = unit.rpartition(".")[2].capitalize()
+        found = {}
+        for name in names:
+            body = self._call(
+                str(path), "org.freedesktop.DBus.Properties", "Get", "ss", (f"{_NAME}.{kind}", name)
+            )
+            if len(body) != 1 or not isinstance(body[0], dbus.Variant):
+                msg = f"{name}: an answer that is no value"
+                raise NoSystemdError(msg)
+            found[name] = body[0]
+        return found
+
+    def set_properties(self, unit: str, values: Sequence[tuple[str, dbus.Variant]]) -> None:
+        """Set properties of a unit until the next boot."""
+        self._call(*_MANAGER, "SetUnitProperties", "sba(sv)", (unit, True, list(values)))
+
+    def _one(self, member: str, signature: str, body: Sequence[object]) -> object:
+        answer = self._call(*_MANAGER, member, signature, body)
+        if not answer:
+            msg = f"{member}: an empty answer"
+            raise NoSystemdError(msg)
+        return answer[0]
+
+    # The conversation ----------------------------------------------------------------------------
+
+    def _open(self, paths: Sequence[str]) -> None:
+        problem = ""
+        for path in paths:
+            try:
+                self._socket.settimeout(self._left())
+                self._socket.connect(path)
+            except OSError as error:
+                problem = f"{path}: {error.strerror or error}"
+                continue
+            self._authenticate()
+            self._destination = "" if path == PRIVATE else _NAME
+            if self._destination:
+                bus = "org.freedesktop.DBus"
+                self._call("/org/freedesktop/DBus", bus, "Hello", "", (), destination=bus)
+            return
+        raise NoSystemdError(problem)
+
+    def _authenticate(self) -> None:
+        self._send(dbus.hello(os.geteuid()))
+        while b"\r\n" not in self._data:
+            if len(self._data) > _LINE:
+                msg = "no answer to the authentication"
+                raise NoSystemdError(msg)
+            self._receive()
+        line, _, self._data = self._data.partition(b"\r\n")
+        if not line.startswith(b"OK "):
+            msg = f"not let in: {line[:80].decode('ascii', 'replace')}"
+            raise NoSystemdError(msg)
+        self._send(dbus.BEGIN)
+
+    def _call(
+        self,
+        path: str,
+        interface: str,
+        member: str,
+        signature: str,
+        body: Sequence[object],
+        *,
+        destination: str = "",
+    ) -> tuple[object, ...]:
+        self._serial += 1
+        self._send(
+            dbus.call(
+                self._serial,
+                path,
+                interface,
+                member,
+                destination=destination or self._destination,
+                signature=signature,
+                body=body,
+            )
+        )
+        while True:
+            answer = self._message()
+            if answer.reply_serial != self._serial:
+                continue  # a signal, or what the bus says to everybody
+            if answer.type == dbus.REPLY:
+                return answer.body
+            if answer.type == dbus.ERROR:
+                raise _refusal(answer, member)
+
+    def _message(self) -> dbus.Message:
+        try:
+            while (size := dbus.size_of(self._data)) is None or len(self._data) < size:
+                self._receive()
+            whole, self._data = self._data[:size], self._data[size:]
+            return dbus.parse(whole)
+        except dbus.MalformedError as error:
+            msg = f"not D-Bus: {error}"
+            raise NoSystemdError(msg) from None
+
+    def _left(self) -> float:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            msg = "no answer in time"
+            raise NoSystemdError(msg)
+        return left
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.settimeout(self._left())
+            self._socket.sendall(data)
+        except OSError as error:
+            raise NoSystemdError(str(error)) from error
+
+    def _receive(self) -> None:
+        try:
+            self._socket.settimeout(self._left())
+            more = self._socket.recv(1 << 16)
+        except OSError as error:
+            raise NoSystemdError(str(error)) from error
+        if not more:
+            msg = "the connection was closed"
+            raise NoSystemdError(msg)
+        self._data += more
+
+
+def _refusal(answer: dbus.Message, member: str) -> OSError:
+    text = str(answer.body[0]) if answer.body else ""
+    return OSError(
+        _ERRNO.get(answer.error, errno.EINVAL), f"systemd: {text or answer.error}", member
+    )

@@ -1,0 +1,74 @@
+"""A refusal is asked once more where its reason is gone, and nowhere else."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from koordlet.apply import refusals
+from koordlet.host import hierarchies
+from koordlet.model import action, knob
+from tests.kit.kernel import KernelHost, Machine
+
+TOP = "/sys/fs/cgroup/cpuset"
+
+
+@pytest.fixture
+def host() -> KernelHost:
+    """A parent on 0-2 with a child on 0-1."""
+    made = Machine("0-3", cgroup="v1")
+    for path, cpus in (("a", b"0-2"), ("a/b", b"0-1")):
+        made.mkdir(made.at(f"{TOP}/{path}"))
+        made.write(made.at(f"{TOP}/{path}/cpuset.cpus"), cpus)
+    return made
+
+
+def write(group: str, value: str) -> action.WriteFile:
+    """A write of one set."""
+    return action.WriteFile(
+        target=f"{TOP}/{group}/cpuset.cpus",
+        value=value,
+        policy="p",
+        reason="r",
+        knob=knob.CPUSET_CPUS.name,
+        group=group,
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "group", "value", "over"),
+    [
+        # The parent has these CPUs by now; it still has not.
+        (errno.EACCES, "a/b", "2", True),
+        (errno.EACCES, "a/b", "3", False),
+        # The child fits by now; it still does not; there is no child, so that was not the reason.
+        (errno.EBUSY, "a", "0-1", True),
+        (errno.EBUSY, "a", "0", False),
+        (errno.EBUSY, "a/b", "0", False),
+        (errno.EINTR, "a", "0", True),
+        (errno.EAGAIN, "a", "0", True),
+        (errno.EINVAL, "a", "0-1", False),
+        (errno.ENOSPC, "a", "0-1", False),
+        (errno.EROFS, "a", "0-1", False),
+    ],
+)
+def test_only_a_race_is_asked_again(
+    host: KernelHost,
+    number: int,
+    group: str,
+    value: str,
+    over: bool,  # noqa: FBT001 -- a table
+) -> None:
+    """The sets around are judged as the kernel judges them, from what they are now."""
+    layout = hierarchies.discover(host)
+
+    assert over == refusals.is_over(host, layout, write(group, value), number)
+
+
+def test_reclaim_is_not_asked_again() -> None:
+    """EAGAIN from memory.reclaim says that there was less to reclaim: that is an answer."""
+    one = action.Reclaim(target="/x/memory.reclaim", amount_bytes=1, policy="p", reason="r")
+    host = Machine("0-1", cgroup="v2")
+
+    assert not refusals.is_over(host, hierarchies.discover(host), one, errno.EAGAIN)

@@ -1,0 +1,98 @@
+"""What may block runs elsewhere: the loop waits as long as it says, and stuck items are values."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from koordlet.apply import worker
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
+    """Who waits gets the value, or the error raised where he stands."""
+    one: worker.Worker[int] = worker.Worker()
+    one.submit("a", lambda: 7)
+    one.submit("b", lambda: 1 // 0)
+    first, second = one.wait("a", 10), one.wait("b", 10)
+    one.close()
+
+    assert first is not None
+    assert second is not None
+    assert 7 == first.get()
+    with pytest.raises(ZeroDivisionError):
+        second.get()
+
+
+def test_what_is_late_is_collected_later() -> None:
+    """Waiting ends after its time; the answer is there for a later pass, once."""
+    one: worker.Worker[int] = worker.Worker()
+    gate = threading.Event()
+    one.submit("slow", lambda: 1 if gate.wait(10) else 0)
+    missed = one.wait("slow", 0.0)
+    gate.set()
+    drained = one.drain(10)
+    found = one.collect()
+    one.close()
+
+    assert (None, True, {"slow": 1}) == (missed, drained, {k: v.get() for k, v in found.items()})
+    assert {} == one.collect()
+
+
+def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
+    """Beyond the deadline the item is a value that names it; nothing is queued behind it."""
+    clock = Clock()
+    one: worker.Worker[int] = worker.Worker(clock=clock)
+    gate, begun = threading.Event(), threading.Event()
+
+    def stuck() -> int:
+        begun.set()
+        gate.wait(10)
+        return 1
+
+    one.submit("stuck", stuck)
+    begun.wait(10)
+    one.submit("behind", lambda: 2)
+    fresh = one.stale()
+    clock.now = worker.DEADLINE + 1
+    stale = one.stale()
+    turned_away = one.submit("late", lambda: 3)
+    gate.set()
+    drained = one.drain(10)
+    accepted = one.submit("late", lambda: 3)
+    one.close()
+
+    assert (None, False, True, True) == (fresh, turned_away, drained, accepted)
+    assert stale is not None
+    assert ("stuck", 1) == (stale.item, stale.waiting)
+
+
+def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a plan has is turned away, and comes again with the next plan."""
+    monkeypatch.setattr(worker, "CAPACITY", 3)
+    one: worker.Worker[int] = worker.Worker()
+    gate, begun = threading.Event(), threading.Event()
+
+    def first() -> int:
+        begun.set()
+        gate.wait(10)
+        return 0
+
+    one.submit("first", first)
+    begun.wait(10)
+    taken = [one.submit(str(number), lambda: 1) for number in range(5)]
+    gate.set()
+    one.drain(10)
+    one.close()
+
+    assert [True, True, True, False, False] == taken
