@@ -61,7 +61,7 @@ def row_of(one: FileAction) -> knob.Knob | None:
     return knob.TABLE.get(one.knob)
 
 
-def phase(one: action.Action) -> Phase:
+def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each kind
     """When in a plan an action takes place."""
     match one:
         case action.MakeDir():
