@@ -94,13 +94,6 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
     )
 
 
-def _remembered(
-    row: registry.Row, now: snapshot.Snapshot, state: object
-) -> decision.Decision[object]:
-    """What a policy that has not decided yet still claims: what an earlier process remembered."""
-    return decision.Decision(next_state=state, claims=row.hold(now, state))
-
-
 def decide(
     rows: Sequence[registry.Row],
     now: snapshot.Snapshot,
