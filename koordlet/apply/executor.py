@@ -45,7 +45,7 @@ from koordlet.state import journal
 #: Seconds that one plan may wait for the worker: what is faster is as if it did not block.
 SLICE = 0.05
 #: … and a plan that others wait for: the first one, and one that puts back.
-PATIENCE = 10.0
+PATIENCE = 25.0
 
 Report = Callable[[result.Result], None]
 #: What the worker answers: how a step ended, or what systemd has now.

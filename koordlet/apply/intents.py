@@ -74,10 +74,16 @@ class Intents:
         return list(found.values())
 
     def _known(self, one: action.Action, contested: set[str]) -> journal.Entry | None:
-        """The entry of the same group, unless another writer has made his value the original."""
+        """The entry of the same group, unless another writer has made his value the original.
+
+        A unit that was started anew has another group and the same properties: what they were before
+        us is known from the entry alone, also while systemd does not answer and the file is written.
+        """
         entry = self._book.entries.get(one.target)
-        if entry is None or entry.inode not in (0, self.inode(one)) or one.target in contested:
+        if entry is None or one.target in contested:
             return None
+        if entry.inode not in (0, self.inode(one)):
+            return entry._replace(inode=self.inode(one)) if entry.unit else None
         return entry
 
     def _of_unit(

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 from koordlet.model import absence
 
 #: Seconds after which an item is stuck.
-DEADLINE = 10.0
+DEADLINE = 25.0
 #: More than a plan has groups would only be stale when its turn comes.
 CAPACITY = 1024
 

@@ -27,7 +27,7 @@ from koordlet.host import dbus
 PRIVATE = "/run/systemd/private"
 BUS = "/run/dbus/system_bus_socket"
 #: Seconds for one errand.
-PATIENCE = 5.0
+PATIENCE = 20.0
 
 _NAME = "org.freedesktop.systemd1"
 _MANAGER = ("/org/freedesktop/systemd1", f"{_NAME}.Manager")
