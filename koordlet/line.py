@@ -77,7 +77,8 @@ class Line:
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
-        self.units = units.Manager(host)
+        through_systemd = effective.config.cgroups.systemd == "auto"
+        self.units = units.Manager(host, wanted=through_systemd)
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()

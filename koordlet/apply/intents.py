@@ -76,8 +76,9 @@ class Intents:
     def _known(self, one: action.Action, contested: set[str]) -> journal.Entry | None:
         """The entry of the same group, unless another writer has made his value the original.
 
-        A unit that was started anew has another group and the same properties: what they were before
-        us is known from the entry alone, also while systemd does not answer and the file is written.
+        A unit that was started anew has another group and the same properties: what they were
+        before us is known from the entry alone, also while systemd does not answer and the file
+        is written.
         """
         entry = self._book.entries.get(one.target)
         if entry is None or one.target in contested:

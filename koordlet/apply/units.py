@@ -41,6 +41,7 @@ class Manager:
         self,
         host: root.HostRoot,
         *,
+        wanted: bool = True,
         connect: Callable[[], systemd_bus.Connection] = systemd_bus.Connection,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
@@ -49,7 +50,8 @@ class Manager:
         self._clock = clock
         self.pause = pause
         # sd_booted(3): this directory is there exactly when systemd is the init.
-        self._there = host.live and host.exists(host.at("/run/systemd/system"))
+        there = host.live and host.exists(host.at("/run/systemd/system"))
+        self._there = wanted and there
         self._silent_until = 0.0
         #: Why properties cannot be used now.
         self.problem: absence.Unsupported | None = None

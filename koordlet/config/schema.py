@@ -62,6 +62,11 @@ class Cgroups(Section):
         default=None,
         description="Custom cgroup root, such as the kubelet's `--cgroup-root`; null is `/`.",
     )
+    systemd: Literal["auto", "never"] = Field(
+        default="auto",
+        description="`auto` sets limits of units through systemd where it runs (cgroup v2),"
+        " so that a daemon-reload keeps them; `never` writes their files.",
+    )
 
 
 class Match(Section):
