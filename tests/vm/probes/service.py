@@ -128,6 +128,17 @@ def shown() -> dict[str, list[str | None]]:
     return found
 
 
+def settled(wanted: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
+    """The same, once it is so or the patience is at its end.
+
+    A systemd that is slow to answer, as in emulation, is asked again after a while.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while (found := shown()) != wanted and time.monotonic() < deadline:
+        time.sleep(1)
+    return found
+
+
 def limits() -> dict[str, str | None]:
     """The CPUs of the workloads; None where there is no such file."""
     return {name: read(path) for name, path in FILES.items()}
