@@ -128,12 +128,16 @@ def shown() -> dict[str, list[str | None]]:
     return found
 
 
+#: Longer than the agent waits before it asks a silent systemd again.
+_SETTLE = 80.0
+
+
 def settled(wanted: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
     """The same, once it is so or the patience is at its end.
 
     A systemd that is slow to answer, as in emulation, is asked again after a while.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + _SETTLE
     while (found := shown()) != wanted and time.monotonic() < deadline:
         time.sleep(1)
     return found
