@@ -29,7 +29,7 @@ COMMANDS = {
     "top": "show what runs here and what it uses, live",
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
-    "explain": "show why a CPU or a pod is as it is",
+    "explain": "show why a CPU, a pod or a file is as it is",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",

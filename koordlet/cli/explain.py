@@ -1,6 +1,6 @@
 """``koordlet explain SUBJECT ...``: why something is as it is.
 
-Covers: the subjects, each with a module of its own (``explain_cpu``, ``explain_pod``).
+Covers: the subjects, each with a module of its own (``explain_cpu``, …).
 Does not cover: what is printed about one.
 
 A subject's module has ``HELP``, ``add(parser)`` and ``run(args) -> int``, as a command has.
@@ -12,15 +12,16 @@ import argparse
 import importlib
 
 NAME = "explain"
-HELP = "show why a CPU or a pod is as it is"
+HELP = "show why a CPU, a pod or a file is as it is"
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
+koordlet explain write /sys/fs/cgroup/web/cpuset.cpus  who wants what there, what was there
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("cpu", "pod")
+SUBJECTS = ("cpu", "pod", "write")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

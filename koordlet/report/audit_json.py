@@ -36,6 +36,8 @@ class Question:
     pod: str | None = None
     group: str | None = None
     policy: str | None = None
+    #: The file that was written.
+    target: str | None = None
 
 
 def document(path: Path, question: Question, *, most: int = MAX_SCAN) -> dict[str, object]:
@@ -111,6 +113,7 @@ def _record(line: bytes) -> Record | None:
 def _wanted(record: Record, question: Question) -> bool:
     tests: tuple[tuple[object, Callable[[], bool]], ...] = (
         (question.policy, lambda: record.get("policy") == question.policy),
+        (question.target, lambda: record.get("target") == question.target),
         (question.since, lambda: _at(record) >= (question.since or 0.0)),
         (question.pod, lambda: _about(record, question)),
     )

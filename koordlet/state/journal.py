@@ -216,7 +216,7 @@ class Journal:
             self._set_aside(header)
             return False
         for number, record in records:
-            if record is None or not ("format" in record or self._apply(record)):
+            if record is None or not ("format" in record or _fold(self.entries, record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
         self._records = len(records)
         if self.entries:
@@ -247,29 +247,46 @@ class Journal:
         else:
             self.path.unlink()
 
-    def _apply(self, record: Mapping[str, object]) -> bool:
-        """Fold one record in; ``False`` when it makes no sense."""
-        kind, body = next(iter(record.items()), ("", None))
-        if not isinstance(body, dict):
+
+def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
+    """The entries of this boot's journal, for somebody who only looks: nothing is repaired."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    records = [found for line in raw.split(b"\n") if (found := _parse(line)) is not None]
+    header = next((record for record in records if "format" in record), {})
+    if (header.get("machine_id"), header.get("boot_id")) != (machine_id, boot_id):
+        return {}
+    entries: dict[str, Entry] = {}
+    for record in records:
+        _fold(entries, record)
+    return entries
+
+
+def _fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
+    """Fold one record in; ``False`` when it makes no sense."""
+    kind, body = next(iter(record.items()), ("", None))
+    if not isinstance(body, dict):
+        return False
+    try:
+        if kind == "intent":
+            listed = {key: tuple(body[key]) for key in ("values", "properties") if key in body}
+            entry = Entry(**{**body, **listed})
+            entry = entry._replace(properties=tuple((a, b) for a, b in entry.properties))
+            entries[entry.target] = entry
+        elif kind == "done":
+            before = entries[body["target"]]
+            seen = (body["value"],)
+            after = before._replace(values=seen, inode=body["inode"], sure=True)
+            entries[before.target] = after
+        elif kind == "forget":
+            entries.pop(body["target"], None)
+        else:
             return False
-        try:
-            if kind == "intent":
-                listed = {key: tuple(body[key]) for key in ("values", "properties") if key in body}
-                entry = Entry(**{**body, **listed})
-                entry = entry._replace(properties=tuple((a, b) for a, b in entry.properties))
-                self.entries[entry.target] = entry
-            elif kind == "done":
-                before = self.entries[body["target"]]
-                seen = (body["value"],)
-                after = before._replace(values=seen, inode=body["inode"], sure=True)
-                self.entries[before.target] = after
-            elif kind == "forget":
-                self.entries.pop(body["target"], None)
-            else:
-                return False
-        except (KeyError, TypeError, ValueError):
-            return False
-        return True
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 def sync_directory(path: Path) -> None:

@@ -1,0 +1,228 @@
+"""``koordlet explain write PATH``: who wants what in a file, what was there before, what was done.
+
+Covers: one look of our own, the journal and the audit log, put together for one file.
+Does not cover: deciding (the line), the journal's and the log's formats (``state``).
+
+What the policies want is what an agent that starts now would decide, as in ``koordlet plan``; the
+journal and the log are those of the agent that ran here last. A recorded machine has neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from koordlet import line, opening, sourcing
+from koordlet.cli import explain_source, options, output
+from koordlet.host import machine, root
+from koordlet.model import cgroup, errors, knob, plan, pod
+from koordlet.report import audit_json, plan_json
+from koordlet.state import journal
+
+HELP = "who wants what in a file, what was there before koordlet, what was done to it"
+
+#: Records of the audit log that are shown, the newest.
+_RECORDS = 5
+#: Both files of the log, whole: a person waits for it, no loop does.
+_SCAN = 1 << 26
+#: Beyond it a number in a damaged record is no moment.
+_END_OF_TIME = 1e11
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("path", metavar="PATH", help="the file, as koordlet plan names it")
+    options.root(parser)
+    options.output(parser, ("table", "json"))
+    options.config(parser)
+    options.state(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it."""
+    path = args.path.rstrip("/")
+    if not path.startswith("/") or not cgroup.is_plain(path[1:]):
+        raise errors.UsageError(
+            "not a path from / without . and ..",
+            culprit=output.visible(args.path),
+            fix="name it as koordlet plan does: /sys/fs/cgroup/...",
+        )
+    config = opening.effective(args, {})
+    host = opening.host(args)
+    here = opening.open_line(args, host, config)
+    here.observed = sourcing.once(config.config, host)
+    entries, records = {}, []
+    if host.live:
+        where = opening.state_paths(args, config)
+        entries = _remembered(where.journal, machine.identify(host))
+        question = audit_json.Question(limit=_RECORDS, target=path)
+        records = explain_source.rows(
+            audit_json.document(where.audit, question, most=_SCAN), "records"
+        )
+    found = document(path, host, here.run_once(entries), entries.get(path), records)
+    if args.output == "json":
+        output.print_json(found)
+    else:
+        print("\n".join(output.visible(one) for one in lines(found)))
+    return 0
+
+
+def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Entry]:
+    try:
+        return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot be read: {error.strerror}",
+            culprit=str(path),
+            fix="run as the user that the agent runs as, or give its --state-dir",
+            errno=error.errno,
+        ) from error
+
+
+def document(
+    path: str,
+    host: root.HostRoot,
+    made: line.Pass,
+    entry: journal.Entry | None,
+    records: list[explain_source.Document],
+) -> explain_source.Document:
+    """All that is known of one file."""
+    seen = made.snapshot
+    row, group = _row(seen.layout, path)
+    wanted: list[explain_source.Document] = [
+        {
+            "policy": one.policy,
+            "value": plan_json.value_of(one),
+            "reason": one.reason,
+            "mode": outcome.mode.value,
+        }
+        for outcome in made.said.outcomes
+        if outcome.decision is not None
+        for one in outcome.decision.actions
+        if one.target == path
+    ]
+    steps = [one for one in made.draft.plan.steps if one.action.target == path]
+    return {
+        "path": path,
+        "value": _text(host, path),
+        "file": None if row is None else _about(row),
+        "group": group,
+        "pod": _owner(seen.pods, group),
+        "wanted": wanted,
+        "actions": [plan_json.described(one) for one in steps],
+        "left": [one.why for one in made.draft.left if one.target == path],
+        "before": None if entry is None else _entry(entry),
+        "records": records,
+        "verdict": _verdict(wanted, steps, entry),
+    }
+
+
+def _verdict(wanted: list[explain_source.Document], steps: list[plan.Step], entry: object) -> str:
+    """The answer in one sentence."""
+    if any(one.undo for one in steps):
+        return "ours, and no policy wants it any more: it is put back"
+    if steps:
+        shadow = all(one.mode is plan.Mode.SHADOW for one in steps)
+        return "it would be written, in shadow" if shadow else "to be written"
+    if wanted:
+        return "as it is wanted"
+    if entry is not None:
+        return "ours, and left as it is"
+    return "nobody's: no policy wants anything there, and koordlet has not written it"
+
+
+def _row(layout: cgroup.Layout, path: str) -> tuple[knob.Knob | None, str | None]:
+    """The row of the table that a path is a file of, and its group."""
+    directory, _, name = path.rpartition("/")
+    for one in layout.hierarchies:
+        top = one.directory("")
+        if directory != top and not directory.startswith(f"{top}/"):
+            continue
+        group = directory[len(top) :].strip("/")
+        for row in knob.TABLE.values():
+            if row.file(unified=one.unified) == name and layout.holder(row.controller) is one:
+                return row, group
+        return None, group
+    return None, None
+
+
+def _about(row: knob.Knob) -> explain_source.Document:
+    return {
+        "name": row.name,
+        "values": row.form.range,
+        "unit": row.unit,
+        "leastCounts": row.least,
+        "mayBlock": row.may_block,
+        "answers": row.answers,
+    }
+
+
+def _entry(entry: journal.Entry) -> explain_source.Document:
+    return {
+        "original": entry.original,
+        "ours": list(entry.values),
+        "policy": entry.policy,
+        "since": entry.unix_time,
+        "sure": entry.sure,
+    }
+
+
+def _owner(pods: tuple[pod.Pod, ...], group: str | None) -> str | None:
+    """The workload that a group is of, or is in."""
+    keys = {one.group: one.key for one in pods if one.group is not None}
+    places = () if group is None else (group, *cgroup.ancestors(group))
+    return next((keys[one] for one in places if one in keys), None)
+
+
+def _text(host: root.HostRoot, path: str) -> str | None:
+    try:
+        return host.text(host.at(path)).rstrip("\n")
+    except OSError:
+        return None
+
+
+# For people ---------------------------------------------------------------------------------------
+
+
+def lines(one: explain_source.Document) -> Iterator[str]:
+    """What a person wants to know of it."""
+    yield f"{one['path']}: {one['verdict']}"
+    value = one["value"]
+    yield f"  says     {'nothing: it cannot be read, or is not there' if value is None else value}"
+    about = explain_source.part(one, "file")
+    if about:
+        yield f"  takes    {about['values']} {about['unit']}".rstrip()
+        if about["answers"]:
+            yield f"           {about['answers']}"
+    if one["pod"]:
+        yield f"  of       {one['pod']}"
+    for wish in explain_source.rows(one, "wanted"):
+        mode = "" if wish["mode"] == "enforce" else f" [{wish['mode']}]"
+        yield f"  wanted   {wish['value']} by {wish['policy']}{mode}: {wish['reason']}"
+    for step in explain_source.rows(one, "actions"):
+        was = step.get("was") or "unset"
+        yield f"  to do    step {step['order']}: {was} → {step['value']} ({step['reason']})"
+    left = one["left"]
+    for why in left if isinstance(left, list) else ():
+        yield f"  left     {why}"
+    before = explain_source.part(one, "before")
+    if before:
+        original = before["original"]
+        said = "nothing" if original is None else repr(original)
+        yield f"  before   {said}, until {_moment(before['since'])}; ours: {before['ours']}"
+    for record in explain_source.rows(one, "records"):
+        yield f"  done     {_moment(record.get('at'))} {_deed(record)}"
+
+
+def _deed(record: Mapping[str, object]) -> str:
+    change = f"{record.get('was') or 'unset'} → {record.get('value')}"
+    why = record.get("detail") or record.get("reason") or ""
+    return f"{record.get('verdict')}: {change} ({record.get('policy')}: {why})"
+
+
+def _moment(at: object) -> str:
+    if not isinstance(at, int | float) or not 0 <= at < _END_OF_TIME:
+        return "?"
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

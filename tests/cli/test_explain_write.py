@@ -1,0 +1,110 @@
+"""``koordlet explain write``: who wants what in a file, what was there, what was done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.cli import explain_source, explain_write
+from koordlet.host import machine
+from koordlet.report import audit_json
+from koordlet.state import journal
+from tests.apply import test_interrupted
+from tests.kit import agents, machines
+
+CPUS = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
+
+
+@pytest.fixture
+def site(ram: Path) -> agents.Site:
+    """Three workloads on cgroup v1."""
+    return test_interrupted.workloads("v1", ram)
+
+
+def explained(site: agents.Site, path: str = CPUS) -> explain_source.Document:
+    """What is known of a file, from the outside of any agent."""
+    identity = machine.identify(site.host)
+    entries = journal.peek(
+        site.paths.journal, machine_id=identity.machine_id, boot_id=identity.boot_id
+    )
+    records = audit_json.document(site.paths.audit, audit_json.Question(target=path))
+    return explain_write.document(
+        path,
+        site.host,
+        site.line().run_once(entries),
+        entries.get(path),
+        explain_source.rows(records, "records"),
+    )
+
+
+def said(site: agents.Site, path: str = CPUS) -> str:
+    """The same for a person."""
+    return "\n".join(explain_write.lines(explained(site, path)))
+
+
+def test_before_anything_was_done(site: agents.Site) -> None:
+    """Who wants what and why, what the file takes, whose it is."""
+    now = explained(site)
+    [wish] = explain_source.rows(now, "wanted")
+
+    assert ("to be written", None, "host/web") == (now["verdict"], now["before"], now["pod"])
+    assert wish["value"] == explain_source.rows(now, "actions")[0]["value"]
+    assert "cpuset.cpus" == explain_source.part(now, "file")["name"]
+    assert f"wanted   {wish['value']} by shared_pools: {wish['reason']}" in said(site)
+
+
+def test_once_it_was_done(site: agents.Site) -> None:
+    """What was there before, what is ours, what the log says; nothing is repaired by looking."""
+    original = explained(site)["value"]
+    site.settle()
+    kept = site.paths.journal.read_bytes()
+    now = explained(site)
+
+    assert "as it is wanted" == now["verdict"]
+    before = explain_source.part(now, "before")
+    assert (original, [now["value"]]) == (before["original"], before["ours"])
+    assert now["value"] == explain_source.rows(now, "records")[0]["value"]
+    assert f"before   {original!r}, until 2026-" in said(site)
+    assert "UTC done: " in said(site)
+    assert kept == site.paths.journal.read_bytes()
+
+
+def test_what_nobody_wants_any_more(site: agents.Site) -> None:
+    """It is put back, and the answer says so."""
+    site.settle()
+    site.config = ""
+
+    assert "it is put back" in str(explained(site)["verdict"])
+
+
+def test_what_is_nobody_s(site: agents.Site) -> None:
+    """No policy wants anything, koordlet has not written it; absent files are said to be that."""
+    assert "nobody's" in str(explained(site, "/sys/fs/cgroup/cpu/web/cpu.shares")["verdict"])
+    assert "not there" in said(site, "/sys/fs/cgroup/nowhere/else")
+
+
+def test_a_journal_of_another_boot_says_nothing(site: agents.Site) -> None:
+    """Its groups are gone with their boot."""
+    site.settle()
+
+    assert {} == journal.peek(site.paths.journal, machine_id="another", boot_id="another")
+
+
+def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One document; neither journal nor log of the machine that it is looked at on."""
+    machines.to_directory(machines.xeon_2s_smt2(), tmp_path)
+    assert 0 == cli.main(["explain", "write", CPUS, "--root", str(tmp_path), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert "version" == next(iter(found))
+    assert (CPUS, None, []) == (found["path"], found["before"], found["records"])
+
+
+@pytest.mark.parametrize("path", ["web/cpuset.cpus", "/sys/../etc/passwd", "/a\nb"])
+def test_what_is_no_path(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A usage error that says how to name one."""
+    assert 2 == cli.main(["explain", "write", path])
+    assert "koordlet plan" in capsys.readouterr().err
