@@ -21,6 +21,7 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import koordlet
 from koordlet import log
@@ -28,6 +29,10 @@ from koordlet.http import client, message, routes, server
 from koordlet.model import errors, objects
 from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.loop import running
+from koordlet.scheduler.reservation import admission, service
+
+if TYPE_CHECKING:
+    from koordlet.rpc import server as grpc_server
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
@@ -44,6 +49,8 @@ class Options:
     kubeconfig: str | None
     context: str = ""
     database: Path
+    #: Where a standalone scheduler takes calls.
+    socket: Path
     http: str
     configuration: configuration.Configuration
 
@@ -74,6 +81,7 @@ async def run(options: Options) -> None:
         )
         shown = server.Server(options.http, _table(one))
         address = await shown.start()
+        spoken = await _speaking(options, store) if alone else None
         log.get().info(
             "scheduler.started",
             http=f"http://{address}/",
@@ -89,7 +97,22 @@ async def run(options: Options) -> None:
             told.cancel()
             working.cancel()
             await asyncio.gather(working, told, return_exceptions=True)
+            if spoken is not None:
+                await spoken.stop()
             await shown.stop()
+
+
+async def _speaking(options: Options, store: objects.Objects) -> grpc_server.Server:
+    """The gRPC services of a standalone scheduler; in a cluster its API server is asked."""
+    # gRPC is loaded where it is spoken.
+    from koordlet.rpc import reservations  # noqa: PLC0415
+    from koordlet.rpc import server as rpc_server  # noqa: PLC0415
+
+    offered = [reservations.Reservations(service.Service(store))]
+    spoken = rpc_server.Server(options.socket, offered)
+    await spoken.start()
+    await spoken.say(serving=True)
+    return spoken
 
 
 def _raise(ended: asyncio.Future[None]) -> None:
@@ -123,7 +146,9 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     from koordlet.scheduler.store import adapter as store  # noqa: PLC0415 -- and sqlite not here
 
     options.database.parent.mkdir(parents=True, exist_ok=True)
-    file = store.Store(options.database, manager="koordlet-scheduler")
+    file = store.Store(
+        options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
+    )
     await file.open()
     try:
         yield file
