@@ -9,6 +9,8 @@ Turns: who comes first has its CPUs, whoever comes later may not touch them.
 * what the kubelet's static policy holds: it is so already, and its files are not ours
 * sets that somebody named and that were granted before, as long as they stay the same
 * other sets that somebody named
+* CPUs of a reservation of this node that is available: for its owners, who were named above, and
+  until they come for nobody, best-effort work included
 * sets that were chosen here before: they stay, or move where somebody else was given them
 * who asks for a number and has nothing yet
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
@@ -29,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, pod, qos, snapshot
+from koordlet.model import cpuset, decision, ledger, pod, qos, reservation, snapshot
 from koordlet.policy import (
     cpu_accumulator,
     cpu_allocation,
@@ -119,6 +121,8 @@ class _Giving:
         named = [one for one in ours if one.cpus is not None]
         for one in sorted(named, key=lambda one: not self._known(one)):
             self._named(one)
+        for waiting in self.now.reservations:
+            self._reserved(waiting)
         asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
         for one, request in sorted(asking, key=lambda pair: not self._held(pair[0])):
             self._chosen(one, request)
@@ -156,6 +160,34 @@ class _Giving:
         if missing:
             self._say(one, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
         self._hold(one, listed, Origin.NAMED, f"named by {one.source}")
+
+    def _reserved(self, one: reservation.Reservation) -> None:
+        """What of a reservation's CPUs no owner has yet; a unit's reservation is a workload."""
+        if not one.holds or one.match or not one.cpus:
+            return
+        left = (one.cpus & self.usable) - self.taken
+        holder = f"reservation/{one.name}"
+        problem = self._too_much(left) if left else ""
+        if problem:
+            self.conditions.append(
+                decision.Condition(
+                    type="ReservationRefused",
+                    status=True,
+                    reason="ExclusiveCPUs",
+                    message=f"CPUs {one.cpus}: {problem}",
+                    subject=holder,
+                )
+            )
+        elif left:
+            self._claim(
+                ledger.Claim(
+                    owner=ledger.Owner.RESERVATION,
+                    cpus=left,
+                    holder=holder,
+                    policy=STEM,
+                    reason=f"held for the owners of reservation {one.name}",
+                )
+            )
 
     def _refusal(self, wanted: cpuset.CPUSet) -> str:
         if not wanted:

@@ -22,7 +22,7 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
-from koordlet.workloads import cluster, host_applications, merging, source
+from koordlet.workloads import cluster, host_applications, merging, reservations, source
 from koordlet.workloads.kubelet import asking
 
 #: The first delay after a failure, and the longest where the period is shorter.
@@ -203,7 +203,11 @@ class Gatherer:
         for one in problems:
             self._repeats.say(log.get().warning, "source.dropped", one, detail=one)
         self.newest = observed.Observed(
-            pods=(*self._pods(), *_applications(slo)),
+            pods=(
+                *self._pods(),
+                *_applications(slo),
+                *reservations.workloads(self._reservations()),
+            ),
             node=cluster.only(self._api.node) if self._api is not None else None,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,

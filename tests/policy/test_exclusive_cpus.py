@@ -10,7 +10,18 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, resources, snapshot, wishes
+from koordlet.model import (
+    cpuset,
+    decision,
+    kubelet,
+    ledger,
+    pod,
+    qos,
+    reservation,
+    resources,
+    snapshot,
+    wishes,
+)
 from koordlet.policy import exclusive_cpus
 from koordlet.policy.cpu_holdings import Holding, State
 from koordlet.policy.exclusive_cpus import Settings
@@ -303,3 +314,45 @@ def test_holdings_are_rows_of_the_state() -> None:
     assert (row,) == made.next_state.holdings
     claim = exclusive_cpus.recall(made.next_state)[0]
     assert (ledger.Owner.LSE, "2-3", "t/a") == (claim.owner, str(claim.cpus), claim.holder)
+
+
+def waiting(name: str = "r", cpus: str = "2-3", **more: Any) -> reservation.Reservation:
+    """A reservation of this node that holds CPUs by number."""
+    body = {"phase": "Available", "cpus": cpuset.CPUSet.parse(cpus), **more}
+    return reservation.Reservation(name=name, uid=f"uid-{name}", **body)
+
+
+def test_cpus_of_an_available_reservation_are_nobodys() -> None:
+    """Until its owner comes: then the rest; a reservation that is over holds nothing."""
+    now = dataclasses.replace(moments.moment(EIGHT), reservations=(waiting(),))
+    assert held(decided(now)) == {"reservation/r": "2-3"}
+    assert decided(now).claims[0].owner is ledger.Owner.RESERVATION
+
+    owner = workload("owner", Qos.LSR, cpus="2")
+    here = moments.moment(EIGHT, [owner])
+    now = dataclasses.replace(here, reservations=(waiting(),))
+    assert held(decided(now)) == {"owner": "2", "reservation/r": "3"}
+
+    for phase in ("Pending", "Waiting", "Succeeded", "Failed"):
+        over = dataclasses.replace(here, reservations=(waiting(phase=phase),))
+        assert held(decided(over)) == {"owner": "2"}
+
+
+def test_nobody_is_given_cpus_of_a_reservation_by_number() -> None:
+    """Who asks for a number gets others, and who had them moves."""
+    here = moments.moment(EIGHT, [asking("one", 2)])
+    before = decided(here)
+    took = held(before)["one"]
+    now = dataclasses.replace(here, reservations=(waiting(cpus=took),))
+    found = held(decided(now, before.next_state))
+
+    assert found["reservation/r"] == took
+    assert cpuset.CPUSet.parse(found["one"]).isdisjoint(cpuset.CPUSet.parse(took))
+
+
+def test_a_reservation_of_everything_is_refused() -> None:
+    """Some CPU is left for the pools; a condition says so."""
+    now = dataclasses.replace(moments.moment(EIGHT), reservations=(waiting(cpus="0-7"),))
+
+    assert held(decided(now)) == {}
+    assert said(decided(now)) == [("ReservationRefused", "reservation/r")]
