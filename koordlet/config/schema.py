@@ -31,6 +31,7 @@ from koordlet.config import (
 )
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
+from koordlet.config import scheduler as scheduler_section
 from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
@@ -302,6 +303,10 @@ class Config(Section):
     )
     kube: kube_section.Kube = Field(
         default_factory=kube_section.Kube, description="The API server of the cluster."
+    )
+    scheduler: scheduler_section.Scheduler = Field(
+        default_factory=scheduler_section.Scheduler,
+        description="The standalone scheduler that this machine belongs to.",
     )
     workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The workloads of a machine without a cluster."

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 import grpc
+import grpc.aio
 
 from koordlet.model import objects, refusals
 from koordlet.rpc import reservation_messages as messages
@@ -149,6 +150,33 @@ _MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: refusals.TooMany,
     grpc.StatusCode.FAILED_PRECONDITION: refusals.Refused,
 }
+
+
+class Lister:
+    """Asks a scheduler for the reservations of one node; a connection serves one question."""
+
+    def __init__(self, socket: str, node: str, *, seconds: float = 5.0) -> None:
+        self._socket, self._node, self._seconds = socket, node, seconds
+
+    async def fetch(self) -> bytes:
+        """Their objects, as a JSON list; the same bytes while nothing changes."""
+        options = [("grpc.default_authority", "localhost")]
+        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
+            ask: Any = channel.unary_unary(
+                f"/{SERVICE}/ListReservations",
+                request_serializer=pb.ListReservationsRequest.SerializeToString,
+                response_deserializer=pb.ListReservationsResponse.FromString,
+            )
+            request = pb.ListReservationsRequest(node=self._node)
+            try:
+                found = await ask(request, timeout=self._seconds)
+            except grpc.aio.AioRpcError as error:
+                raise refusals.Unavailable(
+                    f"no answer: {error.code().name}",
+                    culprit=f"scheduler {self._socket}",
+                    fix="does `koordlet scheduler` run, is scheduler.socket its socket?",
+                ) from error
+        return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
 
 
 class Client:

@@ -51,6 +51,7 @@ class Gatherer:
         *,
         kubelet: asking.Asked | None = None,
         store: objects.Objects | None = None,
+        reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
         node: str = "",
         chance: Callable[[], float] = random.random,
         told: Callable[[], None] = lambda: None,
@@ -63,7 +64,9 @@ class Gatherer:
         self._kubelet = kubelet
         self._store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
-        polled = kubelet.all() if kubelet is not None else ()
+        self._reserving = reserving
+        polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
+        polled += (reserving,) if reserving is not None else ()
         self._polled = {one.name: one for one in polled}
         self._mirrors = dict(self._api.named()) if self._api is not None else {}
         self._health = {name: _Health() for name in self._polled}
@@ -235,6 +238,8 @@ class Gatherer:
         )
 
     def _reservations(self) -> tuple[reservation.Reservation, ...]:
+        if self._reserving is not None:
+            return self._reserving.value or ()
         return () if self._api is None else tuple(self._api.reservations.snapshot.values())
 
     def _pods(self) -> tuple[pod.Pod, ...]:

@@ -47,6 +47,17 @@ def decode(body: objects.Object) -> reservation.Reservation:
     )
 
 
+def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
+    """Those of a JSON list; ``ValueError`` where it is none."""
+    found = json.loads(data)
+    if not isinstance(found, list):
+        msg = "no list of reservations"
+        raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller
+    several = tuple(decode(one) for one in found if isinstance(one, Mapping))
+    problems += [f"reservation {one.name}: {why}" for one in several for why in one.problems]
+    return several
+
+
 def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]:
     """Those that are for something on this node that is no pod, as workloads of their own."""
     return tuple(
