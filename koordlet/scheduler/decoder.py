@@ -50,6 +50,7 @@ class Decoder:
             preempts=preempts,
             gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
+            operates=bool(node) and _operates(meta, status),
             **(_drawn(meta) if node else {}),
             told=("", "", "") if node else _told(status),
         )
@@ -171,6 +172,17 @@ def _essence(meta: Body, spec: Body, status: Body, annotations: Body) -> list[An
         meta.get("ownerReferences"),
         annotations,
     ]
+
+
+def _operates(meta: Body, status: Body) -> bool:
+    """Whether a pod in operating mode ``Reservation`` is ready to be drawn on."""
+    if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
+        return False
+    ready = any(
+        one.get("type") == "Ready" and one.get("status") == "True"
+        for one in wire.bodies(status, "conditions")
+    )
+    return ready and status.get("phase") == "Running"
 
 
 def _drawn(meta: Body) -> dict[str, str]:

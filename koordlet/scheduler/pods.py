@@ -104,6 +104,8 @@ class Pod:
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""
+    #: It runs, and is itself room for others: the peer's operating mode ``Reservation``.
+    operates: bool = False
     #: What the store says of it while it has no node: reason and message of its condition
     #: ``PodScheduled``, and the node that it is nominated for.
     told: tuple[str, str, str] = ("", "", "")

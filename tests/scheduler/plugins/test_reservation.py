@@ -386,3 +386,22 @@ def test_several_are_adopted_cumulatively() -> None:
 
     assert [one["name"] for one in found["currentOwners"]] == ["one"]
     assert found["phase"] == "Waiting"
+
+
+def test_a_pod_in_operating_mode_is_room_for_another() -> None:
+    """One consumer draws on it; nothing is counted twice; it is no Reservation object."""
+    owners = json.dumps([{"labelSelector": {"matchLabels": WEB}}])
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    meta = {"uid": "op", "annotations": {f"{KEY}reservation-owners": owners}}
+    mode = {f"{KEY}operating-mode": "Reservation"}
+    holder = pod("op", on="n", cpu="3", labels=mode, meta=meta)
+    holder["status"] = status
+    found = reservations.tried(
+        node("n"), holder, web("a", cpu="3"), web("b", cpu="1"), pod("x", cpu="1")
+    )
+    taken = {one["pod"]: one["reservation"] for one in found["placements"]}
+
+    assert taken == {"d/a": "op", "d/b": None}
+    assert found["reservations"] == []
+    holder["status"] = {"phase": "Pending"}
+    assert reservations.drew(node("n"), holder, web("a", cpu="2")) == {}
