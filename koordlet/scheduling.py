@@ -26,19 +26,21 @@ from typing import TYPE_CHECKING
 import koordlet
 from koordlet import log
 from koordlet.http import client, message, routes, server
-from koordlet.model import errors, objects
+from koordlet.model import errors, objects, refusals
 from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.reservation import admission, service
 
 if TYPE_CHECKING:
     from koordlet.rpc import server as grpc_server
+    from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
 _PAGE = 500
 #: For bindings, conditions, events and single reads together.
 _CONNECTIONS = 24
+_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +145,30 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         finally:
             await kube.close()
         return
-    from koordlet.scheduler.store import adapter as store  # noqa: PLC0415 -- and sqlite not here
+    from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
     options.database.parent.mkdir(parents=True, exist_ok=True)
-    file = store.Store(
+    file = files.Store(
         options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
     )
     await file.open()
+    backing = asyncio.ensure_future(_backing_up(file, options.database))
     try:
         yield file
     finally:
+        backing.cancel()
+        await asyncio.gather(backing, return_exceptions=True)
         await file.close()
+
+
+async def _backing_up(file: store.Store, database: Path) -> None:
+    """A copy beside the file, at the start and each day, so that a damaged one can be replaced."""
+    while True:
+        try:
+            await file.backup(database.with_name(f"{database.name}.backup"))
+        except (refusals.ObjectsError, OSError) as error:
+            log.get().warning("scheduler.backup_failed", detail=str(error))
+        await asyncio.sleep(_DAY)
 
 
 def _table(one: running.Loop) -> routes.Routes:
