@@ -116,6 +116,8 @@ class _Deciding:
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
+        #: The groups of this moment, in their order.
+        self.wanted: Sequence[Want] = ()
 
     def say(self, kind: str, subject: str, message: str) -> None:
         """A condition that somebody should know of."""
@@ -159,7 +161,7 @@ class _Deciding:
         self.next_state = State(mounted=True, unlimited=self._unlimited(there))
         if not self.now.pods:
             return
-        kept = self._fitting(there, self._wanted())
+        kept = self.wanted = self._fitting(there, self._wanted())
         for want in kept:
             self._group(there, want)
         placing = resctrl_tasks.Placing(there, [want.name for want in kept], self.settings)
@@ -266,20 +268,36 @@ class _Deciding:
         self._unknown_caches(subject, cache.name, want.wish.ways_of, cache.domains)
         found: dict[int, int] = {}
         for domain in cache.domains:
+            taken = self._alone(cache, want)
             wish = want.wish.range_in(domain)
-            if wish is None:
+            if want.wish.alone is not None:
+                value = resctrl_values.top(cache, want.wish.alone, taken)
+                taken = 0
+            elif wish is not None:
+                value = resctrl_values.mask(cache, *wish)
+            else:
                 continue
-            value = resctrl_values.mask(cache, *wish)
             if value.number is None:
                 self.say("ResctrlRefused", subject, f"{cache.name} of domain {domain}: {value.how}")
                 continue
-            exclusive = _exclusive(there, want.name, cache.name, domain)
+            exclusive = _exclusive(there, want.name, cache.name, domain) | taken
             ways = resctrl_values.without(value.number, exclusive)
             how[f"{cache.name} {value.how}"] = None
             if ways != value.number:
                 how[f"without the ways {exclusive:x} of exclusive groups"] = None
             found[domain] = ways
         return found
+
+    def _alone(self, cache: resctrl.Cache, want: Want) -> int:
+        """Ways that others were promised for themselves; of several, the earlier ones'."""
+        taken = 0
+        for other in self.wanted:
+            if other is want:
+                if want.wish.alone is not None:
+                    return taken
+            elif other.wish.alone is not None:
+                taken |= resctrl_values.top(cache, other.wish.alone, taken).number or 0
+        return taken
 
     def _unknown_caches(
         self, subject: str, resource: str, asked: Iterable[int], there: Sequence[int]

@@ -223,3 +223,29 @@ def test_equal_moments_give_equal_decisions() -> None:
     now = there(group("BE"), group("LS"))
 
     assert repr(decide(now, BATCH)) == repr(decide(now, BATCH))
+
+
+def test_ways_for_nobody_else() -> None:
+    """The highest ones, of every cache; classes go without them, a second pod gets the next."""
+    alone = annotated("db", {"llc": {"ways": 4}})
+    other = annotated("web", {"llc": {"ways": 2}})
+    classes = policy.Settings(classes={"LS": Wish(ways=(0, 100)), "BE": Wish(ways=(0, 100))})
+    found = texts(decide(there(), alone, other, BATCH, settings=classes))
+
+    assert found["/r/koordlet-uid-db/schemata"] == "L3:0=f00;8=f00"
+    assert found["/r/koordlet-uid-web/schemata"] == "L3:0=c0;8=c0"
+    assert found["/r/LS/schemata"] == found["/r/BE/schemata"] == "L3:0=3f;8=3f"
+
+
+@pytest.mark.parametrize("ways", [12, 99])
+def test_all_ways_are_for_nobody(ways: int) -> None:
+    """Somebody else has to have one."""
+    found = decide(there(), annotated("db", {"llc": {"ways": ways}}))
+
+    assert ("ResctrlRefused", "t/db") in [(one.type, one.subject) for one in found.conditions]
+
+
+@pytest.mark.parametrize("ways", [0, -1, "4", 1.5])
+def test_a_number_of_ways_that_is_none(ways: object) -> None:
+    """Said as any other mistake in the annotation."""
+    assert resctrl_annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]

@@ -57,7 +57,7 @@ def test_cpus_by_number_and_for_a_unit() -> None:
 
     [one] = reservations.workloads([found])
     assert (one.key, one.match, str(one.cpus)) == ("reservation/db", "unit=db.service", "2-3")
-    assert one.raw_qos is qos.Qos.LSR
+    assert one.raw_qos is qos.Qos.LSE
 
     del notes["scheduling.koordinator.sh/resource-status"]
     [one] = reservations.workloads([reservations.decode(body)])
