@@ -12,12 +12,15 @@ from koordlet.config import (
     adaptive_section,
     cpu_burst_section,
     memory_qos_section,
+    node_pressure_section,
     schema,
     suppress_section,
 )
 from koordlet.config import resctrl_section as ways
+from koordlet.host import pressure
 from koordlet.model import (
     cpuset,
+    duration,
     plan,
     pod,
     qos,
@@ -25,6 +28,7 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    thresholds,
     wishes,
 )
 from koordlet.policy import (
@@ -35,7 +39,9 @@ from koordlet.policy import (
     cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
+    local_storage_evict,
     memory_qos,
+    node_pressure,
     registry,
     resctrl,
     resctrl_annotation,
@@ -79,8 +85,40 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        local_storage_evict.STEM: local_storage_evict.Settings(
+            act=config.policies.local_storage_evict.act
+        ),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
+        node_pressure.STEM: _node_pressure(config.policies),
     }
+
+
+def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
+    section = policies.node_pressure
+    swap = section.swap_available
+    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
+    return node_pressure.Settings(
+        limits=thresholds.parse(node_pressure_section.texts(section)),
+        transition=duration.parse(section.eviction_pressure_transition_period),
+        max_grace=section.eviction_max_pod_grace_period,
+        act=section.act,
+        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
+        local_storage=local,
+        stalls=section.pressure_limits,
+        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def pressure_places(config: schema.Config) -> pressure.Places:
+    """Which directories and groups stand for what a node may run out of."""
+    section = config.policies.node_pressure
+    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
+    return pressure.Places(
+        nodefs=usual if section.nodefs is None else (section.nodefs,),
+        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
+        containerfs=() if section.containerfs is None else (section.containerfs,),
+        memory=section.memory_cgroup or "",
+    )
 
 
 def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:

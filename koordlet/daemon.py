@@ -196,7 +196,7 @@ class Daemon:
     def _listen(self) -> None:
         """Wake up when the kernel tells something about groups."""
         observer = self.agent.line.observer
-        self.agent.line.usage.watch()
+        self.agent.line.watch()
         observer.watch()
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)

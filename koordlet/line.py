@@ -14,7 +14,7 @@ from koordlet import assembly, feeling
 from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
-from koordlet.host import machine, observe, root, usage
+from koordlet.host import machine, observe, pressure, root, usage
 from koordlet.model import (
     absence,
     action,
@@ -26,12 +26,15 @@ from koordlet.model import (
     result,
     snapshot,
 )
+from koordlet.model.pressure import FileSystem, Reading
 from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import declared, unmanaged
 
 #: Seconds that a pod which a runtime announced is believed to be here although no source lists it.
 _ANNOUNCED = 60.0
+#: Seconds that a command which looks once waits for file systems.
+_PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
 
@@ -74,6 +77,8 @@ class Line:
         self.usage = usage.Reader(host)
         #: What latency-sensitive work feels.
         self.feeling = feeling.Feeling(host, clock)
+        self.pressure = pressure.Reader(host)
+        self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
@@ -97,11 +102,26 @@ class Line:
         )
         self.configure(effective)
 
+    def look_once(self) -> None:
+        """There will be one look only: it reads everything, and waits for file systems."""
+        self.usage.thorough = True
+        if self.host.live:
+            self.watch()
+            space = self.usage.space
+            if space is not None:
+                space.settle(self.clock().at, _PATIENCE)
+
+    def watch(self) -> None:
+        """From now on, have file systems asked in the background."""
+        self.usage.watch(dict.fromkeys((*usage.DIRECTORIES, *self.places.directories)))
+
     def configure(self, effective: loader.Effective) -> None:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         self.effective = effective
         self.settings = assembly.settings(config)
+        #: Which directories and groups stand for what the node may run out of.
+        self.places = assembly.pressure_places(config)
         self.modes = assembly.modes(config)
         self.node = assembly.node(config, machine.hostname(self.host))
         self._unheard = replace(self.node, known=False)
@@ -137,10 +157,12 @@ class Line:
                 seen,
                 slo=self.observed.slo,
                 kubelet=self.observed.kubelet,
+                metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
         self.feeling.follow(seen, self._adaptive)
         self.usage.configure(seen.layout, seen.topology)
+        self.pressure.configure(seen.layout, self.places)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
         if readings:
@@ -149,6 +171,7 @@ class Line:
         return replace(
             seen,
             strain=self.feeling.taken(now.at),
+            pressure=self._pressure(now.at),
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
         )
@@ -157,6 +180,15 @@ class Line:
         """Settings and state of the policy that wants to know what is felt."""
         stem = adaptive.STEM
         return self.settings[stem], self.states.get(stem, adaptive.State())
+
+    def _pressure(self, at: float) -> Reading:
+        """What the node may run out of, with what file systems said last."""
+        space = self.usage.space
+        if space is not None:
+            return self.pressure.read(at, space.found, space.asked_at)
+        if not self._disks and not self.host.live:
+            self._disks = pressure.recorded(self.host, self.pressure.places)
+        return self.pressure.read(at, self._disks, at)
 
     def _unsupported(
         self, told: tuple[absence.Unsupported, ...]

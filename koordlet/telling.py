@@ -98,6 +98,8 @@ class Teller:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
         for one in shown.conditions:
+            if not one.status:
+                continue
             self.repeats.say(
                 self.log.warning,
                 f"condition.{one.type}",

@@ -10,6 +10,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
+| Evict | nobody names the pod any more | nothing | not reversible: what ended does not come back |
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Phase(enum.IntEnum):
     SWITCH_OFF = 5
     REMOVE = 6
     UNMOUNT = 7
+    #: Whatever protects others is in place before anybody has to go.
+    EVICT = 8
 
 
 def row_of(one: action.WriteFile) -> knob.Knob | None:
@@ -58,6 +61,8 @@ def phase(one: action.Action) -> Phase:
             return Phase.REMOVE
         case action.Mount():
             return Phase.UNMOUNT if one.gone else Phase.MOUNT
+        case action.Evict():
+            return Phase.EVICT
         case action.WriteFile():
             return _phase_of_write(one)
         case _:
@@ -82,6 +87,9 @@ def satisfied(one: action.Action, current: str | None) -> bool:
             return current is None
         case action.Mount():
             return (current is None) is one.gone
+        case action.Evict():
+            # Whether it is under way already, only the evictor knows.
+            return False
         case action.MoveTasks():
             # ``current`` is the origin of the first live pid that is elsewhere.
             return current == ""
@@ -129,4 +137,4 @@ def _shrunk(one: action.WriteFile, ours: str, current: str, lost: cpuset.CPUSet)
 
 def journaled(one: action.Action) -> bool:
     """Whether an original must be on disk before the action is done."""
-    return not isinstance(one, action.RemoveDir)
+    return not isinstance(one, action.RemoveDir | action.Evict)

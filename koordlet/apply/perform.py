@@ -12,7 +12,7 @@ from typing import assert_never
 
 from koordlet.apply import kinds, present, resctrl
 from koordlet.host import root
-from koordlet.model import action, cgroup, cpuset, knob
+from koordlet.model import action, cgroup, cpuset, errors, knob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,9 @@ def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> E
             return Effect(value="", inode=0)
         case action.MoveTasks():
             return _move(host, one)
+        case action.Evict():
+            # An eviction takes its time: the executor hands it to the evictor instead.
+            raise errors.BugError("an eviction is not a call", culprit=one.target)
         case action.Mount():
             return Effect(value=resctrl.mount(host, one), inode=inode_of(host, one))
         case _:

@@ -147,6 +147,7 @@ def _plan(
     ]
     return plan.Plan(
         steps=steps,
+        evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
         conditions=tuple(c for _, d in decisions for c in d.conditions),
         ledger=said.ledger,

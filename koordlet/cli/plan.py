@@ -34,12 +34,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
     )
     options.cgroup_root(parser)
+    options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
-    config = opening.effective(args, {})
+    config = opening.effective(args, options.eviction_flags(args))
     run_line = opening.open_line(args, opening.host(args), config)
+    run_line.look_once()
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
@@ -49,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
             print(f"koordlet: {warning}", file=sys.stderr)
     else:
         run_line.observed = sourcing.once(config.config, run_line.host)
-    done = run_line.run_once({})
+    try:
+        done = run_line.run_once({})
+    finally:
+        run_line.usage.close()
     made = done.draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))
@@ -70,12 +75,29 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
         text.append("")
     else:
         text += ["", "Nothing to do: everything is as it should be."]
+    text += evictions(made)
     for one in made.conditions:
+        if not one.status:
+            continue
         text.append(f"! {one.type} {output.visible(one.subject)}: {output.visible(one.message)}")
     for failure in made.failures:
         text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
     for gap in made.unsupported:
         text.append(f"! not supported here: {gap.feature}: {gap.why}")
+    return text
+
+
+def evictions(made: plan.Plan) -> list[str]:
+    """Who would go, why, and what is too little."""
+    text = []
+    for one in made.signals:
+        if one.met:
+            why = f"; {one.why}" if one.why else ""
+            text.append(f"! {one.name} is {one.observed}, the threshold is {one.threshold}{why}")
+    for victim in made.evictions:
+        held = f" [not done: {victim.held}]" if victim.held else ""
+        text.append(f"! evict {output.visible(victim.pod)} for {victim.signal}{held}")
+        text.append(f"       {victim.policy}: {output.visible(victim.message.strip())}")
     return text
 
 

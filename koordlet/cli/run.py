@@ -30,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.state(parser)
+    options.eviction(parser)
     parser.add_argument(
         "--observe", action="store_true", help="do everything but act (also without root)"
     )
@@ -103,7 +104,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:
-    flags: dict[str, object] = {}
+    flags = options.eviction_flags(args)
     if args.observe:
         flags["mode"] = loader.Flag("observe", "--observe")
     if args.http is not None:

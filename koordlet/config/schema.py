@@ -25,6 +25,7 @@ from koordlet.config import (
     exclusive_section,
     fieldtypes,
     memory_qos_section,
+    node_pressure_section,
     resctrl_section,
     sections,
     suppress_section,
@@ -222,10 +223,20 @@ class Policies(Section):
         alias="cpu_burst",
         description="CPU time beyond the limit.",
     )
+    local_storage_evict: node_pressure_section.LocalStorageEvict = Field(
+        default_factory=node_pressure_section.LocalStorageEvict,
+        alias="local_storage_evict",
+        description="Local-storage limits of pods.",
+    )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,
         alias="memory_qos",
         description="Protection and throttling of memory.",
+    )
+    node_pressure: node_pressure_section.NodePressure = Field(
+        default_factory=node_pressure_section.NodePressure,
+        alias="node_pressure",
+        description="A node that runs out of memory, disk or processes.",
     )
 
 

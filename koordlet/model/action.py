@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from koordlet.model import eviction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeDir:
@@ -85,7 +87,19 @@ class Mount:
     gone: bool = False
 
 
-Action = MakeDir | WriteFile | MoveTasks | RemoveDir | Mount
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict:
+    """A pod shall leave this node."""
+
+    #: ``pod/NAMESPACE/NAME``.
+    target: str
+    victim: eviction.Eviction
+    policy: str
+    reason: str
+    group: str = ""
+
+
+Action = MakeDir | WriteFile | MoveTasks | RemoveDir | Mount | Evict
 
 
 def kind(action: Action) -> str:
