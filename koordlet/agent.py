@@ -93,7 +93,7 @@ class Agent:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self.line.moved(results)
             self._save()
-            if made.draft is not self._followed:
+            if self._followed is None or not made.repeated:
                 self._follow(made)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)

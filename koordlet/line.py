@@ -50,6 +50,8 @@ class Pass:
     snapshot: snapshot.Snapshot
     said: chain.Round
     draft: planner.Draft
+    #: The draft has the steps of the last pass: nothing to do, again.
+    repeated: bool = False
     #: What is in use, as far as it was read.
     used: counters.Usage = field(default_factory=counters.Usage)
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
@@ -319,7 +321,8 @@ class Line:
             and _quiet(before, seen, said)
         ):
             self._trusted += 1
-            made = Pass(snapshot=seen, said=said, draft=before.draft)
+            again = planner.again(before.draft, said, seen)
+            made = Pass(snapshot=seen, said=said, draft=again, repeated=True)
         else:
             self._trusted = 0
             made = Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
@@ -358,8 +361,24 @@ def _quiet(before: Pass, seen: snapshot.Snapshot, said: chain.Round) -> bool:
         and before.snapshot.groups is seen.groups
         and before.snapshot.unsupported == seen.unsupported
         and before.snapshot.resctrl is seen.resctrl
-        and before.said == said
+        and _same_wishes(before.said, said)
     )
+
+
+def _same_wishes(before: chain.Round, said: chain.Round) -> bool:
+    """Whether the policies want the same of the machine, whatever they measured."""
+    return len(before.outcomes) == len(said.outcomes) and all(
+        one is other
+        or (
+            (one.stem, one.mode, one.failure) == (other.stem, other.mode, other.failure)
+            and _wishes(one) == _wishes(other)
+        )
+        for one, other in zip(before.outcomes, said.outcomes, strict=True)
+    )
+
+
+def _wishes(one: chain.Outcome) -> tuple[object, ...]:
+    return one.decision.actions if one.decision is not None else ()
 
 
 def _known(entries: Mapping[str, journal.Entry]) -> list[tuple[str, str]]:

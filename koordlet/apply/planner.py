@@ -124,6 +124,11 @@ def draft(
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
 
 
+def again(before: Draft, said: chain.Round, now: snapshot.Snapshot) -> Draft:
+    """The same steps, with what the policies say now beside them."""
+    return replace(before, plan=_plan(said, now, before.plan.steps, before.plan.conflicts))
+
+
 def restore(
     now: snapshot.Snapshot, there: present.Present, entries: Mapping[str, journal.Entry]
 ) -> Draft:
