@@ -7,12 +7,25 @@ Does not cover: when to pass (``daemon``), what is shown (``report``).
 from __future__ import annotations
 
 import time
+import typing
+from typing import Protocol
 
-from koordlet import line, remembering, restoring, telling
+from koordlet import line, memory_watch, remembering, restoring, telling
 from koordlet.apply import executor, planner, protective
 from koordlet.host import claim, machine, processes
 from koordlet.model import adjustment, errors, plan, pod, result
+from koordlet.policy import node_pressure
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.apply import evictor
+    from koordlet.model import objects
+
+
+class Sources(Protocol):
+    """Who may know a store of objects."""
+
+    store: objects.Objects | None
 
 
 class Agent:
@@ -58,6 +71,8 @@ class Agent:
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
+        self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
+        self._evictor: evictor.Evictor | None = None
         self.teller = telling.Teller(
             audit.Audit(where.audit), mode="enforce" if self.enforce else "observe"
         )
@@ -97,6 +112,7 @@ class Agent:
                 self._follow(made)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
+        self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
         self._remember()
         self.teller.passed(
             made,
@@ -106,6 +122,22 @@ class Agent:
             late=late,
         )
         return any(one.verdict is result.Verdict.DONE for one in results)
+
+    def evict_with(self, sources: Sources | None) -> None:
+        """From now on evictions are carried out: by the store of the sources, or here."""
+        from koordlet import evicting  # noqa: PLC0415 -- commands that run once evict nobody
+
+        store = None if sources is None else sources.store
+        self.hands.evictor = self._evictor = evicting.make(
+            self.line, store, self.teller.heard, alone=sources is None
+        )
+        self.teller.evictions = self._evictor.counts
+
+    async def cease_evicting(self) -> None:
+        """What was begun goes on without us."""
+        self.hands.evictor = None
+        if self._evictor is not None:
+            await self._evictor.close()
 
     def _follow(self, made: line.Pass) -> None:
         """Keep an eye on what this pass wants, and on nothing else."""

@@ -25,7 +25,7 @@ from koordlet.model import errors
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
-    from koordlet.model import observed
+    from koordlet.model import objects, observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,11 @@ FAST = Lane("fast", 0.1)
 TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
 
+#: The fast lane's while memory is near a threshold.
+_NEAR_PERIOD = 0.05
+
 #: What is read once, when the agent starts.
-_AT_START = ("report.", "state.dir", "cgroups.root", "kubelet.", "kube.")
+_AT_START = ("report.", "state.dir", "cgroups.root", "kubelet.", "kube.", "eviction.")
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
 #: files) has happened, but not too soon after the last one, and ...
@@ -75,6 +78,9 @@ class Surfaces(Protocol):
 
 class Sources(Protocol):
     """Who runs here, asked in the background."""
+
+    #: Where objects are, where somebody stores them.
+    store: objects.Objects | None
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for first answers."""
@@ -123,6 +129,7 @@ class Daemon:
                 # The first pass shall know who runs here, if that can be known soon.
                 await self.sources.start(sourcing.PATIENCE)
                 self.agent.line.take = self.sources.take
+            self.agent.evict_with(self.sources)
             self._begin()
             try:
                 await self._show()
@@ -130,6 +137,7 @@ class Daemon:
             finally:
                 await self.surfaces.stop()
         finally:
+            await self.agent.cease_evicting()
             if self.sources is not None:
                 await self.sources.stop()
             self._end()
@@ -185,7 +193,11 @@ class Daemon:
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
             if self._hup or TICK in ready:
                 self._reconfigure()
-            broken = FAST in ready and self.agent.protection_broken()
+            watch = self.agent.memory_watch
+            if FAST in ready and watch.near:
+                due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
+            short = FAST in ready and watch.crossed()
+            broken = short or (FAST in ready and self.agent.protection_broken())
             strained = FAST in ready and self.agent.strained()
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)

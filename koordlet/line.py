@@ -167,6 +167,7 @@ class Line:
         self.pressure.configure(seen.layout, self.places)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
+        self.history.complete = self.usage.thorough
         if readings:
             self.history.share(readings["groups"], seen.pods)
             self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
@@ -262,6 +263,13 @@ class Line:
             memory=self._memory,
         )
         self._keep(said)
+        # While the node lacks something, its pods are compared: by counters of this moment.
+        self.usage.thorough = any(
+            one.met
+            for outcome in said.outcomes
+            if outcome.decision is not None
+            for one in outcome.decision.signals
+        )
         return said
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:

@@ -32,6 +32,8 @@ class Teller:
         self.config_problem = ""
         #: Surface to why it could not start.
         self.surface_problems: Mapping[str, str] = {}
+        #: (policy, signal, outcome) to how often.
+        self.evictions: Mapping[tuple[str, str, str], int] = {}
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
@@ -87,6 +89,7 @@ class Teller:
             tick_cpu_seconds=seconds,
             tick_lateness_seconds=lateness,
             files=made.files,
+            evictions=dict(self.evictions),
             descriptors=made.descriptors,
         )
         if results:
@@ -195,9 +198,12 @@ def audit_record(
             "reason": did.reason,
             "undo": one.step.undo,
         }
+        if isinstance(did, action.Evict):
+            record |= {"signal": did.victim.signal, "message": did.victim.message}
+            record |= {"pod": did.victim.pod}
         groups = (did.group, *cgroup.ancestors(did.group)) if did.group else ()
         owner = next((subjects[path] for path in groups if subjects and path in subjects), None)
-        if owner is not None:
+        if owner is not None and "pod" not in record:
             record["pod"] = owner
     else:
         record["policy"] = "restore"

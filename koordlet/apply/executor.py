@@ -18,11 +18,19 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from koordlet.apply import backoff, kinds, perform, planner, resctrl
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob, plan, result, snapshot
 from koordlet.state import journal
+
+
+class Evictor(Protocol):
+    """Carries evictions out (``apply.evictor``), beside the loop."""
+
+    def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
+        """Begin one, or say why not yet."""
 
 
 class Executor:
@@ -32,6 +40,8 @@ class Executor:
         self.host = host
         self.book = book
         self.pauses = backoff.Backoff()
+        #: Who carries out evictions; without one they are refused.
+        self.evictor: Evictor | None = None
 
     def run(
         self,
@@ -160,6 +170,8 @@ class Executor:
     ) -> result.Result:
         one = step.action
         target = one.target
+        if isinstance(one, action.Evict):
+            return self._evict(step, now)
         blocker = next((f for f in failed if _relies(one, f)), None)
         if blocker is not None:
             detail = f"relies on {blocker.target}, which was refused"
@@ -189,6 +201,12 @@ class Executor:
         return result.Result(
             target=target, verdict=verdict, detail=effect.difference, step=step, value=effect.value
         )
+
+    def _evict(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
+        if self.evictor is not None:
+            return self.evictor.take(step, now)
+        verdict, why = result.Verdict.WAITING, "nothing is evicted before the agent is ready"
+        return result.Result(target=step.action.target, verdict=verdict, detail=why, step=step)
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         target = step.action.target

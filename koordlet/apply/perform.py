@@ -47,6 +47,11 @@ def perform(host: root.HostRoot, layout: cgroup.Layout, one: action.Action) -> E
             assert_never(one)
 
 
+def kill(host: root.HostRoot, directory: str) -> None:
+    """Kill all that runs in a group and below. ``OSError`` where the kernel cannot do that."""
+    host.write(host.at(f"{directory}/cgroup.kill"), b"1")
+
+
 def _bytes(value: str) -> bytes:
     """One line; an empty value is an empty line, since a write of no bytes changes nothing."""
     return (value if value.endswith("\n") else value + "\n").encode()

@@ -1,6 +1,7 @@
 """``koordlet explain SUBJECT ...``: why something is as it is.
 
-Covers: the subjects, each with a module of its own (``explain_cpu``, ``explain_pod``).
+Covers: the subjects, each with a module of its own (``explain_cpu``, ``explain_eviction``,
+``explain_pod``).
 Does not cover: what is printed about one.
 
 A subject's module has ``HELP``, ``add(parser)`` and ``run(args) -> int``, as a command has.
@@ -12,15 +13,16 @@ import argparse
 import importlib
 
 NAME = "explain"
-HELP = "show why a CPU or a pod is as it is"
+HELP = "show why a CPU or a pod is as it is, and who would be evicted"
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
+koordlet explain eviction                      what runs out, who goes, in which order
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("cpu", "pod")
+SUBJECTS = ("cpu", "eviction", "pod")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

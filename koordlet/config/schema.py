@@ -22,6 +22,7 @@ from koordlet.config import (
     adaptive_section,
     cpu_burst_section,
     cpu_sections,
+    eviction_section,
     exclusive_section,
     fieldtypes,
     memory_qos_section,
@@ -324,6 +325,9 @@ class Config(Section):
     )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
     report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
+    eviction: eviction_section.Eviction = Field(
+        default_factory=eviction_section.Eviction, description="How pods are made to go."
+    )
     state: State = Field(default_factory=State, description="What survives a restart.")
     log: Log = Field(default_factory=Log, description="The agent's own log.")
 

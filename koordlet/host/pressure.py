@@ -89,6 +89,11 @@ class Reader:
             problems=self._problems,
         )
 
+    def memory(self) -> pressure.Memory | None:
+        """Of the node alone, between two readings."""
+        total = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
+        return self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL))))
+
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         try:
             return ask()

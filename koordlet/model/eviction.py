@@ -43,8 +43,6 @@ class Eviction:
     group: str | None = None
     #: ``unit=nginx.service``, for those that systemd runs.
     match: str = ""
-    #: Who shall do it: ``api``, ``delete``, ``local``.
-    by: str = "local"
     #: Why it is only said and not done; empty: it is done.
     held: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)

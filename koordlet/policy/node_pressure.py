@@ -12,18 +12,22 @@ Rules:
 3. Whatever local-storage limits demand comes first: a pass in which they evict evicts nobody else.
 4. Beside a kubelet nobody is evicted for what the kubelet evicts for. With ``act`` it is done where
    our threshold is strictly earlier than the kubelet's, and the kubelet has no such condition.
-5. Input that may be out of date evicts nobody.
+5. Input that may be out of date evicts nobody; a counter that was not read yet is waited for.
 6. Clocks: only the monotonic one counts.
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
 from koordlet.model import action, decision, eviction, pod, snapshot, thresholds
 from koordlet.policy import eviction_words, pressure_book, pressure_signals, stalls
+
+if typing.TYPE_CHECKING:
+    from koordlet.policy import pod_use
 
 STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -33,6 +37,8 @@ SCHEMA = 1
 HARD_GRACE = 1
 #: Seconds that a pass waits for a victim to go.
 _CLEANUP = 30.0
+#: Seconds for which counters of a running pod that were not read yet are waited for.
+_UNREAD = 2.5
 #: What file systems said longer ago is not believed.
 _STALE_DISKS = 30.0
 
@@ -191,14 +197,17 @@ def _victims(
     if settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
     due = page.due[0]
-    pods = ((one, pod_use.of(one, now, past)) for one in now.pods if _runs(one))
+    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one)]
+    first = page.book.first.get(pressure_book.name(due), now.at)
+    waits = not past.complete and now.at - first < _UNREAD
+    if waits and any(_unread(due.signal, one, use) for one, use in pods):
+        return ()
     ranked = eviction_ranking.rank(due.signal, seen.layout, pods)
     chosen = next((one for one in ranked if not eviction_ranking.spared(one.pod)), None)
     if chosen is None:
         return ()
     observed = seen.by_signal[due.signal]
     resource = thresholds.RESOURCE[due.signal]
-    first = page.book.first.get(pressure_book.name(due), now.at)
     return (
         eviction.Eviction(
             pod=chosen.pod.key,
@@ -221,7 +230,15 @@ def _victims(
 
 
 def _runs(one: pod.Pod) -> bool:
-    return one.active
+    """A workload of a machine without a cluster runs where its group is."""
+    return one.active and (one.kube_qos is not None or one.group is not None)
+
+
+def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
+    """Whether a pod runs of which the counter in question was not read yet."""
+    if one.group is None or signal in thresholds.DISK_SIGNALS:
+        return False
+    return use is None or (signal == thresholds.PIDS and use.processes is None)
 
 
 def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:

@@ -52,22 +52,22 @@ def of(one: pod.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None
 
 
 def _counted(one: pod.Pod, past: series.History) -> Use | None:
-    memory, tasks = (
-        None if one.group is None else past.groups.last(one.group, what)
-        for what in (meter.WORKING_SET, meter.PIDS)
-    )
+    memory = None if one.group is None else _memory(one.group, past)
+    tasks = None if one.group is None else past.groups.last(one.group, meter.PIDS)
     if memory is None and tasks is None:
         return None
-    boxes = {
-        box.name: past.groups.last(box.group, meter.WORKING_SET)
-        for box in one.containers
-        if box.group is not None
-    }
+    boxes = {box.name: _memory(box.group, past) for box in one.containers if box.group is not None}
     return Use(
         memory=None if memory is None else int(memory),
         processes=None if tasks is None else int(tasks),
         container_memory={box: int(used) for box, used in boxes.items() if used is not None},
     )
+
+
+def _memory(group: str, past: series.History) -> float | None:
+    """The working set; all that it uses until its page cache was read, seconds after its start."""
+    found = past.groups.last(group, meter.WORKING_SET)
+    return past.groups.last(group, meter.MEMORY) if found is None else found
 
 
 def _reported(amounts: resources.Amounts) -> Use:

@@ -39,6 +39,8 @@ class Counters:
     tick_lateness_seconds: float = 0.0
     #: Counter files by what happened to them: read, opened, gone, damaged.
     files: Mapping[str, int] = field(default_factory=dict)
+    #: Evictions, by policy, signal and what came of them.
+    evictions: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     #: Descriptors that are kept for counters.
     descriptors: int = 0
 

@@ -62,7 +62,7 @@ class Gatherer:
         #: Called when there is a new value.
         self._told = told
         self._kubelet = kubelet
-        self._store = store
+        self.store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
         self._reserving = reserving
         polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
@@ -100,8 +100,8 @@ class Gatherer:
         self._tasks = []
         if self._pending is not None:
             self._pending.cancel()
-        if self._store is not None:
-            await self._store.close()
+        if self.store is not None:
+            await self.store.close()
 
     def take(self) -> observed.Observed:
         """The newest value, with ages as they are now; costs nothing while nothing happens."""
