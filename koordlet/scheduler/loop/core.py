@@ -248,6 +248,7 @@ class Core:
                 plugin.prepare(pod, node)
             self.census.assume(pod, row)
         except (BadObjectError, RefusedError) as error:
+            self._undo(pod)
             pod.node = ""
             self.queue.failed(pod, now)
             return Refusal(pod, str(error), "SchedulerError")

@@ -88,7 +88,7 @@ class NodeResourcesFit(Plugin):
         return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
 
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        chosen = _Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
+        chosen = Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
         if self._kind == "RequestedToCapacityRatio":
             return Ratio(chosen, self._shape)
         return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
@@ -167,7 +167,7 @@ class Eased(Fit):
         return bool(self._claim.usable(row)) or super().allows(row)
 
 
-class _Chosen:
+class Chosen:
     """The columns of the resources that a score looks at, and what the pod would add."""
 
     def __init__(
@@ -218,7 +218,7 @@ class Least(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen) -> None:
+    def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
 
     def raw(self, rows: Rows) -> Ints:
@@ -262,7 +262,7 @@ class Ratio(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen, points: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, chosen: Chosen, points: Sequence[tuple[int, int]]) -> None:
         self._chosen = chosen
         self._table: Ints = np.array([ramp(points, share) for share in range(101)], np.int64)
 
@@ -311,7 +311,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
         if not any(sort.requests.real.get(one.name, 0) for one in self._resources):
             return None
-        return Balanced(_Chosen(columns, sort.requests.real, self._resources, nonzero=False))
+        return Balanced(Chosen(columns, sort.requests.real, self._resources, nonzero=False))
 
 
 class Balanced(Score):
@@ -319,7 +319,7 @@ class Balanced(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen) -> None:
+    def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
 
     def raw(self, rows: Rows) -> Ints:
