@@ -33,6 +33,7 @@ from koordlet.scheduler.reservation import admission, service
 
 if TYPE_CHECKING:
     from koordlet.rpc import server as grpc_server
+    from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -83,7 +84,7 @@ async def run(options: Options) -> None:
         )
         shown = server.Server(options.http, _table(one))
         address = await shown.start()
-        spoken = await _speaking(options, store) if alone else None
+        spoken = await _speaking(options, store, one) if alone else None
         log.get().info(
             "scheduler.started",
             http=f"http://{address}/",
@@ -104,13 +105,19 @@ async def run(options: Options) -> None:
             await shown.stop()
 
 
-async def _speaking(options: Options, store: objects.Objects) -> grpc_server.Server:
+async def _speaking(
+    options: Options, store: objects.Objects, one: running.Loop
+) -> grpc_server.Server:
     """The gRPC services of a standalone scheduler; in a cluster its API server is asked."""
     # gRPC is loaded where it is spoken.
-    from koordlet.rpc import reservations  # noqa: PLC0415
+    from koordlet import standing  # noqa: PLC0415
+    from koordlet.rpc import placing, reservations  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
-    offered = [reservations.Reservations(service.Service(store))]
+    offered: list[services.Service] = [
+        reservations.Reservations(service.Service(store)),
+        placing.Placing(standing.Desk(store, one)),
+    ]
     spoken = rpc_server.Server(options.socket, offered)
     await spoken.start()
     await spoken.say(serving=True)

@@ -32,6 +32,7 @@ COMMANDS = {
     "explain": "show why a CPU or a pod is as it is",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
+    "schedule": "hand pods to a standalone scheduler, and print where each went or why not",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "crds": "print the definitions of the custom resources",
     "reserve": "keep CPUs, memory and cache ways on a node for pods, a unit or a process",

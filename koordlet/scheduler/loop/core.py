@@ -21,7 +21,7 @@ from koordlet.scheduler import preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
-from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
 from koordlet.scheduler.loop.measures import Measures
@@ -364,21 +364,6 @@ class Core:
         if known is not None and known.uid == victim.uid and known.terminating:
             self.census.ending(known, ends=False)
             self.wake(Event(What.POD_NEW, pod=known), now)
-
-
-def difference(old: Node, new: Node) -> What | None:
-    """What of a node is another than before; ``None``: nothing that we look at."""
-    if old == new:
-        return None
-    what = What(0)
-    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
-        what |= What.NODE_ROOM
-    if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
-        what |= What.NODE_TAINTS
-    labels = (old.labels, old.annotations, old.images, old.features)
-    if labels != (new.labels, new.annotations, new.images, new.features):
-        what |= What.NODE_LABELS
-    return what
 
 
 def _differs(known: Pod, new: Pod) -> bool:

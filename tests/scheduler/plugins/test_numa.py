@@ -47,9 +47,9 @@ def machine(name: str, *, labels: Body | None = None, **more: Any) -> Body:
     return node(name, cpu="8", labels=labels, allocatable={"memory": "32Gi"}, **more)
 
 
-def bound(name: str, cpu: str, *, on: str = "", **notes: Any) -> Body:
+def bound(name: str, cpu: str, notes: Body | None = None, *, on: str = "") -> Body:
     """A pod that wants CPUs of its own."""
-    meta = {"annotations": {key: json.dumps(value) for key, value in notes.items()}}
+    meta = {"annotations": {key: json.dumps(value) for key, value in (notes or {}).items()}}
     labels = {"koordinator.sh/qosClass": "LSR"}
     return pod(name, on=on, cpu=cpu, labels=labels, meta=meta)
 
@@ -69,7 +69,7 @@ def test_bound_pods_get_whole_cores_of_their_own() -> None:
 
 def test_cpus_that_somebody_has_are_not_given_again() -> None:
     """Those that a running pod's annotation names, the node's, the kubelet's."""
-    holder = bound("h", "2", on="n", **{STATUS: {"cpuset": "0-1"}})
+    holder = bound("h", "2", {STATUS: {"cpuset": "0-1"}}, on="n")
     kubelet = {"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": "2"}}
     note = {"node.koordinator.sh/reservation": json.dumps({"reservedCPUs": "4-5"})}
     keeper = machine("n")
@@ -92,7 +92,7 @@ def test_messages_are_the_peers() -> None:
     )
     assert (
         "0/1 nodes are available: 1 node(s) requested cpus not multiple cpus per core."
-        == clusters.message("a", machine("n"), topology("n"), bound("a", "3", **required))
+        == clusters.message("a", machine("n"), topology("n"), bound("a", "3", required))
     )
     assert (
         "0/1 nodes are available: 1 not enough cpus available to satisfy request."
@@ -100,8 +100,8 @@ def test_messages_are_the_peers() -> None:
             "a",
             machine("n"),
             topology("n"),
-            bound("h", "4", on="n", **{STATUS: {"cpuset": "0,2,4,6"}}),
-            bound("a", "2", **required),
+            bound("h", "4", {STATUS: {"cpuset": "0,2,4,6"}}, on="n"),
+            bound("a", "2", required),
         )
     )
 
@@ -120,7 +120,7 @@ def test_policies_of_pod_and_node_must_agree() -> None:
     label = {"node.koordinator.sh/numa-topology-policy": "Restricted"}
     wants = {NUMA: {"numaTopologyPolicy": "SingleNUMANode"}}
     message = clusters.message(
-        "a", machine("n", labels=label), topology("n"), bound("a", "2", **wants)
+        "a", machine("n", labels=label), topology("n"), bound("a", "2", wants)
     )
     assert "0/1 nodes are available: 1 node(s) NUMA Topology policy not match." == message
 
