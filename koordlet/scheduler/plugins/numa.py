@@ -91,6 +91,7 @@ class NodeNUMAResource(Plugin):
         self._full = wire.text(strategy, "type", "LeastAllocated") == "MostAllocated"
         self._resources = resources.weighted(wire.bodies(strategy, "resources"))
         self._columns: Columns | None = None
+        self._asked: tuple[PodClass, Wish] | None = None
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
@@ -111,11 +112,18 @@ class NodeNUMAResource(Plugin):
             return False
         if wish.bound or wish.numa:
             return True
-        places = (self.place(node) for node in columns.nodes if node is not None)
-        return any(one.bind is not None or one.numa for one in places)
+        labelled = (peernames.BIND_POLICY, peernames.NUMA_POLICY)
+        return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
+            one.whole_cores or one.numa_policy for one in self.machines.values()
+        )
 
     def wish(self, sort: PodClass) -> Wish:
-        """What a class wants."""
+        """What a class wants; remembered for the class that was asked last."""
+        if self._asked is None or self._asked[0] is not sort:
+            self._asked = sort, self._wish(sort)
+        return self._asked[1]
+
+    def _wish(self, sort: PodClass) -> Wish:
         spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
         numa = _object(sort.annotations.get(peernames.NUMA_SPEC)).get("numaTopologyPolicy")
         asked = sort.requests.real
@@ -155,12 +163,11 @@ class NodeNUMAResource(Plugin):
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the CPUs; the pod carries them from here on."""
         columns = self._columns
-        wish = self.wish(pod.sort)
         row = columns.rows[node] if columns is not None else -1
         chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None or not self._concerned(wish, columns):
+        if columns is None or chosen is None:
             return
-        place = self.place(chosen)
+        wish, place = self.wish(pod.sort), self.place(chosen)
         found = admit(wish, place, columns, row)
         if isinstance(found, cpu_allocation.Refusal):
             raise RefusedError(found.why, resolvable=not found.final)
