@@ -18,6 +18,7 @@ import numpy as np
 from koordlet.scheduler import framework, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.vectors import Floats, Ints, Rows
@@ -51,6 +52,7 @@ class NodeResourcesFit(Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
+    listens = What.NODE_NEW | What.NODE_ROOM | What.POD_GONE | What.POD_NEW
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -82,6 +84,11 @@ class NodeResourcesFit(Plugin):
         if sort.claim is not None:
             return Eased(columns, asked, called, sort.claim)
         return Fit(columns, asked, called)
+
+    def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
+        # A pod that comes takes room, but for a reservation, which is room for its owners.
+        pod = event.pod
+        return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))
 
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
