@@ -8,10 +8,10 @@ One bad object costs that object: it is left out, and a warning names it and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.scheduler import machines, nodes, preemption, terms, usage, wire
+from koordlet.scheduler import expanding, machines, nodes, preemption, terms, usage, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.machines import Machine
@@ -97,7 +97,10 @@ def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
     found.decoder = Decoder(priorities, deciding)
-    _pods(kinds.pop("Pod", []), found)
+    given = kinds.pop("Pod", [])
+    for body in kinds.pop("Deployment", []):
+        given += _expanded(body, given, warnings)
+    _pods(given, found)
     found.reservations = kinds.pop("Reservation", [])
     for body in kinds.pop("NodeResourceTopology", []):
         found.machines |= dict(_guarded(body, warnings, machines.decode))
@@ -114,6 +117,17 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) ->
     except BadObjectError as error:
         warnings.append(f"{name_of(body)} is left out: {error}")
         return []
+
+
+def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
+    """The pods of a Deployment, where the input has none of them."""
+    [made] = _guarded(body, warnings, lambda one: expanding.pods(one, given)) or [()]
+    if made:
+        warnings.append(
+            f"{name_of(body)} has no pods in the input: {len(made)} are taken as pending"
+        )
+    found: Sequence[Body] = made
+    return found
 
 
 def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:
