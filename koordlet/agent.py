@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 import typing
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from koordlet import line, memory_watch, remembering, restoring, telling
-from koordlet.apply import executor, planner, protective
+from koordlet.apply import copies, executor, perform, planner, protective
 from koordlet.host import claim, machine, processes
-from koordlet.model import adjustment, errors, plan, pod, result
+from koordlet.model import action, adjustment, errors, plan, pod, result
 from koordlet.policy import node_pressure
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
 
@@ -34,6 +35,8 @@ class Agent:
     def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
         self.line = run
         self.enforce = enforce
+        #: Hears of everything that was done, after it was done.
+        self.done: Callable[[Sequence[result.Result]], None] = lambda _: None
         #: Something happened to groups while the newest pass was under way.
         self.told = False
         self.lock = lock.Lock(where.lock, processes.describe)
@@ -107,6 +110,7 @@ class Agent:
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self.line.moved(results)
+            self.done(results)
             self._save()
             if self._followed is None or not made.repeated:
                 self._follow(made)
@@ -143,6 +147,8 @@ class Agent:
         """Keep an eye on what this pass wants, and on nothing else."""
         enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
         wanted = planner.desired(enforced)
+        for one, original in copies.find(wanted, made.snapshot, self.book.entries):
+            self.adopt(one, original)
         self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
         self._followed = made.draft
@@ -209,9 +215,32 @@ class Agent:
         """Whether latency-sensitive work waits so much that a pass should not."""
         return self.enforce and self.line.feeling.urgent()
 
+    def adopt(self, one: action.WriteFile, original: str) -> None:
+        """A file was born with this value by our doing: the original is put back like any other."""
+        if one.target in self.book.entries:
+            return
+        value = self.line.host.text(self.line.host.at(one.target)).strip()
+        entry = journal.Entry(
+            kind=action.kind(one),
+            target=one.target,
+            policy=one.policy,
+            original=original,
+            values=(one.value, value),
+            knob=one.knob,
+            group=one.group,
+            inode=perform.inode_of(self.line.host, one),
+            unix_time=self.line.clock().wall,
+        )
+        self.book.intend([entry])
+
     def restore(self, *, final: bool = True) -> restoring.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline."""
-        done = restoring.restore(self.line, self.hands, self.teller.heard)
+
+        def report(one: result.Result) -> None:
+            self.teller.heard(one)
+            self.done((one,))
+
+        done = restoring.restore(self.line, self.hands, report)
         if final and not self.book.entries:
             self.handover.clear()
         return done

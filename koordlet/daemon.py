@@ -46,7 +46,15 @@ SLOW = Lane("slow", 10.0)
 _NEAR_PERIOD = 0.05
 
 #: What is read once, when the agent starts.
-_AT_START = ("report.", "state.dir", "cgroups.root", "kubelet.", "kube.", "eviction.")
+_AT_START = (
+    "report.",
+    "state.dir",
+    "cgroups.root",
+    "kubelet.",
+    "kube.",
+    "eviction.",
+    "nri.",
+)
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
 #: files) has happened, but not too soon after the last one, and ...
@@ -71,6 +79,28 @@ class Surfaces(Protocol):
 
     def publish(self, now: view.View | None) -> None:
         """There is a new view."""
+
+    async def stop(self) -> None:
+        """Go away."""
+
+
+class Runtime(Protocol):
+    """The container runtime, which asks about containers before they begin."""
+
+    async def start(self, pass_now: Callable[[], bool]) -> None:
+        """Connect; ``pass_now`` does a pass, and says whether it changed anything."""
+
+    def opens(self) -> None:
+        """The first pass is over: answer."""
+
+    def tick(self) -> None:
+        """A pass is over."""
+
+    def reset(self) -> None:
+        """The operator wants to begin anew."""
+
+    def closes(self) -> None:
+        """Answer no more: everything is put back."""
 
     async def stop(self) -> None:
         """Go away."""
@@ -104,9 +134,11 @@ class Daemon:
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
         sources: Sources | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         self.agent = who
         self.sources = sources
+        self.runtime = runtime
         self.teller = who.teller
         self.reload = reload
         self.notifier = notifier
@@ -130,7 +162,11 @@ class Daemon:
                 await self.sources.start(sourcing.PATIENCE)
                 self.agent.line.take = self.sources.take
             self.agent.evict_with(self.sources)
+            if self.runtime is not None:
+                await self.runtime.start(self._pass_now)
             self._begin()
+            if self.runtime is not None:
+                self.runtime.opens()
             try:
                 await self._show()
                 await self._loop()
@@ -141,6 +177,9 @@ class Daemon:
             if self.sources is not None:
                 await self.sources.stop()
             self._end()
+            if self.runtime is not None:
+                await self.runtime.stop()
+            self.agent.close()
 
     def stop(self) -> None:
         """End after the current pass."""
@@ -227,11 +266,16 @@ class Daemon:
         except TimeoutError:
             return
 
-    def _pass(self, *, slow: bool, lateness: float) -> None:
+    def _pass_now(self) -> bool:
+        return self._pass(slow=False, lateness=0.0)
+
+    def _pass(self, *, slow: bool, lateness: float) -> bool:
+        """``True`` when something was changed."""
+        changed = False
         try:
             late = lateness > TICK.period / 2
             self._told = False
-            self.agent.one_pass(slow=slow, lateness=lateness, late=late)
+            changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
             self._told = self.agent.told
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.teller.repeats.say(
@@ -240,11 +284,16 @@ class Daemon:
         else:
             self.notifier.alive()
             self.surfaces.publish(self.teller.view)
+        if self.runtime is not None:
+            self.runtime.tick()
+        return changed
 
     def _reconfigure(self) -> None:
         forced, self._hup = self._hup, False
         if forced:
             self.notifier.reloading()
+            if self.runtime is not None:
+                self.runtime.reset()
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
@@ -279,6 +328,8 @@ class Daemon:
 
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""
+        if self.runtime is not None:
+            self.runtime.closes()
         if self.agent.enforce and self.agent.line.effective.config.state.on_stop == "restore":
             self.notifier.stopping("restoring")
             done = self.agent.restore()
@@ -291,4 +342,3 @@ class Daemon:
         elif self.agent.enforce:
             self.notifier.stopping("handing over")
             self.teller.log.info("daemon.handover", seconds=self.agent.hand_over())
-        self.agent.close()

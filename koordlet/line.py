@@ -6,6 +6,7 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,9 @@ from koordlet.model import (
     absence,
     action,
     counters,
+    cpuset,
     decision,
+    knob,
     plan,
     pod,
     prediction,
@@ -96,6 +99,8 @@ class Line:
         self.extra_pods: tuple[pod.Pod, ...] = ()
         #: Pods that a runtime announced before their sources did, and until when they count.
         self._newcomers: dict[str, tuple[float, pod.Pod]] = {}
+        #: Containers that began with a set of ours: group to the set that they would have had.
+        self.born: dict[str, cpuset.CPUSet] = {}
         #: What the sources of workloads said last; ``take`` brings the newest.
         self.observed: observed.Observed | None = None
         self.take: Callable[[], observed.Observed] | None = None
@@ -177,6 +182,7 @@ class Line:
             pressure=self._pressure(now.at),
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
+            born=self.born,
         )
 
     def _adaptive(self) -> tuple[object, object]:
@@ -205,7 +211,7 @@ class Line:
     def _announced(self, at: float, told: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
         """Pods that only the runtime has told of yet."""
         if self._newcomers:
-            listed = {one.uid for one in told}
+            listed = {one.uid for one in (*self.declared, *self.extra_pods, *told)}
             self._newcomers = {
                 uid: (until, one)
                 for uid, (until, one) in self._newcomers.items()
@@ -293,8 +299,33 @@ class Line:
             last=self.last,
         )
         self._keep(found.said)
-        self._newcomers[newcomer.uid] = (self.clock().at + _ANNOUNCED, newcomer)
+        if newcomer.uid not in self._newcomers:
+            self.announce(newcomer)
         return found
+
+    def announce(self, newcomer: pod.Pod, *, for_good: bool = False) -> None:
+        """A runtime says that this pod is here.
+
+        It is believed for a while, or until it says otherwise (``for_good``) where nobody else
+        would know.
+        """
+        until = math.inf if for_good else self.clock().at + _ANNOUNCED
+        self._newcomers[newcomer.uid] = (until, newcomer)
+
+    @property
+    def pods(self) -> tuple[pod.Pod, ...]:
+        """The workloads as they were found last."""
+        return self._found[1]
+
+    def decided(self, row: knob.Knob, group: str) -> str | None:
+        """What a file of a group shall hold, as it was decided last and is enforced."""
+        for stem, last in self.last.items():
+            if self.modes.get(stem) is not plan.Mode.ENFORCE:
+                continue
+            for one in last.actions:
+                if isinstance(one, action.WriteFile) and (one.knob, one.group) == (row.name, group):
+                    return one.value
+        return None
 
     def departed(self, uid: str) -> None:
         """A pod that a runtime announced is gone: what it was given is free at the next pass."""

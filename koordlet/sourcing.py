@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from koordlet import log
-from koordlet.config import kube, kubelet, schema
+from koordlet.config import kube, kubelet, nri_section, schema
 from koordlet.host import machine, root
 
 if typing.TYPE_CHECKING:
@@ -80,6 +80,13 @@ def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
         return True, "kube.kubeconfig is set"
     inside = bool(environment.get(_IN_CLUSTER)) and Path(_ACCOUNT, "token").exists()
     return inside, "a service account is here" if inside else "no service account is here"
+
+
+def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) -> bool:
+    """Whether the container runtime is connected to: ``auto`` is in a cluster, with a socket."""
+    if said.mode != "auto":
+        return said.mode == "on"
+    return not alone and said.socket is not None and host.exists(host.at(said.socket))
 
 
 def gatherer(

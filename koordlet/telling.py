@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet import line, log
-from koordlet.model import action, cgroup, meter, plan, pod, result
+from koordlet.model import action, cgroup, decision, meter, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -34,6 +34,9 @@ class Teller:
         self.surface_problems: Mapping[str, str] = {}
         #: (policy, signal, outcome) to how often.
         self.evictions: Mapping[tuple[str, str, str], int] = {}
+        #: What is the case beside the plan, and what is counted beside the line.
+        self.standing: Callable[[], tuple[decision.Condition, ...]] = tuple
+        self.runtime: Callable[[], Mapping[str, float]] = dict
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
@@ -71,6 +74,7 @@ class Teller:
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
+        shown = replace(shown, conditions=(*shown.conditions, *self.standing()))
         self._complain(shown)
         verdicts = [one.verdict for one in results]
         before = self.counters
@@ -152,6 +156,7 @@ class Teller:
             predicted=made.predicted,
             checks=self._checks(shown, results),
             counters=self.counters,
+            runtime=self.runtime(),
         )
 
     def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:

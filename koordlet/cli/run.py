@@ -95,12 +95,22 @@ def _run(args: argparse.Namespace) -> int:
             surfaces=shown,
             on_ready=_say_hello(demo_on=args.demo),
             sources=sourcing.gatherer(config.config, host),
+            runtime=_runtime(who, config),
         )
         asyncio.run(life.run())
     finally:
         if busy is not None:
             busy.stop()
     return 0
+
+
+def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | None:
+    alone = sourcing.choose(config.config, who.line.host).standalone
+    if not sourcing.wants_runtime(config.config.nri, who.line.host, alone=alone):
+        return None
+    from koordlet import attending  # noqa: PLC0415 -- without a runtime nobody needs it
+
+    return attending.Attending(who, config.config.nri, alone=alone)
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:

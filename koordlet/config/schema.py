@@ -27,6 +27,7 @@ from koordlet.config import (
     fieldtypes,
     memory_qos_section,
     node_pressure_section,
+    nri_section,
     resctrl_section,
     sections,
     suppress_section,
@@ -319,6 +320,10 @@ class Config(Section):
     scheduler: scheduler_section.Scheduler = Field(
         default_factory=scheduler_section.Scheduler,
         description="The standalone scheduler that this machine belongs to.",
+    )
+    nri: nri_section.Nri = Field(
+        default_factory=nri_section.Nri,
+        description="The container runtime: what containers get before they begin.",
     )
     workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The workloads of a machine without a cluster."

@@ -94,6 +94,8 @@ class Snapshot:
     reservations: tuple[reservation.Reservation, ...] = ()
     #: What latency-sensitive work feels; ``None``: nothing tells, or nobody wants to know.
     strain: strain.Strain | None = None
+    #: Containers that began with a set of ours: group to the set that they would have had.
+    born: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

@@ -248,9 +248,22 @@ class _Writer:
     def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         kept = self.before.get(group.path, "")
         inode, _, text = kept.partition(":")
-        wish = cpuset.CPUSet.parse(text) if inode == str(group.inode) else cpus
+        if group.path in self.now.born:
+            # What it has is our own doing.
+            wish = self.now.born[group.path]
+        elif inode == str(group.inode):
+            wish = cpuset.CPUSet.parse(text)
+        elif self._is_copy(group, cpus):
+            wish = self.now.topology.online
+        else:
+            wish = cpus
         self.wishes[group.path] = f"{group.inode}:{wish}"
         return wish
+
+    def _is_copy(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> bool:
+        """A new v1 group is given a copy of the set above it: it has no wish, and follows that."""
+        above = self.now.groups.get(group.parent)
+        return above is not None and above.path in self._targets and above.cpus() == cpus
 
     # v2: the controller --------------------------------------------------------------------------
 

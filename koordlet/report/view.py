@@ -67,3 +67,5 @@ class View:
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
     counters: Counters = field(default_factory=Counters)
+    #: What was counted of the container runtime, by name; empty where none is connected to.
+    runtime: Mapping[str, float] = field(default_factory=dict)

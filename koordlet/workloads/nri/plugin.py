@@ -252,6 +252,8 @@ class _Connection:
         self._problem = ""
         self._runtime = ""
         self._synchronised = False
+        #: Streams of updates that the runtime is still about.
+        self._unanswered: set[int] = set()
 
     def serve(self) -> str:
         """Listen until it ends; why it did."""
@@ -262,6 +264,8 @@ class _Connection:
             there = owner.listen(self.wire, owner.settings.look)
             now = owner.now()
             if owner.reason:
+                self._send_updates()
+                self._settle()
                 return owner.reason
             if now - looked > owner.settings.look + _STOPPED:
                 return f"this process stood still for {now - looked:.0f} s"
@@ -284,9 +288,24 @@ class _Connection:
     def _send_updates(self) -> None:
         waiting = self.owner.waiting()
         if waiting:
-            self.session.update(waiting.items())
+            self._unanswered.add(self.session.update(waiting.items()))
             self.wire.sendall(self.session.take())
             self.owner.count(updates=len(waiting))
+
+    def _settle(self) -> None:
+        """Let the runtime do what it was asked for last, before the connection is closed."""
+        end = self.owner.now() + _PATIENCE
+        self.wire.settimeout(_PATIENCE)
+        while self._unanswered and self.owner.now() < end:
+            data = self.wire.recv(1 << 20)
+            if not data:
+                return
+            for one in self.session.feed(data):
+                if isinstance(one, session.Answered):
+                    self._unanswered.discard(one.stream)
+                elif isinstance(one, session.Heard):
+                    self.session.answer(one)
+            self.wire.sendall(self.session.take())
 
     def _happened(self, one: session.Happening) -> None:
         owner = self.owner
@@ -307,6 +326,7 @@ class _Connection:
                 if not one.more:
                     self._up()
             case session.Answered():
+                self._unanswered.discard(one.stream)
                 if one.stream == self.session.registration and one.problem:
                     # The runtime leaves the socket open and never speaks again.
                     self._problem = f"registration refused: {one.problem}"

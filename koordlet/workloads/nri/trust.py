@@ -82,9 +82,15 @@ class Trust:
         self._most = most
         self._attempts: dict[str, _Attempt] = {}
 
-    def may(self, uid: str, name: str) -> bool:
-        """Whether this container may be adjusted now."""
-        finding = self.state.findings.get(f"{uid}/{name}")
+    def may(self, uid: str, name: str, now: float) -> bool:
+        """Whether this container may be adjusted now.
+
+        That it is asked for again says that the attempt before did not start.
+        """
+        key = f"{uid}/{name}"
+        for older in [i for i, one in self._attempts.items() if one.key == key]:
+            self.ended(older, now)
+        finding = self.state.findings.get(key)
         left_alone = finding in (Finding.SUSPECT.value, Finding.SPARED.value)
         return not self.state.ceased and not left_alone
 
@@ -94,6 +100,10 @@ class Trust:
         tried = self.state.findings.get(key) == Finding.SUSPECT.value
         if adjusted or tried:
             self._attempts[container] = _Attempt(key, adjusted, now)
+
+    def forget(self, container: str) -> None:
+        """The answer did not arrive: what becomes of it says nothing."""
+        self._attempts.pop(container, None)
 
     def made(self, container: str) -> None:
         """The runtime made it: it may be started when somebody likes."""

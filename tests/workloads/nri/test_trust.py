@@ -11,7 +11,7 @@ def attempt(
     one: trust.Trust, uid: str, *, starts: bool, now: float = 0.0, made: bool = False
 ) -> bool:
     """One attempt at a container; whether it was adjusted."""
-    adjusted = one.may(uid, "main")
+    adjusted = one.may(uid, "main", now)
     one.answered("id", uid, "main", adjusted=adjusted, now=now)
     if made or starts:
         one.made("id")
@@ -84,10 +84,10 @@ def test_reset() -> None:
     """The operator's word counts for all of it."""
     one = trust.Trust(1)
     attempt(one, "pod", starts=False)
-    assert not one.may("pod", "main")
+    assert not one.may("pod", "main", 0.0)
 
     assert one.reset()
-    assert one.may("pod", "main")
+    assert one.may("pod", "main", 0.0)
     assert not one.reset()
 
 
@@ -114,3 +114,22 @@ def test_memory_is_bounded() -> None:
         attempt(one, f"pod{n}", starts=False)
 
     assert 1000 == len(one.state.findings)
+
+
+def test_it_is_asked_for_again() -> None:
+    """A container that was made, not started and not removed has failed when the next one comes."""
+    one = trust.Trust(3)
+    one.answered("id1", "uid", "main", adjusted=True, now=0.0)
+    one.made("id1")
+
+    assert not one.may("uid", "main", 1.0)
+    assert {"uid/main"} == one.state.counted.keys()
+
+
+def test_an_answer_that_did_not_arrive() -> None:
+    """What becomes of that container is not our doing."""
+    one = trust.Trust(1)
+    one.answered("id", "uid", "main", adjusted=True, now=0.0)
+    one.forget("id")
+
+    assert not one.ended("id", 1.0)
