@@ -182,6 +182,8 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         mount=section.mount,
         mount_options=tuple(section.mount_options),
         bandwidth=section.bandwidth,
+        slow_bandwidth=section.slow_bandwidth,
+        runtime_classes=section.runtime_classes,
         peer=section.peer_numbers,
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,

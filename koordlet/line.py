@@ -130,6 +130,8 @@ class Line:
         #: Which directories and groups stand for what the node may run out of.
         self.places = assembly.pressure_places(config)
         self.modes = assembly.modes(config)
+        ways = config.policies.resctrl
+        self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))
         self._unheard = replace(self.node, known=False)
         self.declared = assembly.workloads(config)

@@ -195,6 +195,7 @@ POLICIES: tuple[Row, ...] = (
         state=resctrl.State(),
         revive=resctrl.revive,
         schema=resctrl.SCHEMA,
+        admit=resctrl.admit,
         timeless=True,
         default_mode=plan.Mode.SHADOW,
     ),

@@ -1,8 +1,8 @@
 """Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
-Does not cover: arithmetic (``resctrl_values``), partitions (``resctrl_partitions``), the writes
-(``apply.resctrl``), noisy neighbours (``resctrl_pressure``).
+Does not cover: arithmetic (``resctrl_values``), the writes (``apply.resctrl``), noisy neighbours
+(``resctrl_pressure``).
 
 Rules:
 1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
@@ -11,7 +11,9 @@ Rules:
 2. There are few classes of service. Who keeps one: BE (its limit protects everybody), LSR, LS, then
    pods by class and name. Who loses one stays in its class's group, and a class without a group in
    the root group; both are said.
-3. A value that the kernel would refuse is not written: it is a condition, and every other domain
+3. Where the control plane says what a class shall have (``resctrlQOS``), that counts and not the
+   configuration; a class that it does not enable has no group.
+4. A value that the kernel would refuse is not written: it is a condition, and every other domain
    and class is written all the same.
 """
 
@@ -21,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from koordlet.history import series
-from koordlet.model import action, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
 from koordlet.policy import resctrl_annotation, resctrl_tasks, resctrl_values
 
 STEM = "resctrl"
@@ -56,6 +58,10 @@ class Settings:
     pod_monitoring: bool = False
     #: At most this many of them.
     most_monitors: int = 32
+    #: GB/s of slow memory (SMBA) in one domain; ``None`` leaves it without limits.
+    slow_bandwidth: float | None = None
+    #: Containers that a runtime makes get their class from it, before they begin.
+    runtime_classes: bool = False
     #: Cache levels that the ranges are about.
     levels: tuple[int, ...] = (3,)
 
@@ -104,6 +110,25 @@ def decide(
         conditions=tuple(deciding.conditions),
         explanation=deciding.why,
     )
+
+
+def admit(
+    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+) -> adjustment.Adjustment:
+    """The class of a container that is about to start, where its group is there.
+
+    A runtime that is told of a group which is not there does not start the container.
+    """
+    del state, container
+    there = now.resctrl
+    if not settings.runtime_classes or there is None:
+        return adjustment.Adjustment()
+    for name in (f"{_PREFIX}{one.uid}", CLASS_OF.get(one.qos, "")):
+        if name in there.groups and name:
+            return adjustment.Adjustment(
+                resctrl_class=name, reasons={STEM: f"{one.key} belongs to {name}"}
+            )
+    return adjustment.Adjustment()
 
 
 class _Deciding:
@@ -181,7 +206,7 @@ class _Deciding:
     # Which groups --------------------------------------------------------------------------------
 
     def _wanted(self) -> list[Want]:
-        classes = self.settings.classes
+        classes = self._classes()
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
         for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
@@ -194,6 +219,21 @@ class _Deciding:
             if wish != resctrl_annotation.Wish() and _plain(one.uid):
                 found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
         return found
+
+    def _classes(self) -> Mapping[str, resctrl_annotation.Wish]:
+        """Rule 3."""
+        slo = self.now.slo
+        if slo is None or not slo.source:
+            return self.settings.classes
+        said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
+        return {
+            name: resctrl_annotation.Wish(
+                ways=(one.cat_range_start_percent or 0, one.cat_range_end_percent or 0),
+                percent=one.mba_percent,
+            )
+            for name, one in said.items()
+            if one.enable
+        }
 
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
         """As many as there are classes of service left by foreign groups and the root."""
@@ -249,7 +289,7 @@ class _Deciding:
             if cache.level in self.settings.levels or not self._has_level(there):
                 values[cache.name] = self._ways(there, want, cache, how)
         for one in there.hardware.bandwidths:
-            if one.name == "MB":
+            if one.name == "MB" or (one.name == "SMBA" and self.settings.slow_bandwidth):
                 values[one.name] = self._bandwidth(there, want, one, how, born=here is None)
         return values, list(how)
 
@@ -317,8 +357,9 @@ class _Deciding:
     ) -> dict[int, int]:
         subject = want.pod.key if want.pod else f"class {want.name}"
         self._unknown_caches(subject, one.name, want.wish.percent_of, one.domains)
+        slow = one.name == "SMBA"
         against = resctrl_values.reference(
-            self.settings.bandwidth,
+            self.settings.slow_bandwidth if slow else self.settings.bandwidth,
             there.memory_gigabytes,
             len(one.domains),
             peer=self.settings.peer,
