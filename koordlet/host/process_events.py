@@ -7,7 +7,7 @@ events with a message to the group 1 of NETLINK_CONNECTOR, as root in the first 
 Since 6.6 a second form of that message says which events; an older kernel ignores it, and sends
 all.
 
-It is a socket and three structs, and not pyroute2, whose import alone takes 25 MB and half a second.
+It is a socket and three structs, and not pyroute2, whose import takes 25 MB and half a second.
 Nobody is woken by an event: the socket is emptied once in a tick, and where it overflows (some
 hundred events) that is all that is known of them.
 """
