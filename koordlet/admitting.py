@@ -223,7 +223,7 @@ class Desk:
         group = self._group(box.cgroup)
         if not wanted.empty and group is not None:
             self.adjusted += 1
-            self._given[box.id] = births.Given(group=group, wanted=wanted, asked=box.cpus)
+            self._given[box.id] = births.Given(group=group, wanted=wanted, asked=box)
             self.who.teller.log.info(
                 "nri.adjusted",
                 pod=newcomer.key,

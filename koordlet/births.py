@@ -11,13 +11,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from koordlet import agent
-from koordlet.model import action, adjustment, cgroup, cpuset, knob
+from koordlet.model import action, adjustment, cgroup, cpuset, knob, limits
 from koordlet.policy import shared_pools
-from koordlet.workloads.nri import session
+from koordlet.workloads.nri import messages, session
+
+#: What the kernel gives a group that nobody gives shares.
+_SHARES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +29,8 @@ class Given:
 
     group: str
     wanted: adjustment.Adjustment
-    #: What the runtime would have given it.
-    asked: str
+    #: The container as the runtime would have made it.
+    asked: messages.Container
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,8 +52,9 @@ class Births:
         wanted = self.wanted(group) or (given.wanted.cpus if given is not None else None)
         if wanted:
             self._check(one, group, wanted, settle)
-        if given is not None and given.wanted.cpus:
-            self._adopt(group, given)
+        if given is not None:
+            for setting, original in self._settings(group, given):
+                self._adopt(group, setting, original, given)
 
     def forget(self, container: str) -> None:
         """It has ended."""
@@ -98,36 +102,64 @@ class Births:
             f"{who}: container {one.container.name} began on CPUs {there}, not on {wanted}"
         )
 
-    def _adopt(self, group: str, given: Given) -> None:
+    def _settings(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
+        """Rule 2: each file that it was given something in, and what it would hold without us."""
+        layout, wanted, asked = self.who.line.observer.layout, given.wanted, given.asked
+        for row, value, theirs in (
+            (knob.CPUSET_CPUS, wanted.cpus, asked.cpus),
+            (knob.CPUSET_MEMS, wanted.mems, ""),
+        ):
+            path = layout.file(row, group)
+            if value and path is not None:
+                yield limits.Setting(row, path, str(value)), theirs or self._inherited(row, group)
+        pairs: list[tuple[tuple[limits.Setting, ...], tuple[limits.Setting, ...]]] = []
+        if wanted.cpu_shares is not None:
+            theirs_ = asked.shares if asked.shares > 0 else _SHARES
+            shares = (limits.cpu_shares(layout, group, n) for n in (wanted.cpu_shares, theirs_))
+            pairs.append((next(shares), next(shares)))
+        if wanted.cpu_milli is not None:
+            ours = limits.cpu_quota(layout, group, _limit(wanted.cpu_milli))
+            pairs.append((ours, limits.cpu_time(layout, group, _limit(asked.quota))))
+        if wanted.memory_bytes is not None:
+            ours = limits.memory_max(layout, group, _limit(wanted.memory_bytes))
+            pairs.append((ours, limits.memory_max(layout, group, _limit(asked.memory))))
+        for mine, theirs_too in pairs:
+            yield from zip(mine, (one.text for one in theirs_too), strict=True)
+
+    def _adopt(self, group: str, setting: limits.Setting, original: str, given: Given) -> None:
         """Rule 2."""
-        line, wanted = self.who.line, given.wanted
-        target = line.observer.layout.file(knob.CPUSET_CPUS, group)
-        if target is None:
+        if original and setting.row.same(setting.text, original):
             return
-        policy = next(iter(wanted.reasons), shared_pools.STEM)
+        policy = next(iter(given.wanted.reasons), shared_pools.STEM)
         one = action.WriteFile(
-            target=target,
-            value=str(wanted.cpus),
+            target=setting.path,
+            value=setting.text,
             policy=policy,
-            reason=wanted.reasons.get(policy, ""),
-            knob=knob.CPUSET_CPUS.name,
+            reason=given.wanted.reasons.get(policy, ""),
+            knob=setting.row.name,
             group=group,
         )
-        original = given.asked or self._inherited(group)
         self.who.adopt(one, original)
-        line.born = {**line.born, group: parsed(original) or line.observer.topology.online}
+        if setting.row is knob.CPUSET_CPUS:
+            line = self.who.line
+            line.born = {**line.born, group: parsed(original) or line.observer.topology.online}
 
-    def _inherited(self, group: str) -> str:
+    def _inherited(self, row: knob.Knob, group: str) -> str:
         """What a container gets that asks for nothing: on v1 its pod's set, on v2 no set at all."""
         line = self.who.line
         holder = line.observer.layout.holder("cpuset")
-        above = line.observer.layout.file(knob.CPUSET_CPUS, group.rpartition("/")[0])
+        above = line.observer.layout.file(row, group.rpartition("/")[0])
         if holder is None or holder.unified or above is None:
             return ""
         entry = self.who.book.entries.get(above)
         if entry is not None and entry.original:
             return entry.original
         return line.host.text(line.host.at(above)).strip()
+
+
+def _limit(number: int) -> int | None:
+    """A limit as a runtime says it: 0 or less is none."""
+    return number if number > 0 else None
 
 
 def parsed(text: str) -> cpuset.CPUSet | None:

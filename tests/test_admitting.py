@@ -152,6 +152,37 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
 
 
+def test_limits_of_a_container_have_originals(scene: Scene) -> None:
+    """CPU time and shares that it was given: what the runtime would have given comes back."""
+    scene.group("kubepods/besteffort/podu1", "0-4")
+    for name in ("cpu,cpuacct", "memory"):
+        made = f"/sys/fs/cgroup/{name}"
+        for step in GROUP.split("/"):
+            made = f"{made}/{step}"
+            scene.site.host.mkdir(scene.site.host.at(made))
+    scene.group(GROUP, "0-4")
+    cpu = f"/sys/fs/cgroup/cpu,cpuacct/{GROUP}"
+    for file, text in (("cpu.shares", "512"), ("cpu.cfs_quota_us", "20000")):
+        scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
+    given = births.Given(
+        group=GROUP,
+        wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
+        asked=messages.Container(id=BOX.id, shares=2),
+    )
+    told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
+    scene.desk.newborn.begins(told, GROUP, given, lambda: None)
+    entries = scene.who.book.entries
+
+    assert ("2", "-1") == (
+        entries[f"{cpu}/cpu.shares"].original,
+        entries[f"{cpu}/cpu.cfs_quota_us"].original,
+    )
+    assert "batch_limits" == entries[f"{cpu}/cpu.shares"].policy
+    scene.who.restore()
+    assert {} == entries
+    assert "2" == scene.site.host.text(scene.site.host.at(f"{cpu}/cpu.shares")).strip()
+
+
 def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
     """On v1 a container that asks for more than its pod has would not start."""
     scene.desk.pass_now = lambda: False

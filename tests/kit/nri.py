@@ -39,7 +39,9 @@ def pod(one: messages.Pod) -> bytes:
 
 def container(one: messages.Container) -> bytes:
     """A Container."""
-    cpu = fields.encode((2, fields.encode((6, one.cpus))))
+    numbers = [(n, fields.encode((1, v))) for n, v in ((1, one.shares), (2, one.quota)) if v]
+    memory = [(1, fields.encode((1, fields.encode((1, one.memory)))))] if one.memory else []
+    cpu = fields.encode(*memory, (2, fields.encode(*numbers, (6, one.cpus))))
     return fields.encode(
         (1, one.id),
         (2, one.pod),

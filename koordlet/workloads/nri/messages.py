@@ -83,6 +83,10 @@ class Container:
     cgroup: str = ""
     #: The set that the runtime would give, or has given.
     cpus: str = ""
+    #: Shares, quota in microseconds and bytes of memory; 0 or less where there is no such limit.
+    shares: int = 0
+    quota: int = 0
+    memory: int = 0
     pid: int = 0
 
 
@@ -105,12 +109,16 @@ def pod(said: fields.Fields) -> Pod:
 def container(said: fields.Fields) -> Container:
     """A Container."""
     linux = fields.inside(said, 11)
+    cpu = fields.inside(linux, 3, 2)
     return Container(
         id=fields.text(said, 1),
         pod=fields.text(said, 2),
         name=fields.text(said, 3),
         cgroup=fields.text(linux, 5),
-        cpus=fields.text(fields.inside(linux, 3, 2), 6),
+        cpus=fields.text(cpu, 6),
+        shares=fields.number(fields.inside(cpu, 1), 1),
+        quota=fields.number(fields.inside(cpu, 2), 1),
+        memory=fields.number(fields.inside(linux, 3, 1, 1), 1),
         pid=fields.number(said, 12),
     )
 

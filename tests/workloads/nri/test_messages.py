@@ -23,7 +23,15 @@ def test_pods_and_containers() -> None:
         cpu_shares=2048,
     )
     box = messages.Container(
-        id="c1", pod="s1", name="main", cgroup="/kubepods/podu1/c1", cpus="0-3", pid=12
+        id="c1",
+        pod="s1",
+        name="main",
+        cgroup="/kubepods/podu1/c1",
+        cpus="0-3",
+        shares=2,
+        quota=-1,
+        memory=1 << 30,
+        pid=12,
     )
 
     assert pod == messages.pod(fields.decode(nri.pod(pod)))
