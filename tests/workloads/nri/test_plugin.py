@@ -220,6 +220,22 @@ def test_updates(scene: Scene) -> None:
     assert scene.plugin.status.connected
 
 
+def test_what_was_asked_last_is_done(scene: Scene) -> None:
+    """A plugin that stops waits until the runtime has done what it was asked for."""
+    peer = scene.up()
+    scene.plugin.update("c", ONE)
+    stopping = threading.Thread(target=scene.plugin.stop)
+    stopping.start()
+    one = peer.next(mux.RUNTIME)
+    assert isinstance(one, ttrpc.Request)
+    assert "UpdateContainers" == one.method
+    assert b"" == peer.happens(Event.START_CONTAINER).payload
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.Response(one.stream, b"")))
+    stopping.join(deadline.PATIENCE)
+    assert hung_up(peer)
+    assert not stopping.is_alive()
+
+
 def test_nonsense_ends_the_connection_and_nothing_else(scene: Scene) -> None:
     """A frame of four gigabytes is not waited for."""
     peer = scene.up()
