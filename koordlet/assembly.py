@@ -63,7 +63,9 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             max_cpus=reserved.limits.max_cpus,
         ),
         exclusive_cpus.STEM: exclusive_cpus.Settings(
-            choose=exclusive.choose, max_cpus=exclusive.limits.max_cpus
+            choose=exclusive.choose,
+            repack=exclusive.repack,
+            max_cpus=exclusive.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(
             enable_controllers=pools.enable_controllers, tiers=pools.tiers

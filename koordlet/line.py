@@ -212,20 +212,21 @@ class Line:
 
     def _announced(self, at: float, told: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
         """Pods that only the runtime has told of yet."""
-        if self._newcomers:
-            listed = {one.uid for one in (*self.declared, *self.extra_pods, *told)}
-            self._newcomers = {
-                uid: (until, one)
-                for uid, (until, one) in self._newcomers.items()
-                if at < until and uid not in listed
-            }
+        listed = {one.uid for one in told}
+        self._newcomers = {
+            uid: (until, one)
+            for uid, (until, one) in self._newcomers.items()
+            if at < until and uid not in listed
+        }
         return tuple(one for _, one in self._newcomers.values())
 
     def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""
         reader = self.observer.reader
         told = self.observed.pods if self.observed is not None else ()
-        told = (*told, *self._announced(at, told)) if self._newcomers else told
+        if self._newcomers:
+            listed = (*self.declared, *self.extra_pods, *told)
+            told = (*told, *self._announced(at, listed))
         known = (self.declared, self.extra_pods, told, reader, reader.generation)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.

@@ -22,12 +22,14 @@ Rules:
 2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
    to those that remain; where that cannot be, it keeps what remains, and a condition says so.
 3. Offline CPUs of a set stay its own: they count again when they come back.
-4. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
+4. Chosen sets stay where they are, unless ``repack`` asks for a layout that scatters them less.
+5. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
    hold stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from koordlet.history import series
@@ -37,6 +39,7 @@ from koordlet.policy import (
     cpu_allocation,
     cpu_asks,
     cpu_holdings,
+    cpu_repack,
     cpu_shape,
 )
 from koordlet.policy.cpu_holdings import Origin, State
@@ -51,6 +54,8 @@ class Settings:
 
     #: Choose CPUs for workloads that ask for a number and that nobody decided about.
     choose: bool = True
+    #: Lay sets that were chosen here out anew whenever that scatters them less.
+    repack: bool = False
     #: At most so many CPUs are held alone, whoever gave them; the kubelet's count, too.
     max_cpus: int | None = None
 
@@ -109,6 +114,7 @@ class _Giving:
         self.conditions: list[decision.Condition] = []
         self._given: list[cpu_allocation.Holding] = []
         self._shape: cpu_shape.Shape | None = None
+        self._repacked: Mapping[str, cpuset.CPUSet] = {}
 
     def run(self) -> None:
         """All turns."""
@@ -124,6 +130,8 @@ class _Giving:
         for waiting in self.now.reservations:
             self._reserved(waiting)
         asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
+        if self.settings.repack:
+            self._repack(asking)
         for one, request in sorted(asking, key=lambda pair: not self._held(pair[0])):
             self._chosen(one, request)
 
@@ -225,6 +233,7 @@ class _Giving:
     def _chosen(self, one: pod.Pod, request: cpu_allocation.Request) -> None:
         before = self._held(one)
         listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+        listed = self._repacked.get(one.uid, listed)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
         if there and whole and not self._too_much(there):
@@ -245,6 +254,20 @@ class _Giving:
             self._hold(one, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
             return
         self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
+
+    def _repack(self, asking: Sequence[tuple[pod.Pod, cpu_allocation.Request]]) -> None:
+        """Those that have all of their CPUs, as if they had been chosen together."""
+        placed: list[cpu_repack.Placed] = []
+        for one, request in asking:
+            before = self._held(one)
+            cpus = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+            if len(cpus & self.usable - self.taken) == request.cpus.count:
+                placed.append(
+                    cpu_repack.Placed(uid=one.uid, key=one.key, request=request, cpus=cpus)
+                )
+        node = self._node()
+        found = cpu_repack.better(node.shape, placed, reserved=node.reserved, others=node.holdings)
+        self._repacked = found or {}
 
     def _why(self, request: cpu_allocation.Request) -> str:
         wanted = request.cpus

@@ -210,6 +210,17 @@ def test_a_resize_keeps_what_it_can() -> None:
     assert before < cpuset.CPUSet.parse(held(more)["a"])
 
 
+def test_chosen_sets_are_gathered_where_that_is_asked_for() -> None:
+    """With ``repack`` a hole is used as soon as there is one; without, nobody is moved."""
+    first = decided(moments.moment(SERVER, [workload("n", Qos.LSR, "0-1,3-4"), asking("a", 4)]))
+    alone = moments.moment(SERVER, [asking("a", 4)])
+
+    assert held(first)["a"] == held(decided(alone, first.next_state))["a"]
+    moved = decided(alone, first.next_state, Settings(repack=True))
+    assert {"a": "0-1,6-7"} == held(moved)
+    assert moved.next_state == decided(alone, moved.next_state, Settings(repack=True)).next_state
+
+
 def test_who_left_holds_nothing() -> None:
     """A workload that nobody lists gives its CPUs back."""
     first = decided(moments.moment(SERVER, [asking("a", 4)]))
