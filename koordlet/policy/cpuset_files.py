@@ -10,7 +10,8 @@ Rules:
 2. A group above may leave fewer CPUs: the set is cut to that. When nothing remains, nothing is
    written: v2 would silently hand out the parent's whole set, v1 refuses.
 3. On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
-   overwritten, so it is remembered here.
+   overwritten, so it is remembered here. A v1 group is born with its parent's set: one that still
+   has it wants whatever the parent has.
 4. Where only ``leaves`` are wanted, the group itself keeps what it has: a kubelet with the static
    policy writes its default set into new containers, and v1 refuses that below a narrower group.
 """
@@ -254,7 +255,7 @@ class _Writer:
         elif inode == str(group.inode):
             wish = cpuset.CPUSet.parse(text)
         elif self._is_copy(group, cpus):
-            wish = self.now.topology.online
+            wish = self.now.topology.present or self.now.topology.online
         else:
             wish = cpus
         self.wishes[group.path] = f"{group.inode}:{wish}"

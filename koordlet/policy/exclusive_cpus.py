@@ -11,7 +11,8 @@ Turns: who comes first has its CPUs, whoever comes later may not touch them.
 * other sets that somebody named
 * CPUs of a reservation of this node that is available: for its owners, who were named above, and
   until they come for nobody, best-effort work included
-* sets that were chosen here before: they stay, or move where somebody else was given them
+* sets that were chosen here before and are whole: they stay
+* those that lost CPUs, or are to grow or shrink
 * who asks for a number and has nothing yet
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
@@ -132,7 +133,8 @@ class _Giving:
         asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
         if self.settings.repack:
             self._repack(asking)
-        for one, request in sorted(asking, key=lambda pair: not self._held(pair[0])):
+        # Who has all of its CPUs loses none of them to somebody who lost some.
+        for one, request in sorted(asking, key=lambda pair: self._state(*pair)):
             self._chosen(one, request)
 
     # What others decided -------------------------------------------------------------------------
@@ -290,6 +292,15 @@ class _Giving:
 
     def _held(self, one: pod.Pod) -> cpu_holdings.Holding | None:
         return self.before.of(one.uid, Origin.CHOSEN)
+
+    def _state(self, one: pod.Pod, request: cpu_allocation.Request) -> int:
+        """0: its chosen set is whole, 1: it is not, 2: it has none."""
+        before = self._held(one)
+        if before is None:
+            return 2
+        cpus = self._repacked.get(one.uid) or cpuset.CPUSet.parse(before.cpus)
+        whole = cpus <= self.usable - self.taken and len(cpus) == request.cpus.count
+        return 0 if whole else 1
 
     def _hold(self, one: pod.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
         owner = ledger.Owner.LSE if one.qos is qos.Qos.LSE else ledger.Owner.LSR

@@ -188,6 +188,16 @@ def test_a_lost_cpu_is_replaced_and_what_cannot_be_is_said() -> None:
     assert {"a": "0,6"} == held(whole)
 
 
+def test_a_repair_takes_nothing_from_who_is_whole() -> None:
+    """A CPU that was lost is replaced from what is free, not from a later workload's set."""
+    first = decided(moments.moment(SERVER, [asking("a", 2), asking("b", 2)]))
+    lost = moments.machine(offline=[cpuset.CPUSet.parse(held(first)["a"]).last])
+    second = decided(moments.moment(lost, [asking("a", 2), asking("b", 2)]), first.next_state)
+
+    assert held(first)["b"] == held(second)["b"]
+    assert 2 == len(cpuset.CPUSet.parse(held(second)["a"]))
+
+
 def test_a_named_set_counts_again_when_its_cpu_comes_back() -> None:
     """An offline CPU of a named set is said, and is the workload's own when it returns."""
     one = workload("a", Qos.LSR, "2-3")

@@ -51,7 +51,7 @@ PODS: dict[str, tuple[str, str, dict[str, str], str]] = {
     "lsr": ("Guaranteed", "LSR", status("4-5"), "2"),
     "chosen": ("Guaranteed", "LSR", {}, "2"),
     "spread": ("Guaranteed", "LSR", {SPEC: '{"requiredCPUBindPolicy": "SpreadByPCPUs"}'}, "2"),
-    "late": ("Guaranteed", "LSE", status("3,6"), "2"),
+    "late": ("Guaranteed", "LSR", status("3,6"), "2"),
     "gone": ("Guaranteed", "LSE", status("40-41"), "2"),
     "ls": ("Burstable", "LS", {}, "1"),
     "near": ("Burstable", "LS", status(node=3), "1"),
