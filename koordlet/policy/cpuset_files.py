@@ -148,6 +148,10 @@ class _Writer:
         self._targets[group.path] = allowed
         self._write(one, group, allowed, one.reason)
         if not self._unified:
+            before = group.cpus()
+            if before is not None:
+                # For when nobody lists it any more, and it lives on inside of another group.
+                self._wish(group, before)
             self._inside(one, group, allowed)
 
     def _say(self, one: Wanted, kind: str, message: str) -> None:
