@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from koordlet.config import (
     adaptive_section,
+    batch_section,
     cpu_burst_section,
     memory_qos_section,
     node_pressure_section,
@@ -34,6 +35,7 @@ from koordlet.model import (
 from koordlet.policy import (
     adaptive,
     batch_limits,
+    batch_resources,
     bound_quota,
     cpu_burst,
     cpu_normalization,
@@ -84,6 +86,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         adaptive.STEM: _adaptive(
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
+        batch_resources.STEM: _batch(config.policies.batch_resources),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
@@ -132,6 +135,23 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _batch(section: batch_section.BatchResources) -> batch_resources.Settings:
+    said = strategies.Colocation(
+        enable=section.enable,
+        cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
+        memory_reclaim_threshold_percent=section.memory_reclaim_threshold_percent,
+        cpu_calculate_policy=section.cpu_calculate_policy,
+        memory_calculate_policy=section.memory_calculate_policy,
+        degrade_time_minutes=section.degrade_time_minutes,
+    )
+    return batch_resources.Settings(
+        strategy=strategies.overlay(batch_resources.Settings().strategy, said),
+        seed=section.formula == "seed",
+        max_cpu_percent=section.limits.cpu_percent,
+        max_memory_percent=section.limits.memory_percent,
     )
 
 

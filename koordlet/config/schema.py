@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 
 from koordlet.config import (
     adaptive_section,
+    batch_section,
     cpu_burst_section,
     cpu_sections,
     eviction_section,
@@ -211,6 +212,11 @@ class Policies(Section):
         default_factory=cpu_sections.BatchLimits,
         alias="batch_limits",
         description="Limits of batch and mid pods.",
+    )
+    batch_resources: batch_section.BatchResources = Field(
+        default_factory=batch_section.BatchResources,
+        alias="batch_resources",
+        description="What may be promised to batch and mid workloads.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,

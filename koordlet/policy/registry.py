@@ -20,6 +20,7 @@ from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
 from koordlet.policy import (
     adaptive,
     batch_limits,
+    batch_resources,
     bound_quota,
     cpu_burst,
     cpu_holdings,
@@ -186,6 +187,16 @@ POLICIES: tuple[Row, ...] = (
         revive=adaptive.revive,
         schema=adaptive.SCHEMA,
         keep=adaptive.keep,
+    ),
+    row(
+        stem=batch_resources.STEM,
+        summary="what may be promised to batch and mid workloads",
+        decide=batch_resources.decide,
+        settings=batch_resources.Settings(),
+        state=batch_resources.State(),
+        revive=batch_resources.revive,
+        schema=batch_resources.SCHEMA,
+        keep=batch_resources.keep,
     ),
     row(
         stem=resctrl.STEM,
