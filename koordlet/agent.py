@@ -109,7 +109,7 @@ class Agent:
         self.teller.concern(made.snapshot.pods)
         if self.enforce:
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
-            self.line.moved(results)
+            self.line.done(made, results)
             self.done(results)
             self._save()
             if self._followed is None or not made.repeated:

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet import assembly, feeling
+from koordlet import assembly, feeling, guarding
 from koordlet.apply import planner, present
 from koordlet.config import loader
 from koordlet.history import series
@@ -80,6 +80,8 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
+        #: Watches policies that might hurt.
+        self.guard = guarding.Guard()
         #: What latency-sensitive work feels.
         self.feeling = feeling.Feeling(host, clock)
         self.pressure = pressure.Reader(host)
@@ -129,6 +131,7 @@ class Line:
         self.settings = assembly.settings(config)
         #: Which directories and groups stand for what the node may run out of.
         self.places = assembly.pressure_places(config)
+        self.guard.on = config.guard.enabled
         self.modes = assembly.modes(config)
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
@@ -266,7 +269,7 @@ class Line:
             seen,
             self.history,
             settings={**self.settings, **self.extra_settings},
-            modes=self.modes,
+            modes=self.guard.modes(self.modes),
             states=self.states,
             last=self.last,
             memory=self._memory,
@@ -279,7 +282,7 @@ class Line:
             if outcome.decision is not None
             for one in outcome.decision.signals
         )
-        return said
+        return replace(said, conditions=self.guard.conditions())
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """What a container gets that is about to start: last snapshot + newcomer, decided now.
@@ -297,7 +300,7 @@ class Line:
             newcomer,
             container,
             settings={**self.settings, **self.extra_settings},
-            modes=self.modes,
+            modes=self.guard.modes(self.modes),
             states=self.states,
             last=self.last,
         )
@@ -376,6 +379,11 @@ class Line:
             files=self.usage.counts,
             descriptors=self.usage.groups.handles,
         )
+
+    def done(self, made: Pass, results: Sequence[result.Result]) -> None:
+        """A plan was carried out: who acted is watched."""
+        self.guard.passed(made.snapshot, self.history, results)
+        self.moved(results)
 
     def moved(self, results: Iterable[result.Result]) -> None:
         """Threads were moved between resctrl groups: where they are now has to be seen."""

@@ -154,7 +154,7 @@ def _plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
-        conditions=tuple(c for _, d in decisions for c in d.conditions),
+        conditions=(*said.conditions, *(c for _, d in decisions for c in d.conditions)),
         ledger=said.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(

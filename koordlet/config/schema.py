@@ -26,6 +26,7 @@ from koordlet.config import (
     eviction_section,
     exclusive_section,
     fieldtypes,
+    guard_section,
     memory_qos_section,
     node_pressure_section,
     nri_section,
@@ -335,6 +336,9 @@ class Config(Section):
         default=(), description="The workloads of a machine without a cluster."
     )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
+    guard: guard_section.Guard = Field(
+        default_factory=guard_section.Guard, description="Policies that hurt are rolled back."
+    )
     report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
     eviction: eviction_section.Eviction = Field(
         default_factory=eviction_section.Eviction, description="How pods are made to go."
