@@ -214,8 +214,6 @@ def _step(
         machine=float(cpus),
         ls=max(ls),
         most=float(most),
-        # The reserved CPUs are there for the system.
-        system=max(0.0, (use.system or 0) / 1000 - (len(now.topology.online) - cpus)),
         pain=lately,
         mean=mean,
     )
