@@ -293,4 +293,4 @@ _LONG = hypothesis.settings(max_examples=5_000, stateful_step_count=30, deadline
 @pytest.mark.parametrize("machine", [OnV1, OnV2])
 def test_ten_thousand_lives(machine: type[Lifecycles]) -> None:
     """10 000 random sequences without one broken invariant."""
-    stateful.run_state_machine_as_test(machine, settings=_LONG)  # type: ignore[no-untyped-call]
+    stateful.run_state_machine_as_test(machine, settings=_LONG)

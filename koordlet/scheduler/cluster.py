@@ -102,13 +102,18 @@ def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
         given += _expanded(body, given, warnings)
     _pods(given, found)
     found.reservations = kinds.pop("Reservation", [])
-    for body in kinds.pop("NodeResourceTopology", []):
-        found.machines |= dict(_guarded(body, warnings, machines.decode))
-    for body in kinds.pop("NodeMetric", []):
-        found.usages |= dict(_guarded(body, warnings, usage.decode))
+    _reported(kinds, found)
     for kind, several in kinds.items():
         warnings.append(f"{len(several)} of kind {kind[:60]} are not used")
     return found
+
+
+def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
+    """What agents report of their nodes."""
+    for body in kinds.pop("NodeResourceTopology", []):
+        found.machines |= dict(_guarded(body, found.warnings, machines.decode))
+    for body in kinds.pop("NodeMetric", []):
+        found.usages |= dict(_guarded(body, found.warnings, usage.decode))
 
 
 def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) -> list:  # type: ignore[type-arg]

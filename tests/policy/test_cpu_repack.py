@@ -67,12 +67,12 @@ def test_a_new_layout_is_a_layout(sets: list[cpuset.CPUSet], reserved: cpuset.CP
     if found is None:
         return
     seen = reserved
-    for one in every:
-        assert len(found[one.uid]) == one.request.cpus.count
-        assert found[one.uid].isdisjoint(seen)
-        seen |= found[one.uid]
+    for each in every:
+        assert len(found[each.uid]) == each.request.cpus.count
+        assert found[each.uid].isdisjoint(seen)
+        seen |= found[each.uid]
     nobody = cpuset.CPUSet()
-    before = cpu_repack.cost(SHAPE, [one.cpus for one in every], nobody)
+    before = cpu_repack.cost(SHAPE, [each.cpus for each in every], nobody)
     assert cpu_repack.cost(SHAPE, found.values(), nobody) < before
-    again = [placed(one.uid, str(found[one.uid])) for one in every]
+    again = [placed(each.uid, str(found[each.uid])) for each in every]
     assert cpu_repack.better(SHAPE, again, reserved=reserved, others=()) is None

@@ -231,7 +231,10 @@ def main() -> None:
     scene.see("before")
     Kubelet.listed = tuple(PODS)
     scene.begin()
-    held = lambda who: allowed(scene.pids[who])  # noqa: E731
+
+    def held(who: str) -> str:
+        return allowed(scene.pids[who])
+
     scene.settle(
         "placed", lambda: held("lse") == "2-3" and held("be") != scene.moments["before"]["be"]
     )
