@@ -116,7 +116,7 @@ class Desk:
                 self._ended(one)
             case Event.REMOVE_POD_SANDBOX:
                 self._pods.discard(one.pod.uid)
-                self.who.line.departed(one.pod.uid)
+                self.who.line.newcomers.departed(one.pod.uid)
             case _:
                 pass
         return _NOTHING
@@ -138,7 +138,7 @@ class Desk:
     def _replace(self, pods: Sequence[messages.Pod]) -> None:
         """These pods and no others are there."""
         for gone in self._pods - {one.uid for one in pods}:
-            self.who.line.departed(gone)
+            self.who.line.newcomers.departed(gone)
         self._pods &= {one.uid for one in pods}
         for each in pods:
             self._announce(each)
@@ -170,7 +170,8 @@ class Desk:
         found = self._pod(one)
         if found is not None:
             self._pods.add(one.uid)
-            self.who.line.announce(found, for_good=self.alone)
+            here = self.who.line
+            here.newcomers.add(found, here.clock().at, for_good=self.alone)
         return found
 
     def _settle(self) -> None:

@@ -108,12 +108,18 @@ class Agent:
         results: tuple[result.Result, ...] = ()
         self.teller.concern(made.snapshot.pods)
         if self.enforce:
+            wanted = None
+            if self._followed is None or not made.repeated:
+                enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
+                wanted = planner.desired(enforced)
+                for one, original in copies.find(wanted, made.snapshot, self.book.entries):
+                    self.adopt(one, original)
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self.line.done(made, results)
             self.done(results)
             self._save()
-            if self._followed is None or not made.repeated:
-                self._follow(made)
+            if wanted is not None:
+                self._follow(made.draft, wanted)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
         self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
@@ -143,15 +149,11 @@ class Agent:
         if self._evictor is not None:
             await self._evictor.close()
 
-    def _follow(self, made: line.Pass) -> None:
+    def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
         """Keep an eye on what this pass wants, and on nothing else."""
-        enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
-        wanted = planner.desired(enforced)
-        for one, original in copies.find(wanted, made.snapshot, self.book.entries):
-            self.adopt(one, original)
         self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = made.draft
+        self._followed = draft
 
     def switch(self, *, enforce: bool) -> None:
         """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""

@@ -6,13 +6,12 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 
 from __future__ import annotations
 
-import math
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from koordlet import assembly, feeling, guarding
-from koordlet.apply import planner, present
+from koordlet.apply import planner, present, standstill
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, pressure, root, usage
@@ -32,10 +31,8 @@ from koordlet.model import (
 from koordlet.model.pressure import FileSystem, Reading
 from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
-from koordlet.workloads import declared, unmanaged
+from koordlet.workloads import announced, declared, unmanaged
 
-#: Seconds that a pod which a runtime announced is believed to be here although no source lists it.
-_ANNOUNCED = 60.0
 #: Seconds that a command which looks once waits for file systems.
 _PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
@@ -99,8 +96,8 @@ class Line:
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
         self.extra_settings: Mapping[str, object] = {}
         self.extra_pods: tuple[pod.Pod, ...] = ()
-        #: Pods that a runtime announced before their sources did, and until when they count.
-        self._newcomers: dict[str, tuple[float, pod.Pod]] = {}
+        #: Pods that a runtime announced before their sources did.
+        self.newcomers = announced.Announced()
         #: Containers that began with a set of ours: group to the set that they would have had.
         self.born: dict[str, cpuset.CPUSet] = {}
         #: What the sources of workloads said last; ``take`` brings the newest.
@@ -213,23 +210,13 @@ class Line:
             self._missing = found
         return self._missing
 
-    def _announced(self, at: float, told: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
-        """Pods that only the runtime has told of yet."""
-        listed = {one.uid for one in told}
-        self._newcomers = {
-            uid: (until, one)
-            for uid, (until, one) in self._newcomers.items()
-            if at < until and uid not in listed
-        }
-        return tuple(one for _, one in self._newcomers.values())
-
     def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""
         reader = self.observer.reader
         told = self.observed.pods if self.observed is not None else ()
-        if self._newcomers:
+        if self.newcomers:
             listed = (*self.declared, *self.extra_pods, *told)
-            told = (*told, *self._announced(at, listed))
+            told = (*told, *self.newcomers.unlisted(at, listed))
         known = (self.declared, self.extra_pods, told, reader, reader.generation)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.
@@ -291,7 +278,7 @@ class Line:
         """
         seen = self._before.snapshot if self._before is not None else self.look()
         # Others may have been announced since that snapshot was taken.
-        for _, one in self._newcomers.values():
+        for one in self.newcomers:
             seen = replace(seen, pods=admission.among(seen.pods, one))
         found = admission.admit(
             self.rows,
@@ -305,18 +292,9 @@ class Line:
             last=self.last,
         )
         self._keep(found.said)
-        if newcomer.uid not in self._newcomers:
-            self.announce(newcomer)
+        if newcomer.uid not in self.newcomers:
+            self.newcomers.add(newcomer, self.clock().at)
         return found
-
-    def announce(self, newcomer: pod.Pod, *, for_good: bool = False) -> None:
-        """A runtime says that this pod is here.
-
-        It is believed for a while, or until it says otherwise (``for_good``) where nobody else
-        would know.
-        """
-        until = math.inf if for_good else self.clock().at + _ANNOUNCED
-        self._newcomers[newcomer.uid] = (until, newcomer)
 
     @property
     def pods(self) -> tuple[pod.Pod, ...]:
@@ -332,10 +310,6 @@ class Line:
                 if isinstance(one, action.WriteFile) and (one.knob, one.group) == (row.name, group):
                     return one.value
         return None
-
-    def departed(self, uid: str) -> None:
-        """A pod that a runtime announced is gone: what it was given is free at the next pass."""
-        self._newcomers.pop(uid, None)
 
     def _keep(self, said: chain.Round) -> None:
         for outcome in said.outcomes:
@@ -363,7 +337,7 @@ class Line:
             before is not None
             and not slow
             and self._trusted < _TRUST
-            and _quiet(before, seen, said)
+            and standstill.stands(before.draft, (before.snapshot, before.said), (seen, said))
         ):
             self._trusted += 1
             again = planner.again(before.draft, said, seen)
@@ -397,38 +371,6 @@ class Line:
         there = present.read(self.host, seen, (), _known(entries))
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
-
-
-def _quiet(before: Pass, seen: snapshot.Snapshot, said: chain.Round) -> bool:
-    """Whether the last draft found nothing to do, and nothing has changed since.
-
-    Only while the kernel tells what happens are the groups the same object; else each draft is made
-    anew.
-    """
-    return (
-        not before.draft.plan.steps
-        and not before.draft.left
-        and before.snapshot.groups is seen.groups
-        and before.snapshot.unsupported == seen.unsupported
-        and before.snapshot.resctrl is seen.resctrl
-        and _same_wishes(before.said, said)
-    )
-
-
-def _same_wishes(before: chain.Round, said: chain.Round) -> bool:
-    """Whether the policies want the same of the machine, whatever they measured."""
-    return len(before.outcomes) == len(said.outcomes) and all(
-        one is other
-        or (
-            (one.stem, one.mode, one.failure) == (other.stem, other.mode, other.failure)
-            and _wishes(one) == _wishes(other)
-        )
-        for one, other in zip(before.outcomes, said.outcomes, strict=True)
-    )
-
-
-def _wishes(one: chain.Outcome) -> tuple[object, ...]:
-    return one.decision.actions if one.decision is not None else ()
 
 
 def _known(entries: Mapping[str, journal.Entry]) -> list[tuple[str, str]]:

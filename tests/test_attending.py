@@ -70,7 +70,7 @@ def test_from_start_to_stop(ram: Path) -> None:
         peering = asyncio.ensure_future(life.peer((POD,)))
         await life.one.start(lambda: False)
         peer = await peering
-        assert {"u1"} <= {one.uid for _, one in life.one.desk.who.line._newcomers.values()}
+        assert "u1" in life.one.desk.who.line.newcomers
         life.one.opens()
         answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
         assert 0 == answer.code
@@ -92,6 +92,11 @@ def test_a_runtime_that_is_lost(ram: Path) -> None:
         (said,) = life.one.conditions()
         assert "ContainerRuntimeLost" == said.type
         await life.peer()
+
+        def connected() -> bool:
+            return life.one.plugin.status.connected
+
+        await asyncio.to_thread(deadline.until, connected, "the connection is known here")
         life.one.tick()
         assert () == life.one.conditions()
 

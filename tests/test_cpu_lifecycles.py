@@ -166,7 +166,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self.host.exit(one.pid)
         self._remove(KUBE.pod(KINDS[one.pod.qos], name))
         assert self.who is not None
-        self.who.line.departed(name)
+        self.who.line.newcomers.departed(name)
         self._settle()
 
     @stateful.precondition(lambda self: self.lodgers)
@@ -264,9 +264,6 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         finally:
             self._stop()
             shutil.rmtree(self.folder)
-
-
-TestLifecycles = Lifecycles.TestCase
 
 
 class OnV1(Lifecycles):
