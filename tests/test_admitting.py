@@ -264,7 +264,7 @@ def test_a_late_answer_is_no_answer(scene: Scene) -> None:
 
 def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
     """The asker gets the exception and starts the container as it is."""
-    scene.who.line.announce = _broken  # type: ignore[method-assign]
+    scene.who.line.newcomers.add = _broken  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="out of order"):
         scene.sandbox()
 
