@@ -87,14 +87,20 @@ def _run(args: argparse.Namespace) -> int:
             busy = demo.Processes()
             run_line.extra_settings = {demo.STEM: busy.settings()}
     try:
-        shown = surfaces.Surfaces(config.config.report, where)
+        sources = sourcing.gatherer(config.config, host)
+        store = None if sources is None else sources.store
+        cluster = None
+        if store is not None:
+            past = run_line.history
+            cluster = surfaces.Cluster(store=store, past=past, by_default=not why)
+        shown = surfaces.Surfaces(config.config.report, where, cluster)
         life = daemon.Daemon(
             who,
             reload=reloader.Reloader(args.config, os.environ, flags, config),
             notifier=notify.Notifier(os.environ),
             surfaces=shown,
             on_ready=_say_hello(demo_on=args.demo),
-            sources=sourcing.gatherer(config.config, host),
+            sources=sources,
             runtime=_runtime(who, config),
         )
         asyncio.run(life.run())

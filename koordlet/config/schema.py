@@ -30,6 +30,7 @@ from koordlet.config import (
     memory_qos_section,
     node_pressure_section,
     nri_section,
+    objects_section,
     resctrl_section,
     sections,
     suppress_section,
@@ -277,6 +278,9 @@ class Report(Section):
     http: Http = Field(default_factory=Http, description="The HTTP server.")
     grpc: Grpc = Field(default_factory=Grpc, description="The gRPC server.")
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
+    objects: objects_section.Objects = Field(
+        default_factory=objects_section.Objects, description="Objects of the API server."
+    )
 
 
 class State(Section):

@@ -79,6 +79,11 @@ class Gatherer:
         #: Those that are not believed any more.
         self._aged: set[str] = set()
 
+    @property
+    def store(self) -> objects.Objects | None:
+        """The API server; ``None`` where it is not asked. Closed when the gatherer stops."""
+        return self._store
+
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
         self._tasks = [
