@@ -91,9 +91,10 @@ def _run(args: argparse.Namespace) -> int:
         store = None if sources is None else sources.store
         cluster = None
         if store is not None:
-            past = run_line.history
-            cluster = surfaces.Cluster(store=store, past=past, by_default=not why)
-        shown = surfaces.Surfaces(config.config.report, where, cluster)
+            cluster = surfaces.Cluster(store=store, by_default=not why)
+        shown = surfaces.Surfaces(
+            config.config.report, where, past=run_line.history, cluster=cluster
+        )
         life = daemon.Daemon(
             who,
             reload=reloader.Reloader(args.config, os.environ, flags, config),

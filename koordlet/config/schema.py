@@ -26,6 +26,7 @@ from koordlet.config import (
     eviction_section,
     exclusive_section,
     fieldtypes,
+    grpc_section,
     guard_section,
     memory_qos_section,
     node_pressure_section,
@@ -257,15 +258,6 @@ class Http(Section):
     enabled: bool = Field(default=True, description="Whether it is started.")
 
 
-class Grpc(Section):
-    """The gRPC server: the node feed."""
-
-    socket: fieldtypes.SocketPath = Field(
-        default=None, description="Its Unix socket; null is `koordlet.sock` in the run directory."
-    )
-    enabled: bool = Field(default=True, description="Whether it is started.")
-
-
 class Metrics(Section):
     """The Prometheus text on the HTTP server."""
 
@@ -276,7 +268,12 @@ class Report(Section):
     """What the agent shows of itself."""
 
     http: Http = Field(default_factory=Http, description="The HTTP server.")
-    grpc: Grpc = Field(default_factory=Grpc, description="The gRPC server.")
+    grpc: grpc_section.Grpc = Field(
+        default_factory=grpc_section.Grpc, description="The gRPC server."
+    )
+    scheduler: grpc_section.Scheduler = Field(
+        default_factory=grpc_section.Scheduler, description="The scheduler that is told."
+    )
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
     objects: objects_section.Objects = Field(
         default_factory=objects_section.Objects, description="Objects of the API server."
