@@ -30,6 +30,8 @@ COMMANDS = {
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
     "explain": "show why a CPU or a pod is as it is",
+    "get": "show the node, its workloads, or a scheduler's nodes, over gRPC",
+    "watch": "follow the node or its workloads over gRPC, until interrupted",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "schedule": "hand pods to a standalone scheduler, and print where each went or why not",

@@ -124,7 +124,7 @@ class Reporting:
             await self._wake.wait()
             self._wake.clear()
         async with self._channel() as channel:
-            stream = channel.stream_stream(
+            stream: Any = channel.stream_stream(
                 METHOD, response_deserializer=ingest_pb2.ReportReply.FromString
             )()
             name = self._view.snapshot.node.name
