@@ -42,6 +42,10 @@ class Offer:
     """
 
     amounts: Mapping[str, int] = field(default_factory=dict)
+    #: Before third parties took their part; what the peer's origin annotation holds.
+    original: Mapping[str, int] = field(default_factory=dict)
+    #: By NUMA node number.
+    zones: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     #: Unix time of the metrics that it was computed from.
     wall: float = 0.0
     #: Why amounts are missing; empty where none is.

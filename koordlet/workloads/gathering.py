@@ -62,6 +62,7 @@ class Gatherer:
         #: Called when there is a new value.
         self._told = told
         self._kubelet = kubelet
+        #: The API server; ``None`` where it is not asked. Closed when the gatherer stops.
         self.store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
         self._reserving = reserving
@@ -78,11 +79,6 @@ class Gatherer:
         self._unheard = {*self._polled, *self._mirrors}
         #: Those that are not believed any more.
         self._aged: set[str] = set()
-
-    @property
-    def store(self) -> objects.Objects | None:
-        """The API server; ``None`` where it is not asked. Closed when the gatherer stops."""
-        return self._store
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
