@@ -6,13 +6,28 @@ Does not cover: when to pass (``daemon``), what is shown (``report``).
 
 from __future__ import annotations
 
+import contextlib
 import time
+import typing
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from koordlet import line, remembering, restoring, telling
-from koordlet.apply import executor, planner, protective
+from koordlet import line, memory_watch, remembering, restoring, telling
+from koordlet.apply import copies, executor, intents, kinds, planner, protective
 from koordlet.host import claim, machine, processes
-from koordlet.model import adjustment, errors, plan, pod, result
+from koordlet.model import action, adjustment, errors, plan, pod, result
+from koordlet.policy import node_pressure
 from koordlet.state import audit, checkpoint, handover, journal, lock, paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.apply import evictor
+    from koordlet.model import objects
+
+
+class Sources(Protocol):
+    """Who may know a store of objects."""
+
+    store: objects.Objects | None
 
 
 class Agent:
@@ -21,6 +36,8 @@ class Agent:
     def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
         self.line = run
         self.enforce = enforce
+        #: Hears of everything that was done, after it was done.
+        self.done: Callable[[Sequence[result.Result]], None] = lambda _: None
         #: Something happened to groups while the newest pass was under way.
         self.told = False
         self.lock = lock.Lock(where.lock, processes.describe)
@@ -66,6 +83,8 @@ class Agent:
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
+        self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
+        self._evictor: evictor.Evictor | None = None
         self.teller = telling.Teller(
             audit.Audit(where.audit), mode="enforce" if self.enforce else "observe"
         )
@@ -112,15 +131,18 @@ class Agent:
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
+            wanted = self._wanted(made)
             results = self.hands.run(
                 made.draft, made.snapshot, self.teller.heard, patience=patience
             )
-            self.line.moved(results)
+            self.line.done(made, results)
+            self.done(results)
             self._save()
-            if made.draft is not self._followed:
-                self._follow(made)
+            if wanted is not None:
+                self._follow(made.draft, wanted)
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
+        self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
         self._remember()
         self.teller.stale = self.hands.stale()
         self.teller.passed(
@@ -132,13 +154,39 @@ class Agent:
         )
         return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
 
-    def _follow(self, made: line.Pass) -> None:
-        """Keep an eye on what this pass wants, and on nothing else."""
+    def evict_with(self, sources: Sources | None) -> None:
+        """From now on evictions are carried out: by the store of the sources, or here."""
+        from koordlet import evicting  # noqa: PLC0415 -- commands that run once evict nobody
+
+        store = None if sources is None else sources.store
+        self.hands.evictor = self._evictor = evicting.make(
+            self.line, store, self.teller.heard, alone=sources is None
+        )
+        self.teller.evictions = self._evictor.counts
+
+    async def cease_evicting(self) -> None:
+        """What was begun goes on without us."""
+        self.hands.evictor = None
+        if self._evictor is not None:
+            await self._evictor.close()
+
+    def _wanted(self, made: line.Pass) -> tuple[action.Action, ...] | None:
+        """What this pass wants, where that is not what the last one wanted."""
+        if made.repeated and self._followed is not None:
+            return None
         enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
         wanted = tuple(planner.desired(enforced).actions.values())
+        # Where the journal cannot be written the run says so, for each of its steps.
+        with contextlib.suppress(OSError):
+            for one, original in copies.find(wanted, made.snapshot, self.book.entries):
+                self.adopt(one, original)
+        return wanted
+
+    def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
+        """Keep an eye on what this pass wants, and on nothing else."""
         self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = made.draft
+        self._followed = draft
 
     def switch(self, *, enforce: bool) -> None:
         """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""
@@ -201,19 +249,42 @@ class Agent:
         """Whether latency-sensitive work waits so much that a pass should not."""
         return self.enforce and self.line.feeling.urgent()
 
+    def adopt(self, one: action.WriteFile, original: str) -> None:
+        """A file was born with this value by our doing: the original is put back like any other."""
+        if one.target in self.book.entries:
+            return
+        value = self.line.host.text(self.line.host.at(one.target)).strip()
+        entry = journal.Entry(
+            kind=action.kind(one),
+            target=one.target,
+            policy=one.policy,
+            original=original,
+            values=(one.value, value),
+            knob=one.knob,
+            group=one.group,
+            inode=intents.inode_of(self.line.host, kinds.directory(one)),
+            unix_time=self.line.clock().wall,
+        )
+        self.book.intend([entry])
+
     def restore(self, *, final: bool = True) -> restoring.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline.
 
         Below the cgroup root that the journal is of, which may be that of an agent before us.
         """
+
+        def report(one: result.Result) -> None:
+            self.teller.heard(one)
+            self.done((one,))
+
         if not self.elsewhere():
-            done = restoring.restore(self.line, self.hands, self.teller.heard)
+            done = restoring.restore(self.line, self.hands, report)
         else:
             self._unclaim()
             there = self.line.at(self.book.root)
             held = claim.take(there.host, there.observer.layout)
             try:
-                done = restoring.restore(there, self.hands, self.teller.heard)
+                done = restoring.restore(there, self.hands, report)
             finally:
                 there.observer.reader.close()
                 claim.release(there.host, held)

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 
 from koordlet.config import (
     adaptive_section,
+    batch_section,
     cpu_burst_section,
     memory_qos_section,
+    node_pressure_section,
     schema,
     suppress_section,
 )
 from koordlet.config import resctrl_section as ways
+from koordlet.host import pressure
 from koordlet.model import (
     cpuset,
+    duration,
     plan,
     pod,
     qos,
@@ -25,17 +29,21 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
+    thresholds,
     wishes,
 )
 from koordlet.policy import (
     adaptive,
     batch_limits,
+    batch_resources,
     bound_quota,
     cpu_burst,
     cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
+    local_storage_evict,
     memory_qos,
+    node_pressure,
     registry,
     resctrl,
     resctrl_annotation,
@@ -57,7 +65,9 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             max_cpus=reserved.limits.max_cpus,
         ),
         exclusive_cpus.STEM: exclusive_cpus.Settings(
-            choose=exclusive.choose, max_cpus=exclusive.limits.max_cpus
+            choose=exclusive.choose,
+            repack=exclusive.repack,
+            max_cpus=exclusive.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(
             enable_controllers=pools.enable_controllers, tiers=pools.tiers
@@ -76,11 +86,44 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         adaptive.STEM: _adaptive(
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
+        batch_resources.STEM: _batch(config.policies.batch_resources),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        local_storage_evict.STEM: local_storage_evict.Settings(
+            act=config.policies.local_storage_evict.act
+        ),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
+        node_pressure.STEM: _node_pressure(config.policies),
     }
+
+
+def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
+    section = policies.node_pressure
+    swap = section.swap_available
+    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
+    return node_pressure.Settings(
+        limits=thresholds.parse(node_pressure_section.texts(section)),
+        transition=duration.parse(section.eviction_pressure_transition_period),
+        max_grace=section.eviction_max_pod_grace_period,
+        act=section.act,
+        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
+        local_storage=local,
+        stalls=section.pressure_limits,
+        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def pressure_places(config: schema.Config) -> pressure.Places:
+    """Which directories and groups stand for what a node may run out of."""
+    section = config.policies.node_pressure
+    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
+    return pressure.Places(
+        nodefs=usual if section.nodefs is None else (section.nodefs,),
+        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
+        containerfs=() if section.containerfs is None else (section.containerfs,),
+        memory=section.memory_cgroup or "",
+    )
 
 
 def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
@@ -92,6 +135,23 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _batch(section: batch_section.BatchResources) -> batch_resources.Settings:
+    said = strategies.Colocation(
+        enable=section.enable,
+        cpu_reclaim_threshold_percent=section.cpu_reclaim_threshold_percent,
+        memory_reclaim_threshold_percent=section.memory_reclaim_threshold_percent,
+        cpu_calculate_policy=section.cpu_calculate_policy,
+        memory_calculate_policy=section.memory_calculate_policy,
+        degrade_time_minutes=section.degrade_time_minutes,
+    )
+    return batch_resources.Settings(
+        strategy=strategies.overlay(batch_resources.Settings().strategy, said),
+        seed=section.formula == "seed",
+        max_cpu_percent=section.limits.cpu_percent,
+        max_memory_percent=section.limits.memory_percent,
     )
 
 
@@ -144,6 +204,8 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         mount=section.mount,
         mount_options=tuple(section.mount_options),
         bandwidth=section.bandwidth,
+        slow_bandwidth=section.slow_bandwidth,
+        runtime_classes=section.runtime_classes,
         peer=section.peer_numbers,
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,

@@ -26,7 +26,7 @@ from koordlet.model import errors
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
-    from koordlet.model import observed
+    from koordlet.model import objects, observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,19 @@ FAST = Lane("fast", 0.1)
 TICK = Lane("tick", 1.0)
 SLOW = Lane("slow", 10.0)
 
+#: The fast lane's while memory is near a threshold.
+_NEAR_PERIOD = 0.05
+
 #: What is read once, when the agent starts.
-_AT_START = ("report.", "state.dir", "cgroups.root", "kubelet.", "kube.")
+_AT_START = (
+    "report.",
+    "state.dir",
+    "cgroups.root",
+    "kubelet.",
+    "kube.",
+    "eviction.",
+    "nri.",
+)
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
 #: files) has happened, but not too soon after the last one, and ...
@@ -74,8 +85,33 @@ class Surfaces(Protocol):
         """Go away."""
 
 
+class Runtime(Protocol):
+    """The container runtime, which asks about containers before they begin."""
+
+    async def start(self, pass_now: Callable[[], bool]) -> None:
+        """Connect; ``pass_now`` does a pass, and says whether it changed anything."""
+
+    def opens(self) -> None:
+        """The first pass is over: answer."""
+
+    def tick(self) -> None:
+        """A pass is over."""
+
+    def reset(self) -> None:
+        """The operator wants to begin anew."""
+
+    def closes(self) -> None:
+        """Answer no more: everything is put back."""
+
+    async def stop(self) -> None:
+        """Go away."""
+
+
 class Sources(Protocol):
     """Who runs here, asked in the background."""
+
+    #: Where objects are, where somebody stores them.
+    store: objects.Objects | None
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for first answers."""
@@ -99,9 +135,11 @@ class Daemon:
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
         sources: Sources | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         self.agent = who
         self.sources = sources
+        self.runtime = runtime
         self.teller = who.teller
         self.reload = reload
         self.notifier = notifier
@@ -124,16 +162,25 @@ class Daemon:
                 # The first pass shall know who runs here, if that can be known soon.
                 await self.sources.start(sourcing.PATIENCE)
                 self.agent.line.take = self.sources.take
+            self.agent.evict_with(self.sources)
+            if self.runtime is not None:
+                await self.runtime.start(self._pass_now)
             self._begin()
+            if self.runtime is not None:
+                self.runtime.opens()
             try:
                 await self._show()
                 await self._loop()
             finally:
                 await self.surfaces.stop()
         finally:
+            await self.agent.cease_evicting()
             if self.sources is not None:
                 await self.sources.stop()
             self._end()
+            if self.runtime is not None:
+                await self.runtime.stop()
+            self.agent.close()
 
     def stop(self) -> None:
         """End after the current pass."""
@@ -186,7 +233,11 @@ class Daemon:
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
             if self._hup or TICK in ready:
                 self._guarded(self._reconfigure)
-            broken = FAST in ready and self.agent.protection_broken()
+            watch = self.agent.memory_watch
+            if FAST in ready and watch.near:
+                due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
+            short = FAST in ready and watch.crossed()
+            broken = short or (FAST in ready and self.agent.protection_broken())
             strained = FAST in ready and self.agent.strained()
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
@@ -197,7 +248,7 @@ class Daemon:
     def _listen(self) -> None:
         """Wake up when the kernel tells something about groups."""
         observer = self.agent.line.observer
-        self.agent.line.usage.watch()
+        self.agent.line.watch()
         observer.watch()
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
@@ -216,11 +267,16 @@ class Daemon:
         except TimeoutError:
             return
 
-    def _pass(self, *, slow: bool, lateness: float) -> None:
+    def _pass_now(self) -> bool:
+        return self._pass(slow=False, lateness=0.0)
+
+    def _pass(self, *, slow: bool, lateness: float) -> bool:
+        """``True`` when something was changed."""
+        changed = False
         try:
             late = lateness > TICK.period / 2
             self._told = False
-            self.agent.one_pass(slow=slow, lateness=lateness, late=late)
+            changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
             self._told = self.agent.told
         except Exception as error:  # noqa: BLE001 -- rule 2
             self.teller.repeats.say(
@@ -229,6 +285,9 @@ class Daemon:
         else:
             self.notifier.alive()
             self.surfaces.publish(self.teller.view)
+        if self.runtime is not None:
+            self.runtime.tick()
+        return changed
 
     def _guarded(self, work: Callable[[], object]) -> None:
         """What goes wrong with a new configuration costs that configuration, not the agent."""
@@ -244,6 +303,8 @@ class Daemon:
         forced, self._hup = self._hup, False
         if forced:
             self.notifier.reloading()
+            if self.runtime is not None:
+                self.runtime.reset()
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
@@ -278,6 +339,8 @@ class Daemon:
 
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""
+        if self.runtime is not None:
+            self.runtime.closes()
         if self.agent.enforce and self.agent.line.effective.config.state.on_stop == "restore":
             self.notifier.stopping("restoring")
             done = self.agent.restore()
@@ -290,4 +353,3 @@ class Daemon:
         elif self.agent.enforce:
             self.notifier.stopping("handing over")
             self.teller.log.info("daemon.handover", seconds=self.agent.hand_over())
-        self.agent.close()

@@ -32,11 +32,9 @@ class Feeling:
         if [*map(id, known)] == [*map(id, self._followed)]:
             return
         self._followed = known
-        settings = cast("adaptive.Settings", ask()[0])
-        places = be_groups.places(now)
-        if not self._live or not places or adaptive.in_charge(now, settings):
-            self._reader.follow(now.layout, plus=(), minus=(), best_effort=(), watched=())
+        if not self._live:
             return
+        places = be_groups.places(now)
         plus, minus = _used_by(now.pods, places)
         self._reader.follow(
             now.layout,

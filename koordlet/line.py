@@ -10,28 +10,31 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet import assembly, feeling
-from koordlet.apply import planner, present, units
+from koordlet import assembly, feeling, guarding
+from koordlet.apply import planner, present, standstill, units
 from koordlet.config import loader
 from koordlet.history import series
-from koordlet.host import machine, observe, root, usage
+from koordlet.host import machine, observe, pressure, root, usage
 from koordlet.model import (
     absence,
     action,
     counters,
+    cpuset,
     decision,
+    knob,
     plan,
     pod,
     prediction,
     result,
     snapshot,
 )
+from koordlet.model.pressure import FileSystem, Reading
 from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
-from koordlet.workloads import declared, unmanaged
+from koordlet.workloads import announced, declared, unmanaged
 
-#: Seconds that a pod which a runtime announced is believed to be here although no source lists it.
-_ANNOUNCED = 60.0
+#: Seconds that a command which looks once waits for file systems.
+_PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
 
@@ -47,6 +50,8 @@ class Pass:
     snapshot: snapshot.Snapshot
     said: chain.Round
     draft: planner.Draft
+    #: The draft has the steps of the last pass: nothing to do, again.
+    repeated: bool = False
     #: What is in use, as far as it was read.
     used: counters.Usage = field(default_factory=counters.Usage)
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
@@ -72,8 +77,12 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
+        #: Watches policies that might hurt.
+        self.guard = guarding.Guard()
         #: What latency-sensitive work feels.
         self.feeling = feeling.Feeling(host, clock)
+        self.pressure = pressure.Reader(host)
+        self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
@@ -89,8 +98,10 @@ class Line:
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
         self.extra_settings: Mapping[str, object] = {}
         self.extra_pods: tuple[pod.Pod, ...] = ()
-        #: Pods that a runtime announced before their sources did, and until when they count.
-        self._newcomers: dict[str, tuple[float, pod.Pod]] = {}
+        #: Pods that a runtime announced before their sources did.
+        self.newcomers = announced.Announced()
+        #: Containers that began with a set of ours: group to the set that they would have had.
+        self.born: dict[str, cpuset.CPUSet] = {}
         #: What the sources of workloads said last; ``take`` brings the newest.
         self.observed: observed.Observed | None = None
         self.take: Callable[[], observed.Observed] | None = None
@@ -99,12 +110,30 @@ class Line:
         )
         self.configure(effective)
 
+    def look_once(self) -> None:
+        """There will be one look only: it reads everything, and waits for file systems."""
+        self.usage.thorough = True
+        if self.host.live:
+            self.watch()
+            space = self.usage.space
+            if space is not None:
+                space.settle(self.clock().at, _PATIENCE)
+
+    def watch(self) -> None:
+        """From now on, have file systems asked in the background."""
+        self.usage.watch(dict.fromkeys((*usage.DIRECTORIES, *self.places.directories)))
+
     def configure(self, effective: loader.Effective) -> None:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         self.effective = effective
         self.settings = assembly.settings(config)
+        #: Which directories and groups stand for what the node may run out of.
+        self.places = assembly.pressure_places(config)
+        self.guard.on = config.guard.enabled
         self.modes = assembly.modes(config)
+        ways = config.policies.resctrl
+        self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))
         self._unheard = replace(self.node, known=False)
         self.declared = assembly.workloads(config)
@@ -143,6 +172,7 @@ class Line:
                 seen,
                 slo=self.observed.slo,
                 kubelet=self.observed.kubelet,
+                metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
         self.feeling.follow(seen, self._adaptive)
@@ -151,22 +181,35 @@ class Line:
         elif self.units.problem is not None:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
+        self.pressure.configure(seen.layout, self.places)
         readings = self.usage.read(now, self.strangers.beside(seen.groups))
         self.history.take(readings)
+        self.history.complete = self.usage.thorough
         if readings:
             self.history.share(readings["groups"], seen.pods)
             self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
         return replace(
             seen,
             strain=self.feeling.taken(now.at),
+            pressure=self._pressure(now.at),
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
+            born=self.born,
         )
 
     def _adaptive(self) -> tuple[object, object]:
         """Settings and state of the policy that wants to know what is felt."""
         stem = adaptive.STEM
         return self.settings[stem], self.states.get(stem, adaptive.State())
+
+    def _pressure(self, at: float) -> Reading:
+        """What the node may run out of, with what file systems said last."""
+        space = self.usage.space
+        if space is not None:
+            return self.pressure.read(at, space.found, space.asked_at)
+        if not self._disks and not self.host.live:
+            self._disks = pressure.recorded(self.host, self.pressure.places)
+        return self.pressure.read(at, self._disks, at)
 
     def _unsupported(
         self, told: tuple[absence.Unsupported, ...]
@@ -177,22 +220,13 @@ class Line:
             self._missing = found
         return self._missing
 
-    def _announced(self, at: float, told: Iterable[pod.Pod]) -> tuple[pod.Pod, ...]:
-        """Pods that only the runtime has told of yet."""
-        if self._newcomers:
-            listed = {one.uid for one in told}
-            self._newcomers = {
-                uid: (until, one)
-                for uid, (until, one) in self._newcomers.items()
-                if at < until and uid not in listed
-            }
-        return tuple(one for _, one in self._newcomers.values())
-
     def _pods(self, at: float, *, search: bool) -> tuple[pod.Pod, ...]:
         """The workloads with their groups; the same tuple while nothing happened."""
         reader = self.observer.reader
         told = self.observed.pods if self.observed is not None else ()
-        told = (*told, *self._announced(at, told)) if self._newcomers else told
+        if self.newcomers:
+            listed = (*self.declared, *self.extra_pods, *told)
+            told = (*told, *self.newcomers.unlisted(at, listed))
         known = (self.declared, self.extra_pods, told, reader, reader.generation)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.
@@ -232,13 +266,20 @@ class Line:
             seen,
             self.history,
             settings={**self.settings, **self.extra_settings},
-            modes=self.modes,
+            modes=self.guard.modes(self.modes),
             states=self.states,
             last=self.last,
             memory=self._memory,
         )
         self._keep(said)
-        return said
+        # While the node lacks something, its pods are compared: by counters of this moment.
+        self.usage.thorough = any(
+            one.met
+            for outcome in said.outcomes
+            if outcome.decision is not None
+            for one in outcome.decision.signals
+        )
+        return replace(said, conditions=self.guard.conditions())
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """What a container gets that is about to start: last snapshot + newcomer, decided now.
@@ -247,7 +288,7 @@ class Line:
         """
         seen = self._before.snapshot if self._before is not None else self.look()
         # Others may have been announced since that snapshot was taken.
-        for _, one in self._newcomers.values():
+        for one in self.newcomers:
             seen = replace(seen, pods=admission.among(seen.pods, one))
         found = admission.admit(
             self.rows,
@@ -256,17 +297,29 @@ class Line:
             newcomer,
             container,
             settings={**self.settings, **self.extra_settings},
-            modes=self.modes,
+            modes=self.guard.modes(self.modes),
             states=self.states,
             last=self.last,
         )
         self._keep(found.said)
-        self._newcomers[newcomer.uid] = (self.clock().at + _ANNOUNCED, newcomer)
+        if newcomer.uid not in self.newcomers:
+            self.newcomers.add(newcomer, self.clock().at)
         return found
 
-    def departed(self, uid: str) -> None:
-        """A pod that a runtime announced is gone: what it was given is free at the next pass."""
-        self._newcomers.pop(uid, None)
+    @property
+    def pods(self) -> tuple[pod.Pod, ...]:
+        """The workloads as they were found last."""
+        return self._found[1]
+
+    def decided(self, row: knob.Knob, group: str) -> str | None:
+        """What a file of a group shall hold, as it was decided last and is enforced."""
+        for stem, last in self.last.items():
+            if self.modes.get(stem) is not plan.Mode.ENFORCE:
+                continue
+            for one in last.actions:
+                if isinstance(one, action.WriteFile) and (one.knob, one.group) == (row.name, group):
+                    return one.value
+        return None
 
     def _keep(self, said: chain.Round) -> None:
         for outcome in said.outcomes:
@@ -298,10 +351,11 @@ class Line:
             before is not None
             and not slow
             and self._trusted < _TRUST
-            and _quiet(before, seen, said)
+            and standstill.stands(before.draft, (before.snapshot, before.said), (seen, said))
         ):
             self._trusted += 1
-            made = Pass(snapshot=seen, said=said, draft=before.draft)
+            again = planner.again(before.draft, said, seen)
+            made = Pass(snapshot=seen, said=said, draft=again, repeated=True)
         else:
             self._trusted = 0
             made = Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
@@ -313,6 +367,11 @@ class Line:
             files=self.usage.counts,
             descriptors=self.usage.groups.handles,
         )
+
+    def done(self, made: Pass, results: Sequence[result.Result]) -> None:
+        """A plan was carried out: who acted is watched."""
+        self.guard.passed(made.snapshot, self.history, results)
+        self.moved(results)
 
     def moved(self, results: Iterable[result.Result]) -> None:
         """Threads were moved between resctrl groups: where they are now has to be seen."""
@@ -326,22 +385,6 @@ class Line:
         there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
-
-
-def _quiet(before: Pass, seen: snapshot.Snapshot, said: chain.Round) -> bool:
-    """Whether the last draft found nothing to do, and nothing has changed since.
-
-    Only while the kernel tells what happens are the groups the same object; else each draft is made
-    anew.
-    """
-    return (
-        not before.draft.plan.steps
-        and not before.draft.left
-        and before.snapshot.groups is seen.groups
-        and before.snapshot.unsupported == seen.unsupported
-        and before.snapshot.resctrl is seen.resctrl
-        and before.said == said
-    )
 
 
 def shadowed(made: plan.Plan) -> plan.Plan:

@@ -21,19 +21,27 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import koordlet
 from koordlet import log
 from koordlet.http import client, message, routes, server
-from koordlet.model import errors, objects
+from koordlet.model import errors, objects, refusals
 from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.loop import running
+from koordlet.scheduler.reservation import admission, service
+
+if TYPE_CHECKING:
+    from koordlet.rpc import server as grpc_server
+    from koordlet.rpc import services
+    from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
 _PAGE = 500
 #: For bindings, conditions, events and single reads together.
 _CONNECTIONS = 24
+_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,8 @@ class Options:
     kubeconfig: str | None
     context: str = ""
     database: Path
+    #: Where a standalone scheduler takes calls.
+    socket: Path
     http: str
     configuration: configuration.Configuration
 
@@ -74,6 +84,7 @@ async def run(options: Options) -> None:
         )
         shown = server.Server(options.http, _table(one))
         address = await shown.start()
+        spoken = await _speaking(options, store, one) if alone else None
         log.get().info(
             "scheduler.started",
             http=f"http://{address}/",
@@ -89,7 +100,28 @@ async def run(options: Options) -> None:
             told.cancel()
             working.cancel()
             await asyncio.gather(working, told, return_exceptions=True)
+            if spoken is not None:
+                await spoken.stop()
             await shown.stop()
+
+
+async def _speaking(
+    options: Options, store: objects.Objects, one: running.Loop
+) -> grpc_server.Server:
+    """The gRPC services of a standalone scheduler; in a cluster its API server is asked."""
+    # gRPC is loaded where it is spoken.
+    from koordlet import standing  # noqa: PLC0415
+    from koordlet.rpc import placing, reservations  # noqa: PLC0415
+    from koordlet.rpc import server as rpc_server  # noqa: PLC0415
+
+    offered: list[services.Service] = [
+        reservations.Reservations(service.Service(store)),
+        placing.Placing(standing.Desk(store, one)),
+    ]
+    spoken = rpc_server.Server(options.socket, offered)
+    await spoken.start()
+    await spoken.say(serving=True)
+    return spoken
 
 
 def _raise(ended: asyncio.Future[None]) -> None:
@@ -120,15 +152,30 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         finally:
             await kube.close()
         return
-    from koordlet.scheduler.store import adapter as store  # noqa: PLC0415 -- and sqlite not here
+    from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
     options.database.parent.mkdir(parents=True, exist_ok=True)
-    file = store.Store(options.database, manager="koordlet-scheduler")
+    file = files.Store(
+        options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
+    )
     await file.open()
+    backing = asyncio.ensure_future(_backing_up(file, options.database))
     try:
         yield file
     finally:
+        backing.cancel()
+        await asyncio.gather(backing, return_exceptions=True)
         await file.close()
+
+
+async def _backing_up(file: store.Store, database: Path) -> None:
+    """A copy beside the file, at the start and each day, so that a damaged one can be replaced."""
+    while True:
+        try:
+            await file.backup(database.with_name(f"{database.name}.backup"))
+        except (refusals.ObjectsError, OSError) as error:
+            log.get().warning("scheduler.backup_failed", detail=str(error))
+        await asyncio.sleep(_DAY)
 
 
 def _table(one: running.Loop) -> routes.Routes:

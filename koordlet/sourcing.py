@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from koordlet import log
-from koordlet.config import kube, kubelet, schema
+from koordlet.config import kube, kubelet, nri_section, schema
 from koordlet.host import machine, root
 
 if typing.TYPE_CHECKING:
-    from koordlet.model import objects, observed
-    from koordlet.workloads import gathering
+    from koordlet.model import objects, observed, reservation
+    from koordlet.workloads import gathering, source
     from koordlet.workloads.kubelet import asking
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -33,6 +33,8 @@ _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: How long a start waits for the first answers. A source that is late is picked up when it comes.
 PATIENCE = 5.0
 _PORT, _READ_ONLY_PORT = 10250, 10255
+#: Seconds between two questions to a standalone scheduler, and how long an answer is believed.
+_RESERVED_EVERY, _RESERVED_AGE = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +82,49 @@ def _kube(said: kube.Kube, environment: Mapping[str, str]) -> tuple[bool, str]:
     return inside, "a service account is here" if inside else "no service account is here"
 
 
+def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) -> bool:
+    """Whether the container runtime is connected to: ``auto`` is in a cluster, with a socket."""
+    if said.mode != "auto":
+        return said.mode == "on"
+    return not alone and said.socket is not None and host.exists(host.at(said.socket))
+
+
 def gatherer(
     config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
 ) -> gathering.Gatherer | None:
     """The sources of this node; ``None`` where it is standalone."""
     choice = choose(config, host, environment)
-    if choice.standalone:
+    node = config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
+    reserving = _reserving(config, node) if host.live and not choice.kube else None
+    if choice.standalone and reserving is None:
         return None
     from koordlet.workloads import gathering  # noqa: PLC0415 -- rule 2
 
     return gathering.Gatherer(
         lambda: machine.now().at,
+        reserving=reserving,
         kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
         store=_store(config.kube) if choice.kube else None,
-        node=config.node.name or environment.get("NODE_NAME") or machine.hostname(host),
+        node=node,
+    )
+
+
+def _reserving(
+    config: schema.Config, node: str
+) -> source.Polled[tuple[reservation.Reservation, ...]] | None:
+    """What a standalone scheduler has reserved here; ``None`` where there is no such scheduler."""
+    if config.scheduler.socket is None:
+        return None
+    from koordlet.rpc import reservations as asked  # noqa: PLC0415 -- rule 2
+    from koordlet.workloads import reservations, source  # noqa: PLC0415 -- rule 2
+
+    lister = asked.Lister(str(config.scheduler.socket), node)
+    return source.Polled(
+        "scheduler reservations",
+        lister.fetch,
+        reservations.decode_all,
+        period=_RESERVED_EVERY,
+        max_age=_RESERVED_AGE,
     )
 
 

@@ -1,4 +1,4 @@
-"""What others look at: HTTP and gRPC, started after the first verified pass.
+"""What others look at: HTTP, gRPC and objects in the API server, after the first verified pass.
 
 Covers: starting, feeding and stopping them. Does not cover: what they serve (``report``, ``http``,
 ``rpc``).
@@ -10,13 +10,15 @@ Rules:
 
 from __future__ import annotations
 
+import time
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import koordlet
 from koordlet import log
-from koordlet.config import schema
+from koordlet.config import grpc_section, schema
 from koordlet.model import errors
 from koordlet.report import view
 from koordlet.state import paths
@@ -24,17 +26,41 @@ from koordlet.state import paths
 if typing.TYPE_CHECKING:
     from koordlet.http import channels
     from koordlet.http import server as http_server
+    from koordlet.model import objects
+    from koordlet.report import writing
+    from koordlet.report.objects import metric_object
     from koordlet.rpc import agent as rpc_agent
+    from koordlet.rpc import reporting
 
 Current = Callable[[], view.View | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The API server that objects are written to."""
+
+    store: objects.Objects
+    #: Whether objects are written where the configuration leaves it open.
+    by_default: bool
 
 
 class Surfaces:
     """The configured surfaces of one agent."""
 
-    def __init__(self, config: schema.Report, where: paths.Paths) -> None:
+    def __init__(
+        self,
+        config: schema.Report,
+        where: paths.Paths,
+        *,
+        past: metric_object.Past,
+        cluster: Cluster | None = None,
+    ) -> None:
         self._config = config
         self._paths = where
+        self._cluster = cluster
+        self._past = past
+        self._writers: writing.Writers | None = None
+        self._told: reporting.Reporting | None = None
         self._http: http_server.Server | None = None
         self._rpc: rpc_agent.Agent | None = None
         self._channel: channels.Channel | None = None
@@ -48,6 +74,10 @@ class Surfaces:
             addresses.append(await self._guard("http", self._start_http(current)))
         if self._config.grpc.enabled:
             addresses.append(await self._guard("grpc", self._start_rpc()))
+        if self._config.scheduler.address is not None:
+            self._start_reporting(self._config.scheduler.address)
+        if self._cluster is not None:
+            self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
 
     def publish(self, now: view.View | None) -> None:
@@ -56,9 +86,15 @@ class Surfaces:
             self._channel.publish()
         if self._rpc is not None and now is not None:
             self._rpc.publish(now)
+        if self._told is not None and now is not None:
+            self._told.publish(now)
 
     async def stop(self) -> None:
         """Go away, letting running answers end."""
+        if self._writers is not None:
+            await self._writers.stop()
+        if self._told is not None:
+            await self._told.stop()
         if self._http is not None:
             await self._http.stop()
         if self._rpc is not None:
@@ -91,16 +127,67 @@ class Surfaces:
     async def _start_rpc(self) -> str:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
 
-        socket = self._config.grpc.socket
-        one = agent.Agent(Path(socket) if socket else self._paths.socket, koordlet.__version__)
+        said = self._config.grpc
+        one = agent.Agent(
+            Path(said.socket) if said.socket else self._paths.socket,
+            koordlet.__version__,
+            remote=agent.remote(said.address, _files(said.tls), _rules(said)),
+            past=self._past,
+        )
         address = await one.start()
         self._rpc = one
         return address
 
+    def _start_reporting(self, address: str) -> None:
+        from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
+
+        files = reporting.files(_files(self._config.scheduler.tls))
+        version = koordlet.__version__
+        self._told = reporting.Reporting(address, version, files=files, past=self._past)
+        self._told.start()
+
+    def _start_objects(self, cluster: Cluster, current: Current) -> None:
+        said = self._config.objects
+        if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
+            return
+        from koordlet.report import rows, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
+
+        manners = rows.Manners(
+            available=topology_object.View(said.available),
+            tolerance=said.tolerance_percent / 100,
+            resync_seconds=float(said.resync_seconds),
+        )
+        clock = time.monotonic
+        wanted: tuple[tuple[bool, writing.Row], ...] = (
+            (said.topology, rows.Topology(manners, clock)),
+            (said.metric, rows.Metric(self._past)),
+            (said.device, rows.Device(manners, clock)),
+            (said.status, rows.Status(manners, clock)),
+        )
+        chosen = [row for on, row in wanted if on]
+        self._writers = writing.Writers(cluster.store, chosen, current)
+        self._writers.start()
+
     def _counts(self) -> Mapping[tuple[str, str], int]:
         """(surface, event) to how often, for metrics."""
         found: dict[tuple[str, str], int] = {}
-        for name, one in (("http", self._http), ("grpc", self._rpc)):
+        running = (
+            *(("http", self._http), ("grpc", self._rpc)),
+            *(("objects", self._writers), ("scheduler", self._told)),
+        )
+        for name, one in running:
             if one is not None:
                 found.update(((name, event), count) for event, count in one.counts.items())
         return found
+
+
+def _files(said: grpc_section.Tls) -> tuple[Path, Path, Path] | None:
+    """Certificate, key, authority."""
+    if said.certificate is None or said.key is None or said.authority is None:
+        return None
+    return Path(said.certificate), Path(said.key), Path(said.authority)
+
+
+def _rules(said: grpc_section.Grpc) -> list[tuple[str, tuple[str, ...]]]:
+    return [(one.name, one.rights) for one in said.clients]

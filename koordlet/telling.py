@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet import line, log
-from koordlet.model import absence, action, cgroup, errors, meter, plan, pod, result
+from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -34,6 +34,11 @@ class Teller:
         self.surface_problems: Mapping[str, str] = {}
         #: What does not come back from the kernel or systemd.
         self.stale: absence.Stale | None = None
+        #: (policy, signal, outcome) to how often.
+        self.evictions: Mapping[tuple[str, str, str], int] = {}
+        #: What is the case beside the plan, and what is counted beside the line.
+        self.standing: Callable[[], tuple[decision.Condition, ...]] = tuple
+        self.runtime: Callable[[], Mapping[str, float]] = dict
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         self._content: tuple[object, ...] = ()
@@ -71,6 +76,7 @@ class Teller:
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
+        shown = replace(shown, conditions=(*shown.conditions, *self.standing()))
         self._complain(shown)
         verdicts = [one.verdict for one in results]
         before = self.counters
@@ -90,6 +96,7 @@ class Teller:
             tick_cpu_seconds=seconds,
             tick_lateness_seconds=lateness,
             files=made.files,
+            evictions=dict(self.evictions),
             descriptors=made.descriptors,
         )
         if results:
@@ -101,6 +108,8 @@ class Teller:
             event = f"{failure.policy}.failed"
             self.repeats.say(self.log.error, event, failure.error, error=failure.error)
         for one in shown.conditions:
+            if not one.status:
+                continue
             self.repeats.say(
                 self.log.warning,
                 f"condition.{one.type}",
@@ -150,6 +159,7 @@ class Teller:
             predicted=made.predicted,
             checks=self._checks(shown, results),
             counters=self.counters,
+            runtime=self.runtime(),
         )
 
     def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:
@@ -212,9 +222,12 @@ def audit_record(
             "reason": did.reason,
             "undo": one.step.undo,
         }
+        if isinstance(did, action.Evict):
+            record |= {"signal": did.victim.signal, "message": did.victim.message}
+            record |= {"pod": did.victim.pod}
         groups = (did.group, *cgroup.ancestors(did.group)) if did.group else ()
         owner = next((subjects[path] for path in groups if subjects and path in subjects), None)
-        if owner is not None:
+        if owner is not None and "pod" not in record:
             record["pod"] = owner
     else:
         record["policy"] = "restore"

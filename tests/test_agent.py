@@ -245,7 +245,7 @@ def test_a_pod_that_was_announced_and_never_came(site: agents.Site) -> None:
         agents.settle(who, site.clock)
         for name in ("one", "two"):
             who.admit(newcomer(name), "main")
-        who.line.departed("uid-one")
+        who.line.newcomers.departed("uid-one")
         site.clock.tick()
         who.one_pass(slow=False)
         assert {"t/two"} == held(site).keys() & {"t/one", "t/two"}

@@ -176,3 +176,27 @@ def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> Non
         agent.terminate()
         assert 0 == agent.wait(60)
     assert "source.failed" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("mode", "alone", "there", "expected"),
+    [
+        ("auto", False, True, True),
+        ("auto", False, False, False),
+        ("auto", True, True, False),
+        ("on", True, False, True),
+        ("off", False, True, False),
+    ],
+)
+def test_the_container_runtime(
+    tmp_path: Path, mode: str, *, alone: bool, there: bool, expected: bool
+) -> None:
+    """It is connected to in a cluster where its socket is, else where somebody said so."""
+    if there:
+        socket = tmp_path / "var/run/nri/nri.sock"
+        socket.parent.mkdir(parents=True)
+        socket.touch()
+    said = config(nri={"mode": mode}).nri
+
+    host = directory.DirHost(str(tmp_path))
+    assert expected is sourcing.wants_runtime(said, host, alone=alone)

@@ -23,6 +23,7 @@ import errno
 import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from koordlet.apply import (
     backoff,
@@ -52,6 +53,13 @@ Report = Callable[[result.Result], None]
 Work = perform.Effect | unit_properties.Properties
 
 
+class Evictor(Protocol):
+    """Carries evictions out (``apply.evictor``), beside the loop."""
+
+    def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
+        """Begin one, or say why not yet."""
+
+
 class Executor:
     """Applies plans to one machine."""
 
@@ -70,6 +78,8 @@ class Executor:
         self.away: dict[str, plan.Step] = {}
         #: What systemd said of the properties of steps to come, by target.
         self.looked: dict[str, unit_properties.Properties] = {}
+        #: Who carries out evictions; without one they are refused.
+        self.evictor: Evictor | None = None
 
     def run(
         self,
@@ -209,6 +219,8 @@ class _Run:
 
     def _step(self, step: plan.Step, *, contested: bool) -> result.Result:
         one = step.action
+        if isinstance(one, action.Evict):
+            return self._evict(step)
         blocker = next((f for f in self._open if _relies(one, f)), None) if self._open else None
         if blocker is not None:
             detail = f"relies on {blocker.target}, which is not done"
@@ -299,6 +311,12 @@ class _Run:
             if one.target in self.book.entries:
                 self.book.done(one.target, value, inodes[where])
         self._landed.clear()
+
+    def _evict(self, step: plan.Step) -> result.Result:
+        if self.hands.evictor is not None:
+            return self.hands.evictor.take(step, self.now)
+        why = "nothing is evicted before the agent is ready"
+        return _result(step, result.Verdict.WAITING, why)
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         one = step.action

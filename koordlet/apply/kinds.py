@@ -12,6 +12,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 | Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
+| Evict | nobody names the pod any more | nothing | not reversible: what ended does not come back |
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FileAction = action.WriteFile | action.SetUnitProperty
 
 # Tuples, because a union is made anew at each use, and these are asked for each step.
 _DIRECTORIES = (action.MakeDir, action.RemoveDir)
-_NOT_JOURNALED = (action.RemoveDir, action.Reclaim)
+_NOT_JOURNALED = (action.RemoveDir, action.Reclaim, action.Evict)
 _BLOCKING = (action.SetUnitProperty, action.Reclaim)
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
@@ -54,6 +55,8 @@ class Phase(enum.IntEnum):
     SWITCH_OFF = 7
     REMOVE = 8
     UNMOUNT = 9
+    #: Whatever protects others is in place before anybody has to go.
+    EVICT = 10
 
 
 def row_of(one: FileAction) -> knob.Knob | None:
@@ -76,6 +79,8 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
             return Phase.RECLAIM
         case action.SetUnitProperty():
             return Phase.UNITS
+        case action.Evict():
+            return Phase.EVICT
         case action.WriteFile():
             return _phase_of_write(one)
         case _:
@@ -103,7 +108,8 @@ def satisfied(one: action.Action, current: str | None) -> bool:
         case action.MoveTasks():
             # ``current`` is the origin of the first live pid that is elsewhere.
             return current == ""
-        case action.Reclaim():
+        case action.Evict() | action.Reclaim():
+            # Whether an eviction is under way already, only the evictor knows.
             return False
         case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(one, one.value, current)
@@ -165,6 +171,8 @@ def value(one: action.Action) -> str:
     match one:
         case action.Reclaim():
             return str(one.amount_bytes)
+        case action.Evict():
+            return one.victim.pod
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(one)
         case _:

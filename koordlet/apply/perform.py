@@ -12,7 +12,7 @@ from typing import assert_never
 
 from koordlet.apply import kinds, present, resctrl, units
 from koordlet.host import root
-from koordlet.model import action, cgroup, cpuset, knob
+from koordlet.model import action, cgroup, cpuset, errors, knob
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,9 @@ def perform(  # noqa: PLR0911 -- one return for each kind
             return Effect("")
         case action.MoveTasks():
             return _move(host, one)
+        case action.Evict():
+            # An eviction takes its time: the executor hands it to the evictor instead.
+            raise errors.BugError("an eviction is not a call", culprit=one.target)
         case action.Mount():
             return Effect(resctrl.mount(host, one))
         case action.Reclaim():
@@ -63,6 +66,11 @@ def _set_property(
     if manager is None:
         raise OSError(errno.EOPNOTSUPP, "no systemd here", one.target)
     return Effect(*units.carry_out(host, manager, one))
+
+
+def kill(host: root.HostRoot, directory: str) -> None:
+    """Kill all that runs in a group and below. ``OSError`` where the kernel cannot do that."""
+    host.write(host.at(f"{directory}/cgroup.kill"), b"1")
 
 
 def _bytes(value: str) -> bytes:

@@ -128,6 +128,11 @@ def draft(
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
 
 
+def again(before: Draft, said: chain.Round, now: snapshot.Snapshot) -> Draft:
+    """The same steps, with what the policies say now beside them."""
+    return replace(before, plan=_plan(said, now, before.plan.steps, before.plan.conflicts))
+
+
 def restore(
     now: snapshot.Snapshot, there: present.Present, entries: Mapping[str, journal.Entry]
 ) -> Draft:
@@ -151,8 +156,9 @@ def _plan(
     ]
     return plan.Plan(
         steps=steps,
+        evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
-        conditions=tuple(c for _, d in decisions for c in d.conditions),
+        conditions=(*said.conditions, *(c for _, d in decisions for c in d.conditions)),
         ledger=said.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(

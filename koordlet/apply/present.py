@@ -75,6 +75,8 @@ class _Look:
             self._tasks(one)
         elif isinstance(one, action.Mount):
             self._mount(one.target)
+        elif isinstance(one, action.Evict):
+            return
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
         elif not isinstance(one, action.Reclaim):

@@ -97,6 +97,10 @@ def _entry(
     elif isinstance(value, list) and value:
         yield head
         for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                origin = output.visible(origins[places.dotted((*loc, index))])
+                yield f"{indent}- {_scalar(item)}  # {origin}"
+                continue
             lines = list(_block(item, (*loc, index), origins, f"{indent}  "))
             yield f"{indent}- {lines[0].lstrip()}"
             yield from lines[1:]

@@ -12,16 +12,17 @@ import argparse
 import importlib
 
 NAME = "explain"
-HELP = "show why a CPU, a pod or a file is as it is"
+HELP = "show why a CPU, a pod or a file is as it is, and who would be evicted"
 EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
+koordlet explain eviction                      what runs out, who goes, in which order
 koordlet explain write /sys/fs/cgroup/web/cpuset.cpus  who wants what there, what was there
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """
 
 #: In the order of the help page.
-SUBJECTS = ("cpu", "pod", "write")
+SUBJECTS = ("cpu", "eviction", "pod", "write")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

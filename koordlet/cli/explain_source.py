@@ -16,7 +16,7 @@ from urllib.parse import quote
 from koordlet import opening, sourcing
 from koordlet.cli import options, top_source
 from koordlet.model import errors
-from koordlet.report import cpus_json, pod_json, view
+from koordlet.report import cpus_json, plan_json, pod_json, view
 
 Document = dict[str, object]
 
@@ -49,6 +49,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 def cpus(args: argparse.Namespace) -> Document:
     """The owner map."""
     return _ask(args, "/api/v1/cpus", cpus_json.document)
+
+
+def plan(args: argparse.Namespace) -> Document:
+    """The plan, as ``koordlet plan -o json`` prints it."""
+    return _ask(args, "/api/v1/plan", lambda now: plan_json.render(now.plan))
 
 
 def pod(args: argparse.Namespace, key: str) -> Document:

@@ -6,6 +6,8 @@ import argparse
 import os
 from collections.abc import Sequence
 
+from koordlet.config import loader
+
 
 def root(parser: argparse.ArgumentParser) -> None:
     """``--root``: another machine's files instead of this kernel's."""
@@ -66,3 +68,37 @@ def cgroup_root(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
     )
+
+
+#: The kubelet's flags of eviction, to where they go.
+_EVICTION = {
+    "hard": "evictionHard",
+    "soft": "evictionSoft",
+    "soft-grace-period": "evictionSoftGracePeriod",
+    "minimum-reclaim": "evictionMinimumReclaim",
+    "pressure-transition-period": "evictionPressureTransitionPeriod",
+    "max-pod-grace-period": "evictionMaxPodGracePeriod",
+}
+
+
+def eviction(parser: argparse.ArgumentParser) -> None:
+    """``--eviction-hard`` and the others, spelled as the kubelet's."""
+    group = parser.add_argument_group("thresholds of eviction, spelled as for the kubelet")
+    for name in _EVICTION:
+        group.add_argument(
+            f"--eviction-{name}",
+            metavar="TEXT",
+            default=None,
+            help=f"policies.node_pressure.{name}",
+        )
+
+
+def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
+    """What of them was given, by path of the configuration."""
+    found: dict[str, object] = {}
+    for name, key in _EVICTION.items():
+        text = getattr(args, f"eviction_{name.replace('-', '_')}", None)
+        if text is not None:
+            path = f"policies.node_pressure.{key}"
+            found[path] = loader.Flag(text, f"--eviction-{name}")
+    return found

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
-from koordlet import opening, sourcing
+from koordlet import line, opening, sourcing
 from koordlet.cli import options, output
 from koordlet.model import action, cgroup, plan, pod
+from koordlet.policy import cpu_holdings, exclusive_cpus
 from koordlet.report import plan_json
+from koordlet.state import checkpoint
 
 NAME = "plan"
 HELP = "show what would be done now, and why; change nothing"
@@ -18,6 +22,7 @@ koordlet plan                                  this machine, this configuration
 koordlet plan --config new.yaml                what a new configuration would change
 kubectl get pods -A -o yaml > pods.yaml; koordlet plan --pods pods.yaml
 koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
+koordlet plan --defragment                     what would move, were CPUs chosen anew
 """
 
 
@@ -33,13 +38,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="Pods as kubectl prints them, a List or several documents; with them one Node,"
         " NodeSLO, NodeMetric, and the ConfigMap slo-controller-config",
     )
-    options.cgroup_root(parser)
+    parser.add_argument(
+        "--defragment",
+        action="store_true",
+        help="show what would move if CPUs that were chosen here were chosen anew; what is held"
+        " comes from the agent's checkpoint (policies.exclusive_cpus.repack: true does it)",
+    )
+    options.state(parser)
+    options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
-    config = opening.effective(args, {})
+    config = opening.effective(args, options.eviction_flags(args))
     run_line = opening.open_line(args, opening.host(args), config)
+    if args.defragment:
+        _defragment(args, run_line)
+    run_line.look_once()
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
@@ -49,13 +64,39 @@ def run(args: argparse.Namespace) -> int:
             print(f"koordlet: {warning}", file=sys.stderr)
     else:
         run_line.observed = sourcing.once(config.config, run_line.host)
-    done = run_line.run_once({})
+    try:
+        done = run_line.run_once({})
+    finally:
+        run_line.usage.close()
     made = done.draft.plan
     if args.output == "json":
         output.print_json(plan_json.render(made))
     else:
         print("\n".join(lines(made, done.snapshot.pods)))
     return 0
+
+
+def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
+    """What the running agent holds, laid out anew. A recorded machine has no agent."""
+    stem = exclusive_cpus.STEM
+    now = cast("exclusive_cpus.Settings", run_line.settings[stem])
+    run_line.extra_settings = {stem: replace(now, repack=True)}
+    if not run_line.host.live:
+        print("koordlet: a recorded machine remembers no CPUs that were chosen", file=sys.stderr)
+        return
+    where = opening.state_paths(args, run_line.effective).checkpoints
+    if not where.is_dir():
+        return
+    identity = run_line.observer.identity
+    kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
+    body, problem = kept.load(stem, exclusive_cpus.SCHEMA)
+    try:
+        if body is not None:
+            run_line.states[stem] = cpu_holdings.revive(body)
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        print(f"koordlet: {problem}", file=sys.stderr)
 
 
 def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
@@ -70,12 +111,29 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
         text.append("")
     else:
         text += ["", "Nothing to do: everything is as it should be."]
+    text += evictions(made)
     for one in made.conditions:
+        if not one.status:
+            continue
         text.append(f"! {one.type} {output.visible(one.subject)}: {output.visible(one.message)}")
     for failure in made.failures:
         text.append(f"! policy {failure.policy} failed: {output.visible(failure.error)}")
     for gap in made.unsupported:
         text.append(f"! not supported here: {gap.feature}: {gap.why}")
+    return text
+
+
+def evictions(made: plan.Plan) -> list[str]:
+    """Who would go, why, and what is too little."""
+    text = []
+    for one in made.signals:
+        if one.met:
+            why = f"; {one.why}" if one.why else ""
+            text.append(f"! {one.name} is {one.observed}, the threshold is {one.threshold}{why}")
+    for victim in made.evictions:
+        held = f" [not done: {victim.held}]" if victim.held else ""
+        text.append(f"! evict {output.visible(victim.pod)} for {victim.signal}{held}")
+        text.append(f"       {victim.policy}: {output.visible(victim.message.strip())}")
     return text
 
 

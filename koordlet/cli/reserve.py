@@ -20,7 +20,8 @@ koordlet reserve job --node n1 --cpus 2 --owner pid=4711 --ttl 2h
 """
 #: How a reservation says which unit or cgroup of its node it is for.
 MATCH = "koordlet.io/match"
-CACHE_WAYS = "koordlet.io/cache-ways"
+#: The peer's annotation of cache and bandwidth, with our number of ways for nobody else.
+CACHE_WAYS = "node.koordinator.sh/resctrl"
 _NATIVE = ("unit", "cgroup", "pid")
 
 
@@ -101,7 +102,8 @@ def _from_options(args: argparse.Namespace) -> dict[str, Any]:
     if match:
         annotations[MATCH] = json.dumps(match, separators=(",", ":"))
     if args.cache_ways is not None:
-        annotations[CACHE_WAYS] = str(args.cache_ways)
+        wish = {"llc": {"ways": args.cache_ways}}
+        annotations[CACHE_WAYS] = json.dumps(wish, separators=(",", ":"))
     return {
         "metadata": {"name": args.name, "annotations": annotations},
         "spec": {

@@ -30,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.state(parser)
+    options.eviction(parser)
     parser.add_argument(
         "--observe", action="store_true", help="do everything but act (also without root)"
     )
@@ -86,14 +87,22 @@ def _run(args: argparse.Namespace) -> int:
             busy = demo.Processes()
             run_line.extra_settings = {demo.STEM: busy.settings()}
     try:
-        shown = surfaces.Surfaces(config.config.report, where)
+        sources = sourcing.gatherer(config.config, host)
+        store = None if sources is None else sources.store
+        cluster = None
+        if store is not None:
+            cluster = surfaces.Cluster(store=store, by_default=not why)
+        shown = surfaces.Surfaces(
+            config.config.report, where, past=run_line.history, cluster=cluster
+        )
         life = daemon.Daemon(
             who,
             reload=reloader.Reloader(args.config, os.environ, flags, config),
             notifier=notify.Notifier(os.environ),
             surfaces=shown,
             on_ready=_say_hello(demo_on=args.demo),
-            sources=sourcing.gatherer(config.config, host),
+            sources=sources,
+            runtime=_runtime(who, config),
         )
         asyncio.run(life.run())
     finally:
@@ -102,8 +111,17 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | None:
+    alone = sourcing.choose(config.config, who.line.host).standalone
+    if not sourcing.wants_runtime(config.config.nri, who.line.host, alone=alone):
+        return None
+    from koordlet import attending  # noqa: PLC0415 -- without a runtime nobody needs it
+
+    return attending.Attending(who, config.config.nri, alone=alone)
+
+
 def _flags(args: argparse.Namespace) -> dict[str, object]:
-    flags: dict[str, object] = {}
+    flags = options.eviction_flags(args)
     if args.observe:
         flags["mode"] = loader.Flag("observe", "--observe")
     if args.http is not None:

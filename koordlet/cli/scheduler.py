@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
                 kubeconfig=kubeconfig,
                 context=args.context,
                 database=where.database,
+                socket=where.scheduler_socket,
                 http=args.http,
                 configuration=chosen,
             )

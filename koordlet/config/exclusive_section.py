@@ -34,3 +34,8 @@ class ExclusiveCpus(sections.Section):
         description="Choose CPUs for a workload that asks for a number of them and that no"
         " scheduler decided about.",
     )
+    repack: bool = Field(
+        default=False,
+        description="Move sets that were chosen here whenever that scatters them less;"
+        " `koordlet plan --defragment` shows what would move.",
+    )

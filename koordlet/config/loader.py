@@ -16,6 +16,7 @@ from koordlet.config import (
     catalog,
     environment,
     file_source,
+    kubelet_file,
     layers,
     limits,
     places,
@@ -97,6 +98,10 @@ def resolve(
 def file_layer(text: str, path: str) -> layers.Layer | None:
     """The layer of the file; ``None`` where it holds nothing but comments."""
     document = yaml_source.parse(text, path)
+    if kubelet_file.is_one(document.data):
+        document = kubelet_file.translated(
+            document, {"apiVersion": schema.API_VERSION, "kind": schema.KIND}
+        )
     found = list(document.problems)
     data = document.data
     if data is None and not found:

@@ -79,7 +79,22 @@ class Resctrl(sections.Section):
         default=None,
         strict=False,
         description="Memory bandwidth of one L3 domain in GB/s, which percentages on AMD (and with"
-        " `mba_MBps`) refer to; null takes 20.",
+        " `mba_MBps`) refer to; null takes what the firmware says of the memory, else 20.",
+    )
+    slow_bandwidth: Annotated[float | None, Field(gt=0)] = Field(
+        default=None,
+        strict=False,
+        description="The same of slow memory (SMBA); null leaves slow memory without limits.",
+    )
+    runtime_classes: bool = Field(
+        default=False,
+        description="Give containers their class through the container runtime, before they begin;"
+        " needs `nri`, and a runtime whose resctrl support is on.",
+    )
+    process_events: bool = Field(
+        default=False,
+        description="Hear of processes that start, and move those at once that entered a workload's"
+        " cgroup from outside; needs CAP_NET_ADMIN. Else they are found within ten seconds.",
     )
     peer_numbers: bool = Field(
         default=False, description="Round and scale bandwidth exactly as Koordinator's agent does."

@@ -20,17 +20,25 @@ from pydantic import Field, model_validator
 
 from koordlet.config import (
     adaptive_section,
+    batch_section,
     cpu_burst_section,
     cpu_sections,
+    eviction_section,
     exclusive_section,
     fieldtypes,
+    grpc_section,
+    guard_section,
     memory_qos_section,
+    node_pressure_section,
+    nri_section,
+    objects_section,
     resctrl_section,
     sections,
     suppress_section,
 )
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
+from koordlet.config import scheduler as scheduler_section
 from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
@@ -213,6 +221,11 @@ class Policies(Section):
         alias="batch_limits",
         description="Limits of batch and mid pods.",
     )
+    batch_resources: batch_section.BatchResources = Field(
+        default_factory=batch_section.BatchResources,
+        alias="batch_resources",
+        description="What may be promised to batch and mid workloads.",
+    )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,
         alias="cpu_suppress",
@@ -226,10 +239,20 @@ class Policies(Section):
         alias="cpu_burst",
         description="CPU time beyond the limit.",
     )
+    local_storage_evict: node_pressure_section.LocalStorageEvict = Field(
+        default_factory=node_pressure_section.LocalStorageEvict,
+        alias="local_storage_evict",
+        description="Local-storage limits of pods.",
+    )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,
         alias="memory_qos",
         description="Protection and throttling of memory.",
+    )
+    node_pressure: node_pressure_section.NodePressure = Field(
+        default_factory=node_pressure_section.NodePressure,
+        alias="node_pressure",
+        description="A node that runs out of memory, disk or processes.",
     )
 
 
@@ -237,15 +260,6 @@ class Http(Section):
     """The HTTP server: health, metrics, the current plan."""
 
     address: fieldtypes.Address = Field(default="127.0.0.1:9316", description="Where it listens.")
-    enabled: bool = Field(default=True, description="Whether it is started.")
-
-
-class Grpc(Section):
-    """The gRPC server: the node feed."""
-
-    socket: fieldtypes.SocketPath = Field(
-        default=None, description="Its Unix socket; null is `koordlet.sock` in the run directory."
-    )
     enabled: bool = Field(default=True, description="Whether it is started.")
 
 
@@ -259,8 +273,16 @@ class Report(Section):
     """What the agent shows of itself."""
 
     http: Http = Field(default_factory=Http, description="The HTTP server.")
-    grpc: Grpc = Field(default_factory=Grpc, description="The gRPC server.")
+    grpc: grpc_section.Grpc = Field(
+        default_factory=grpc_section.Grpc, description="The gRPC server."
+    )
+    scheduler: grpc_section.Scheduler = Field(
+        default_factory=grpc_section.Scheduler, description="The scheduler that is told."
+    )
     metrics: Metrics = Field(default_factory=Metrics, description="Metrics.")
+    objects: objects_section.Objects = Field(
+        default_factory=objects_section.Objects, description="Objects of the API server."
+    )
 
 
 class State(Section):
@@ -308,11 +330,25 @@ class Config(Section):
     kube: kube_section.Kube = Field(
         default_factory=kube_section.Kube, description="The API server of the cluster."
     )
+    scheduler: scheduler_section.Scheduler = Field(
+        default_factory=scheduler_section.Scheduler,
+        description="The standalone scheduler that this machine belongs to.",
+    )
+    nri: nri_section.Nri = Field(
+        default_factory=nri_section.Nri,
+        description="The container runtime: what containers get before they begin.",
+    )
     workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The workloads of a machine without a cluster."
     )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
+    guard: guard_section.Guard = Field(
+        default_factory=guard_section.Guard, description="Policies that hurt are rolled back."
+    )
     report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
+    eviction: eviction_section.Eviction = Field(
+        default_factory=eviction_section.Eviction, description="How pods are made to go."
+    )
     state: State = Field(default_factory=State, description="What survives a restart.")
     log: Log = Field(default_factory=Log, description="The agent's own log.")
 

@@ -41,6 +41,8 @@ class History:
         self.expectation = expectation.Expectation()
         self.predicted = prediction.Prediction()
         self._tick = 0
+        #: Whether the last reading was of everything at once: what is missing then is not there.
+        self.complete = True
 
     def spaces(self) -> Mapping[str, space.Space]:
         """All of them, by the name that readings have."""

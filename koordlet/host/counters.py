@@ -105,12 +105,15 @@ class Reader:
         for lane in self._lanes:
             lane.release(slot)
 
-    def read(self, at: float, suspended: float = 0.0) -> counters.Reading:
-        """The files whose turn it is."""
+    def read(
+        self, at: float, suspended: float = 0.0, *, thorough: bool = False
+    ) -> counters.Reading:
+        """The files whose turn it is; all of them where that is asked for."""
         batches: list[counters.Batch] = []
         self._tick += 1
         for lane in self._lanes:
-            batches += lane.read(self._tick)
+            for turn in range(lane.file.every) if thorough else (0,):
+                batches += lane.read(self._tick + turn)
         renewed, self._renewed = self._renewed, []
         return counters.Reading(
             at=at,

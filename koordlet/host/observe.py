@@ -71,6 +71,7 @@ class Observer:
     def close(self) -> None:
         """Give all descriptors back."""
         self.reader.close()
+        self.resctrl.close()
         if self.events is not None:
             self.events.close()
             self.events = None

@@ -1,17 +1,24 @@
 """What resctrl says at one moment: groups with every tick, threads and counters more seldom.
 
 Covers: putting the readers together. Does not cover: what each reads (``host.resctrl``,
-``host.resctrl_tasks``, ``host.resctrl_monitor``).
+``host.resctrl_tasks``, ``host.resctrl_monitor``, ``host.process_events``).
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from koordlet.host import memory_speed, resctrl_monitor, resctrl_tasks, root
 from koordlet.host import resctrl as files
-from koordlet.host import resctrl_monitor, resctrl_tasks, root
 from koordlet.model import absence, cgroup, pod, resctrl, topology
+
+if typing.TYPE_CHECKING:
+    from koordlet.host import process_events
+
+#: Looking at more processes one by one costs more than a scan.
+_MANY = 64
 
 
 class Look:
@@ -25,11 +32,35 @@ class Look:
         self._last: resctrl.Resctrl | None = None
         self._threads: tuple[tuple[object, ...], Mapping[str, tuple[str, ...]]] = ((), {})
         self._slow = True
+        #: The memory's bandwidth, once it was looked for.
+        self._memory: tuple[float | None] | None = None
+        self._events: process_events.Listener | None = None
+        self._deaf: tuple[absence.Unsupported, ...] = ()
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not."""
-        return self.reader.unsupported
+        return (*self.reader.unsupported, *self._deaf)
+
+    def listen(self, *, wanted: bool) -> None:
+        """Begin or cease to hear of processes that start."""
+        if not wanted:
+            self.close()
+            self._deaf = ()
+        elif self._events is None and self.reader.host.live:
+            from koordlet.host import process_events  # noqa: PLC0415 -- seldom wanted
+
+            try:
+                self._events = process_events.Listener()
+            except OSError as error:
+                why = f"processes that start are not told of ({error.strerror}): CAP_NET_ADMIN"
+                self._deaf = (absence.Unsupported("resctrl.processEvents", why),)
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._events is not None:
+            self._events.close()
+            self._events = None
 
     def refresh(self, machine: topology.Topology) -> None:
         """The slow lane: mounts."""
@@ -54,12 +85,33 @@ class Look:
         if full:
             self._usage = self.monitor.read(now, at)
         wanted = self._files(layout, groups, pods)
+        if self._events is not None and self._astray(self._events.hear(), layout):
+            self.tasks.due()
         homes = self.tasks.look(now, wanted, full=full)
-        fresh = replace(now, homes=homes, threads=wanted, usage=self._usage)
+        if self._memory is None:
+            self._memory = (memory_speed.read(self.reader.host),)
+        fresh = replace(
+            now,
+            homes=homes,
+            threads=wanted,
+            usage=self._usage,
+            memory_gigabytes=self._memory[0],
+        )
         # The same object while nothing changed: then policies have nothing to think about.
         if fresh != self._last:
             self._last = fresh
         return self._last
+
+    def _astray(self, begun: frozenset[int] | None, layout: cgroup.Layout) -> bool:
+        """Whether one of these processes is in a workload's cgroup and in none of its groups."""
+        if begun is None or len(begun) > _MANY:
+            return True
+        return any(
+            (where := resctrl_tasks.workload_of(self.reader.host, layout, self.tasks.homes, pid))
+            is not None
+            and not resctrl_tasks.at_home(self.reader.host, self.tasks.homes[where], pid)
+            for pid in begun
+        )
 
     def _files(
         self, layout: cgroup.Layout, groups: Iterable[str], pods: Sequence[pod.Pod]

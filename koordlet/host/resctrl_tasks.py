@@ -103,3 +103,38 @@ def thread_files(
         if owner is not None:
             found[owner].append(f"{where.directory(path)}/{name}")
     return {owner: tuple(files) for owner, files in found.items()}
+
+
+def workload_of(
+    host: root.HostRoot, layout: cgroup.Layout, workloads: Iterable[str], pid: int
+) -> str | None:
+    """The workload whose cgroup a process is in; ``None`` where it is in none, or has ended."""
+    holder = layout.holder("cpuset") or layout.holder("cpu") or layout.tree
+    try:
+        lines = host.text(host.proc(str(pid), "cgroup")).splitlines()
+    except OSError:
+        return None
+    known = frozenset(workloads)
+    for line in lines if holder is not None else ():
+        _, controllers, path = line.split(":", 2)
+        named = frozenset(controllers.split(",")) if controllers else frozenset()
+        if holder is not None and (not named if holder.unified else named & holder.controllers):
+            base = f"/{holder.base}/" if holder.base else "/"
+            if not path.startswith(base):
+                return None
+            group = path.removeprefix(base)
+            return next((up for up in (group, *cgroup.ancestors(group)) if up in known), None)
+    return None
+
+
+def at_home(host: root.HostRoot, homes: Mapping[str, object], pid: int) -> bool:
+    """Whether a process is in one of the groups that others of its workload are in.
+
+    ``/proc/PID/cpu_resctrl_groups`` says it since 5.7; where it does not, nobody knows.
+    """
+    try:
+        text = host.text(host.proc(str(pid), "cpu_resctrl_groups"))
+    except OSError:
+        return not host.exists(host.proc(str(pid)))
+    group = text.partition("\n")[0].removeprefix("res:").strip("/")
+    return any(home.partition("/mon_groups/")[0] == group for home in homes)

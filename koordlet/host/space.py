@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
+import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from koordlet.model import counters, meter
+from koordlet.model import counters, meter, pressure
 
 #: Seconds until a question counts as hung, and until a directory that hung is asked for again.
 PATIENCE = 5.0
@@ -27,7 +29,7 @@ REST = 300.0
 _GOODBYE = 0.5
 _METERS = (meter.SPACE_TOTAL, meter.SPACE_AVAILABLE, meter.INODES_TOTAL, meter.INODES_FREE)
 
-#: The child: a path a line in, five fields a line out. It ends with its parent: end of input.
+#: The child: a path a line in, six fields a line out. It ends with its parent: end of input.
 _CHILD = """\
 import os, sys
 for line in sys.stdin:
@@ -35,10 +37,22 @@ for line in sys.stdin:
     try:
         s = os.statvfs(path)
         room = s.f_blocks * s.f_frsize, s.f_bavail * s.f_frsize
-        print(*room, s.f_files, s.f_favail, path, flush=True)
+        print(*room, s.f_files, s.f_ffree, os.stat(path).st_dev, path, flush=True)
     except OSError:
-        print("- - - -", path, flush=True)
+        print("- - - - -", path, flush=True)
 """
+
+
+def _system(device: str, *numbers: float) -> pressure.FileSystem:
+    total, available, inodes, free = map(int, numbers)
+    return pressure.FileSystem(
+        device=device,
+        available=available,
+        capacity=total,
+        # Some file systems make inodes as they need them, and say nothing about them.
+        inodes_free=free if inodes else None,
+        inodes=inodes or None,
+    )
 
 
 class Reader:
@@ -62,6 +76,9 @@ class Reader:
         #: Path to when it may be asked again.
         self._resting: dict[str, float] = {}
         self._values: dict[str, tuple[float, ...]] = {}
+        #: Which file system it was, and when it was asked.
+        self._devices: dict[str, str] = {}
+        self._at: dict[str, float] = {}
         #: How often a directory hung, and how often the child had to be started again.
         self.hung = 0
         self.restarts = 0
@@ -90,6 +107,26 @@ class Reader:
                 for what, column in zip(_METERS, columns)  # noqa: B905 -- none without paths
             ),
         )
+
+    @property
+    def found(self) -> Mapping[str, pressure.FileSystem]:
+        """Directory to its file system, of those that answered and do not hang."""
+        return {path: _system(self._devices[path], *v) for path, v in self._values.items()}
+
+    @property
+    def asked_at(self) -> float | None:
+        """When the oldest of these answers was asked for; ``None`` before the first."""
+        return min((self._at[path] for path in self._values), default=None)
+
+    def settle(self, at: float, seconds: float) -> None:
+        """Ask once, and wait so long for all answers: for commands that run once."""
+        until = time.monotonic() + seconds
+        self.read(at)
+        while self._asked and self._child is not None and self._child.stdout is not None:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._child.stdout], [], [], left)[0]:
+                return
+            self._take(at)
 
     def close(self) -> None:
         """End the child. One that hangs in the kernel is left to the kernel."""
@@ -127,12 +164,14 @@ class Reader:
             self._since = at
 
     def _answer(self, line: str) -> None:
-        *numbers, path = line.split(" ", 4)
+        *numbers, device, path = line.split(" ", 5)
         if path not in self._asked:
             return
         self._asked.remove(path)
         try:
             self._values[path] = tuple(float(one) for one in numbers)
+            self._devices[path] = device
+            self._at[path] = self._since
         except ValueError:
             self._values.pop(path, None)
 

@@ -7,7 +7,7 @@ Does not cover: rates and windows (``history``), which groups there are (``host.
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from koordlet.host import counters, descriptors, machine, node_counters, root
 from koordlet.model import absence, cgroup, topology
@@ -41,14 +41,21 @@ class Reader:
         self.groups = counters.Reader(host, self._layout)
         self.node = node_counters.Reader(host)
         self._space: space.Reader | None = None
+        #: Read everything at once: for commands that look only once.
+        self.thorough = False
 
-    def watch(self, directories: Sequence[str] = DIRECTORIES) -> None:
+    @property
+    def space(self) -> space.Reader | None:
+        """Who asks for the room on file systems, once somebody does."""
+        return self._space
+
+    def watch(self, directories: Iterable[str] = DIRECTORIES) -> None:
         """From now on, have a child look at the room on filesystems; on a live machine only."""
         if self._host.live and self._space is None:
             # Late: the first pass needs no child, and no subprocess.
             from koordlet.host import space  # noqa: PLC0415
 
-            self._space = space.Reader(directories)
+            self._space = space.Reader(tuple(directories))
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
@@ -70,7 +77,7 @@ class Reader:
         self._last = now.at
         self.groups.follow(groups)
         found = {
-            "groups": self.groups.read(now.at, now.suspended),
+            "groups": self.groups.read(now.at, now.suspended, thorough=self.thorough),
             **self.node.read(now.at, now.suspended),
         }
         if self._space is not None:

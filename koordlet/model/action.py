@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from koordlet.model import eviction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MakeDir:
@@ -119,7 +121,19 @@ class Mount:
     gone: bool = False
 
 
-Action = MakeDir | WriteFile | SetUnitProperty | MoveTasks | RemoveDir | Mount | Reclaim
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict:
+    """A pod shall leave this node."""
+
+    #: ``pod/NAMESPACE/NAME``.
+    target: str
+    victim: eviction.Eviction
+    policy: str
+    reason: str
+    group: str = ""
+
+
+Action = MakeDir | WriteFile | SetUnitProperty | MoveTasks | RemoveDir | Mount | Reclaim | Evict
 
 
 def kind(action: Action) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from koordlet.model import action, best_effort, ledger
+from koordlet.model import action, best_effort, eviction, ledger
 
 StateT = TypeVar("StateT")
 
@@ -24,6 +24,10 @@ class Signal:
     #: ``None`` when it cannot be said yet; ``why`` then says what is missing.
     met: bool | None
     why: str = ""
+    #: As it is configured, where that differs from what it amounts to: ``10%``.
+    spelled: str = ""
+    #: Unix time since when it is met; ``None`` where it is not, or nobody keeps count.
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,8 @@ class Decision(Generic[StateT]):
     actions: tuple[action.Action, ...] = ()
     signals: tuple[Signal, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    #: Who shall go, in order; those that are only said as well.
+    evictions: tuple[eviction.Eviction, ...] = ()
     claims: tuple[ledger.Claim, ...] = ()
     pools: tuple[ledger.Pool, ...] = ()
     #: How much best-effort work may have, of the policies that say it.

@@ -34,6 +34,7 @@ class Configuration:
     eviction_hard: Mapping[str, str] = field(default_factory=dict)
     eviction_soft: Mapping[str, str] = field(default_factory=dict)
     eviction_soft_grace: Mapping[str, str] = field(default_factory=dict)
+    eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
@@ -96,6 +97,8 @@ class PodStatistics:
     #: Volume to what is in it.
     volumes: Mapping[str, FileSystem] = field(default_factory=dict)
     processes: int | None = None
+    #: Container to its working set.
+    memory: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ class Owner(enum.Enum):
     SYSTEM = "system"
     LSE = "LSE"
     LSR = "LSR"
+    #: Held for who is yet to come.
+    RESERVATION = "reservation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import absence, action, best_effort, decision, ledger
+from koordlet.model import absence, action, best_effort, decision, eviction, ledger
 
 
 class Mode(enum.Enum):
@@ -61,6 +61,8 @@ class Plan:
     """What will be done now, and everything that was concluded on the way."""
 
     steps: tuple[Step, ...] = ()
+    #: Who shall go, in the order of the policies and in each of them; also who is only named.
+    evictions: tuple[eviction.Eviction, ...] = ()
     signals: tuple[decision.Signal, ...] = ()
     conditions: tuple[decision.Condition, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)

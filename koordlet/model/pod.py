@@ -61,6 +61,19 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One volume of a pod, as far as it takes room on the node."""
+
+    name: str
+    #: Its files are on the node's own disk.
+    local: bool = False
+    #: What it may hold; ``None`` where there is no limit.
+    limit: int | None = None
+    #: The limit as it is written.
+    limit_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """One workload. Identity is the UID: names and paths are used again."""
 
@@ -103,6 +116,11 @@ class Pod:
     requests: resources.Amounts = field(default_factory=dict)
     limits: resources.Amounts = field(default_factory=dict)
     overhead: resources.Amounts = field(default_factory=dict)
+    #: What was asked for in the name of the whole pod (pod-level resources).
+    own_requests: resources.Amounts = field(default_factory=dict)
+    #: Seconds that its processes have to end.
+    grace_seconds: int | None = None
+    volumes: tuple[Volume, ...] = ()
     containers: tuple[Container, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Kubernetes quantities, in exact integers.
 
 Covers: parsing every spelling of ``resource.Quantity`` into milli-units or units.
-Does not cover: printing them back in the peer's canonical form.
+Does not cover: printing them back in the canonical form (``model.quantity_text``).
 
 Rounding is up, as ``Quantity.MilliValue`` and ``Quantity.Value`` do: 0.5m of CPU is 1m.
 """
@@ -31,15 +31,16 @@ _MAX_TEXT = 64
 
 def milli(text: str | float) -> int:
     """Thousandths, rounded up: ``"1.5"`` is 1500. ``ValueError`` for what is no quantity."""
-    return _ceil(_exact(text) * 1000)
+    return _ceil(exact(text) * 1000)
 
 
 def units(text: str | float) -> int:
     """The quantity in whole units, rounded up: ``"1Ki"`` → 1024."""
-    return _ceil(_exact(text))
+    return _ceil(exact(text))
 
 
-def _exact(text: str | float) -> Fraction:
+def exact(text: str | float) -> Fraction:
+    """The quantity as it is written; ``ValueError`` for what is none."""
     spelled = str(text).strip()
     match = _FORM.match(spelled) if len(spelled) <= _MAX_TEXT else None
     if match is None:

@@ -1,14 +1,16 @@
 """A reservation of room on this node, as far as a node agent has to know it.
 
-Covers: name, phase, node, and for whom it is, undecoded.
-Does not cover: what it reserves, matching pods to it (the scheduler's work).
+Covers: name, phase, node, for whom it is, the CPUs that it holds by number, the unit or cgroup of
+this node that it is for. Does not cover: matching pods to it (the scheduler's work).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from koordlet.model import cpuset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +24,18 @@ class Reservation:
     node: str = ""
     #: ``spec.owners`` as it is: any of them may use the reservation.
     owners: tuple[Mapping[str, Any], ...] = ()
+    #: CPUs by number, where a scheduler chose them.
+    cpus: cpuset.CPUSet | None = None
+    #: Whole CPUs that it reserves.
+    cpu_count: int | None = None
+    #: ``unit=nginx.service`` or ``cgroup=web/nginx``: what runs here and is no pod.
+    match: str = ""
+    #: Annotations that the workload of a match has as well.
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    #: What in it could not be read.
+    problems: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether room is kept for it now."""
+        return self.phase == "Available"

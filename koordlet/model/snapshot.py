@@ -11,9 +11,19 @@ from dataclasses import dataclass, field
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.
-    from koordlet.model import kubelet, nodeslo, reservation, strain
+    from koordlet.model import kubelet, nodemetric, nodeslo, reservation, strain
 
-from koordlet.model import absence, cgroup, cpuset, ledger, pod, resctrl, resources, topology
+from koordlet.model import (
+    absence,
+    cgroup,
+    cpuset,
+    ledger,
+    pod,
+    pressure,
+    resctrl,
+    resources,
+    topology,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +96,16 @@ class Snapshot:
     strain: strain.Strain | None = None
     #: True where limits of units are set through the running systemd, which hands controllers down.
     through_systemd: bool = False
+    #: Containers that began with a set of ours: group to the set that they would have had.
+    born: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+
+    #: Usage that somebody else reported; only of files (``plan --pods``).
+    metric: nodemetric.NodeMetric | None = None
+    #: What the whole node may run out of.
+    pressure: pressure.Reading = field(default_factory=pressure.Reading)
 
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""

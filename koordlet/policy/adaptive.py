@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from koordlet.history import series
 from koordlet.model import action, best_effort, cpuset, decision, ledger, meter, snapshot, strain
 from koordlet.policy import adaptive_controller as controller
-from koordlet.policy import be_cpus, be_groups, be_usage
+from koordlet.policy import be_cpus, be_groups, be_usage, resctrl_pressure
 
 STEM = "adaptive"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -144,7 +144,7 @@ def decide(
         next_state=stepped,
         actions=tuple(deciding.actions),
         conditions=tuple(deciding.conditions),
-        signals=(_signal(now, felt_pain, settings),),
+        signals=(_signal(now, felt_pain, settings), *_noisy(now)),
         limit=best_effort.Limit(
             policy=STEM,
             actuator=actuator,
@@ -172,6 +172,16 @@ def _signal(now: snapshot.Snapshot, felt_pain: float | None, settings: Settings)
         met=felt_pain > 1 if felt_pain is not None else None,
         why="" if known else "nothing tells yet whether latency-sensitive work waits",
     )
+
+
+def _noisy(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
+    """Where best-effort work takes the memory bandwidth while latency-sensitive work waits."""
+    if now.resctrl is None:
+        return ()
+    waiting = None if now.strain is None else now.strain.waiting
+    # Of the time in which its threads want to run, so much they wait.
+    felt = None if waiting is None else 100 * waiting / (1 + waiting)
+    return resctrl_pressure.signals(now.resctrl.usage, felt)
 
 
 def _bounded(milli: int, use: be_usage.Use, settings: Settings) -> int:
@@ -204,8 +214,6 @@ def _step(
         machine=float(cpus),
         ls=max(ls),
         most=float(most),
-        # The reserved CPUs are there for the system.
-        system=max(0.0, (use.system or 0) / 1000 - (len(now.topology.online) - cpus)),
         pain=lately,
         mean=mean,
     )

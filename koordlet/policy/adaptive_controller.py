@@ -8,8 +8,8 @@ themselves, in units of what is tolerated. One limit comes out, between a floor 
 
 Rules, in this order:
 1. **Crowded.** What latency-sensitive work used at its peak is remembered, and halves every
-   ``half_life`` seconds. Where that and the system's use fill ``crowded`` of the machine (until
-   they fill less than ``roomy``), best-effort work has at most what they and a spare part leave.
+   ``half_life`` seconds. Where that fills ``crowded`` of the machine (until it fills less than
+   ``roomy``), best-effort work has at most what it and a spare part leave.
 2. **It hurts.** Pain above one cuts the limit to ``cut`` of it, at most once in ``settle`` seconds
    (each cut must be felt before the next). Where it hurt, less a tenth, is the new *ceiling*.
 3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
@@ -72,7 +72,6 @@ class Feeling:
     ls: float
     #: What best-effort work may have at most: its pool.
     most: float
-    system: float = 0.0
     #: The most painful of the last moments, and the mean since the last step.
     pain: float = 0.0
     mean: float = 0.0
@@ -144,9 +143,8 @@ def _crowd(felt: Feeling, state: State, law: Law) -> tuple[State, float]:
     elapsed = max(0.0, felt.at - _last(state, felt))
     faded = state.peak * 0.5 ** (elapsed / law.half_life)
     peak = max(felt.ls, faded)
-    taken = peak + felt.system
-    crowded = taken > (law.roomy if state.crowded else law.crowded) * felt.machine
-    left = felt.machine - taken - law.spare * felt.machine
+    crowded = peak > (law.roomy if state.crowded else law.crowded) * felt.machine
+    left = felt.machine - peak - law.spare * felt.machine
     room = max(law.floor, left) if crowded else felt.most
     # A new peak is one that is clearly above the last: steady use touches its own all the time.
     rose = felt.ls > state.peak + law.noise * felt.machine

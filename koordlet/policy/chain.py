@@ -36,6 +36,8 @@ class Round:
     binding: ledger.Ledger = dataclasses.field(default_factory=ledger.Ledger)
     #: With them, for people to see.
     ledger: ledger.Ledger
+    #: What is to be known beside what policies say.
+    conditions: tuple[decision.Condition, ...] = ()
 
 
 class Memory:

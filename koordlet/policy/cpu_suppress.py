@@ -267,7 +267,7 @@ class _Deciding:
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
         """The limit as a set of CPUs."""
         reserved = self.now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
-        lse = self.now.ledger.held(ledger.Owner.LSE)
+        lse = self.now.ledger.held(ledger.Owner.LSE, ledger.Owner.RESERVATION)
         usable = self.now.topology.online - reserved - lse
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
         before = cpuset.CPUSet.parse(self.before.cpus) & usable

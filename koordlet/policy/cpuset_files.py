@@ -10,7 +10,8 @@ Rules:
 2. A group above may leave fewer CPUs: the set is cut to that. When nothing remains, nothing is
    written: v2 would silently hand out the parent's whole set, v1 refuses.
 3. On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
-   overwritten, so it is remembered here.
+   overwritten, so it is remembered here. A v1 group is born with its parent's set: one that still
+   has it wants whatever the parent has.
 4. Where only ``leaves`` are wanted, the group itself keeps what it has: a kubelet with the static
    policy writes its default set into new containers, and v1 refuses that below a narrower group.
 """
@@ -148,6 +149,10 @@ class _Writer:
         self._targets[group.path] = allowed
         self._write(one, group, allowed, one.reason)
         if not self._unified:
+            before = group.cpus()
+            if before is not None:
+                # For when nobody lists it any more, and it lives on inside of another group.
+                self._wish(group, before)
             self._inside(one, group, allowed)
 
     def _say(self, one: Wanted, kind: str, message: str) -> None:
@@ -249,9 +254,22 @@ class _Writer:
     def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
         kept = self.before.get(group.path, "")
         inode, _, text = kept.partition(":")
-        wish = cpuset.CPUSet.parse(text) if inode == str(group.inode) else cpus
+        if group.path in self.now.born:
+            # What it has is our own doing.
+            wish = self.now.born[group.path]
+        elif inode == str(group.inode):
+            wish = cpuset.CPUSet.parse(text)
+        elif self._is_copy(group, cpus):
+            wish = self.now.topology.present or self.now.topology.online
+        else:
+            wish = cpus
         self.wishes[group.path] = f"{group.inode}:{wish}"
         return wish
+
+    def _is_copy(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> bool:
+        """A new v1 group is given a copy of the set above it: it has no wish, and follows that."""
+        above = self.now.groups.get(group.parent)
+        return above is not None and above.path in self._targets and above.cpus() == cpus
 
     # v2: the controller --------------------------------------------------------------------------
 

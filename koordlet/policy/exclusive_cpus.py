@@ -9,7 +9,10 @@ Turns: who comes first has its CPUs, whoever comes later may not touch them.
 * what the kubelet's static policy holds: it is so already, and its files are not ours
 * sets that somebody named and that were granted before, as long as they stay the same
 * other sets that somebody named
-* sets that were chosen here before: they stay, or move where somebody else was given them
+* CPUs of a reservation of this node that is available: for its owners, who were named above, and
+  until they come for nobody, best-effort work included
+* sets that were chosen here before and are whole: they stay
+* those that lost CPUs, or are to grow or shrink
 * who asks for a number and has nothing yet
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
@@ -20,21 +23,24 @@ Rules:
 2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
    to those that remain; where that cannot be, it keeps what remains, and a condition says so.
 3. Offline CPUs of a set stay its own: they count again when they come back.
-4. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
+4. Chosen sets stay where they are, unless ``repack`` asks for a layout that scatters them less.
+5. A workload that nobody lists any more holds nothing. Stale ones are still listed, so what they
    hold stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, ledger, pod, qos, snapshot
+from koordlet.model import cpuset, decision, ledger, pod, qos, reservation, snapshot
 from koordlet.policy import (
     cpu_accumulator,
     cpu_allocation,
     cpu_asks,
     cpu_holdings,
+    cpu_repack,
     cpu_shape,
 )
 from koordlet.policy.cpu_holdings import Origin, State
@@ -49,6 +55,8 @@ class Settings:
 
     #: Choose CPUs for workloads that ask for a number and that nobody decided about.
     choose: bool = True
+    #: Lay sets that were chosen here out anew whenever that scatters them less.
+    repack: bool = False
     #: At most so many CPUs are held alone, whoever gave them; the kubelet's count, too.
     max_cpus: int | None = None
 
@@ -107,6 +115,7 @@ class _Giving:
         self.conditions: list[decision.Condition] = []
         self._given: list[cpu_allocation.Holding] = []
         self._shape: cpu_shape.Shape | None = None
+        self._repacked: Mapping[str, cpuset.CPUSet] = {}
 
     def run(self) -> None:
         """All turns."""
@@ -119,8 +128,13 @@ class _Giving:
         named = [one for one in ours if one.cpus is not None]
         for one in sorted(named, key=lambda one: not self._known(one)):
             self._named(one)
+        for waiting in self.now.reservations:
+            self._reserved(waiting)
         asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
-        for one, request in sorted(asking, key=lambda pair: not self._held(pair[0])):
+        if self.settings.repack:
+            self._repack(asking)
+        # Who has all of its CPUs loses none of them to somebody who lost some.
+        for one, request in sorted(asking, key=lambda pair: self._state(*pair)):
             self._chosen(one, request)
 
     # What others decided -------------------------------------------------------------------------
@@ -156,6 +170,34 @@ class _Giving:
         if missing:
             self._say(one, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
         self._hold(one, listed, Origin.NAMED, f"named by {one.source}")
+
+    def _reserved(self, one: reservation.Reservation) -> None:
+        """What of a reservation's CPUs no owner has yet; a unit's reservation is a workload."""
+        if not one.holds or one.match or not one.cpus:
+            return
+        left = (one.cpus & self.usable) - self.taken
+        holder = f"reservation/{one.name}"
+        problem = self._too_much(left) if left else ""
+        if problem:
+            self.conditions.append(
+                decision.Condition(
+                    type="ReservationRefused",
+                    status=True,
+                    reason="ExclusiveCPUs",
+                    message=f"CPUs {one.cpus}: {problem}",
+                    subject=holder,
+                )
+            )
+        elif left:
+            self._claim(
+                ledger.Claim(
+                    owner=ledger.Owner.RESERVATION,
+                    cpus=left,
+                    holder=holder,
+                    policy=STEM,
+                    reason=f"held for the owners of reservation {one.name}",
+                )
+            )
 
     def _refusal(self, wanted: cpuset.CPUSet) -> str:
         if not wanted:
@@ -193,6 +235,7 @@ class _Giving:
     def _chosen(self, one: pod.Pod, request: cpu_allocation.Request) -> None:
         before = self._held(one)
         listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+        listed = self._repacked.get(one.uid, listed)
         there = (listed & self.usable) - self.taken
         whole = there == listed and len(there) == request.cpus.count
         if there and whole and not self._too_much(there):
@@ -213,6 +256,20 @@ class _Giving:
             self._hold(one, back, Origin.CHOSEN, f"{self._why(request)}; some are missing")
             return
         self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
+
+    def _repack(self, asking: Sequence[tuple[pod.Pod, cpu_allocation.Request]]) -> None:
+        """Those that have all of their CPUs, as if they had been chosen together."""
+        placed: list[cpu_repack.Placed] = []
+        for one, request in asking:
+            before = self._held(one)
+            cpus = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
+            if len(cpus & self.usable - self.taken) == request.cpus.count:
+                placed.append(
+                    cpu_repack.Placed(uid=one.uid, key=one.key, request=request, cpus=cpus)
+                )
+        node = self._node()
+        found = cpu_repack.better(node.shape, placed, reserved=node.reserved, others=node.holdings)
+        self._repacked = found or {}
 
     def _why(self, request: cpu_allocation.Request) -> str:
         wanted = request.cpus
@@ -235,6 +292,15 @@ class _Giving:
 
     def _held(self, one: pod.Pod) -> cpu_holdings.Holding | None:
         return self.before.of(one.uid, Origin.CHOSEN)
+
+    def _state(self, one: pod.Pod, request: cpu_allocation.Request) -> int:
+        """0: its chosen set is whole, 1: it is not, 2: it has none."""
+        before = self._held(one)
+        if before is None:
+            return 2
+        cpus = self._repacked.get(one.uid) or cpuset.CPUSet.parse(before.cpus)
+        whole = cpus <= self.usable - self.taken and len(cpus) == request.cpus.count
+        return 0 if whole else 1
 
     def _hold(self, one: pod.Pod, listed: cpuset.CPUSet, origin: Origin, why: str) -> None:
         owner = ledger.Owner.LSE if one.qos is qos.Qos.LSE else ledger.Owner.LSR

@@ -1,8 +1,8 @@
 """Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
-Does not cover: arithmetic (``resctrl_values``), partitions (``resctrl_partitions``), the writes
-(``apply.resctrl``), noisy neighbours (``resctrl_pressure``).
+Does not cover: arithmetic (``resctrl_values``), the writes (``apply.resctrl``), noisy neighbours
+(``resctrl_pressure``).
 
 Rules:
 1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
@@ -11,7 +11,9 @@ Rules:
 2. There are few classes of service. Who keeps one: BE (its limit protects everybody), LSR, LS, then
    pods by class and name. Who loses one stays in its class's group, and a class without a group in
    the root group; both are said.
-3. A value that the kernel would refuse is not written: it is a condition, and every other domain
+3. Where the control plane says what a class shall have (``resctrlQOS``), that counts and not the
+   configuration; a class that it does not enable has no group.
+4. A value that the kernel would refuse is not written: it is a condition, and every other domain
    and class is written all the same.
 """
 
@@ -21,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from koordlet.history import series
-from koordlet.model import action, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
 from koordlet.policy import resctrl_annotation, resctrl_tasks, resctrl_values
 
 STEM = "resctrl"
@@ -56,6 +58,10 @@ class Settings:
     pod_monitoring: bool = False
     #: At most this many of them.
     most_monitors: int = 32
+    #: GB/s of slow memory (SMBA) in one domain; ``None`` leaves it without limits.
+    slow_bandwidth: float | None = None
+    #: Containers that a runtime makes get their class from it, before they begin.
+    runtime_classes: bool = False
     #: Cache levels that the ranges are about.
     levels: tuple[int, ...] = (3,)
 
@@ -106,6 +112,25 @@ def decide(
     )
 
 
+def admit(
+    now: snapshot.Snapshot, settings: Settings, state: State, one: pod.Pod, container: str
+) -> adjustment.Adjustment:
+    """The class of a container that is about to start, where its group is there.
+
+    A runtime that is told of a group which is not there does not start the container.
+    """
+    del state, container
+    there = now.resctrl
+    if not settings.runtime_classes or there is None:
+        return adjustment.Adjustment()
+    for name in (f"{_PREFIX}{one.uid}", CLASS_OF.get(one.qos, "")):
+        if name in there.groups and name:
+            return adjustment.Adjustment(
+                resctrl_class=name, reasons={STEM: f"{one.key} belongs to {name}"}
+            )
+    return adjustment.Adjustment()
+
+
 class _Deciding:
     """One decision on its way."""
 
@@ -116,6 +141,8 @@ class _Deciding:
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
+        #: The groups of this moment, in their order.
+        self.wanted: Sequence[Want] = ()
 
     def say(self, kind: str, subject: str, message: str) -> None:
         """A condition that somebody should know of."""
@@ -159,7 +186,7 @@ class _Deciding:
         self.next_state = State(mounted=True, unlimited=self._unlimited(there))
         if not self.now.pods:
             return
-        kept = self._fitting(there, self._wanted())
+        kept = self.wanted = self._fitting(there, self._wanted())
         for want in kept:
             self._group(there, want)
         placing = resctrl_tasks.Placing(there, [want.name for want in kept], self.settings)
@@ -179,7 +206,7 @@ class _Deciding:
     # Which groups --------------------------------------------------------------------------------
 
     def _wanted(self) -> list[Want]:
-        classes = self.settings.classes
+        classes = self._classes()
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
         for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
@@ -192,6 +219,21 @@ class _Deciding:
             if wish != resctrl_annotation.Wish() and _plain(one.uid):
                 found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
         return found
+
+    def _classes(self) -> Mapping[str, resctrl_annotation.Wish]:
+        """Rule 3."""
+        slo = self.now.slo
+        if slo is None or not slo.source:
+            return self.settings.classes
+        said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
+        return {
+            name: resctrl_annotation.Wish(
+                ways=(one.cat_range_start_percent or 0, one.cat_range_end_percent or 0),
+                percent=one.mba_percent,
+            )
+            for name, one in said.items()
+            if one.enable
+        }
 
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
         """As many as there are classes of service left by foreign groups and the root."""
@@ -247,7 +289,7 @@ class _Deciding:
             if cache.level in self.settings.levels or not self._has_level(there):
                 values[cache.name] = self._ways(there, want, cache, how)
         for one in there.hardware.bandwidths:
-            if one.name == "MB":
+            if one.name == "MB" or (one.name == "SMBA" and self.settings.slow_bandwidth):
                 values[one.name] = self._bandwidth(there, want, one, how, born=here is None)
         return values, list(how)
 
@@ -266,20 +308,36 @@ class _Deciding:
         self._unknown_caches(subject, cache.name, want.wish.ways_of, cache.domains)
         found: dict[int, int] = {}
         for domain in cache.domains:
+            taken = self._alone(cache, want)
             wish = want.wish.range_in(domain)
-            if wish is None:
+            if want.wish.alone is not None:
+                value = resctrl_values.top(cache, want.wish.alone, taken)
+                taken = 0
+            elif wish is not None:
+                value = resctrl_values.mask(cache, *wish)
+            else:
                 continue
-            value = resctrl_values.mask(cache, *wish)
             if value.number is None:
                 self.say("ResctrlRefused", subject, f"{cache.name} of domain {domain}: {value.how}")
                 continue
-            exclusive = _exclusive(there, want.name, cache.name, domain)
+            exclusive = _exclusive(there, want.name, cache.name, domain) | taken
             ways = resctrl_values.without(value.number, exclusive)
             how[f"{cache.name} {value.how}"] = None
             if ways != value.number:
                 how[f"without the ways {exclusive:x} of exclusive groups"] = None
             found[domain] = ways
         return found
+
+    def _alone(self, cache: resctrl.Cache, want: Want) -> int:
+        """Ways that others were promised for themselves; of several, the earlier ones'."""
+        taken = 0
+        for other in self.wanted:
+            if other is want:
+                if want.wish.alone is not None:
+                    return taken
+            elif other.wish.alone is not None:
+                taken |= resctrl_values.top(cache, other.wish.alone, taken).number or 0
+        return taken
 
     def _unknown_caches(
         self, subject: str, resource: str, asked: Iterable[int], there: Sequence[int]
@@ -299,8 +357,9 @@ class _Deciding:
     ) -> dict[int, int]:
         subject = want.pod.key if want.pod else f"class {want.name}"
         self._unknown_caches(subject, one.name, want.wish.percent_of, one.domains)
+        slow = one.name == "SMBA"
         against = resctrl_values.reference(
-            self.settings.bandwidth,
+            self.settings.slow_bandwidth if slow else self.settings.bandwidth,
             there.memory_gigabytes,
             len(one.domains),
             peer=self.settings.peer,

@@ -4,7 +4,8 @@ Covers: reading its JSON, what is wrong with it. Does not cover: the group (``po
 
 ``{"llc": {"schemata": {"range": [0, 50]}, "schemataPerCache": [{"cacheID": 0, "range": [0, 30]}]},
 "mb": {"schemata": {"percent": 20}, "schemataPerCache": [{"cacheID": 0, "percent": 50}]}}``; keys
-match exactly first, then without regard to case, as Go reads JSON.
+match exactly first, then without regard to case, as Go reads JSON. Ours beside the peer's:
+``{"llc": {"ways": 4}}``, so many ways of every cache that nobody else of ours has.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Wish:
     """What ways and bandwidth a group shall have: everywhere, and in single caches."""
 
     ways: Range | None = None
+    #: So many ways for nobody else.
+    alone: int | None = None
     ways_of: Mapping[int, Range] = field(default_factory=dict)
     percent: int | None = None
     percent_of: Mapping[int, int] = field(default_factory=dict)
@@ -46,9 +49,11 @@ def parse(text: str) -> tuple[Wish, tuple[str, ...]]:
         return Wish(), ("not an object",)
     problems: list[str] = []
     ways, ways_of = _part(whole, "llc", "range", _range, problems)
+    alone = _alone(whole, problems)
     percent, percent_of = _part(whole, "mb", "percent", _percent, problems)
     wish = Wish(
         ways=ways if isinstance(ways, tuple) else None,
+        alone=alone,
         ways_of={k: v for k, v in ways_of.items() if isinstance(v, tuple)},
         percent=percent if isinstance(percent, int) else None,
         percent_of={k: v for k, v in percent_of.items() if isinstance(v, int)},
@@ -87,6 +92,17 @@ def _part(
         else:
             problems.append(f"{name}.schemataPerCache: {one!r}: no cacheID of its own, or no {key}")
     return everywhere, single
+
+
+def _alone(whole: Mapping[str, object], problems: list[str]) -> int | None:
+    part = _get(whole, "llc")
+    found = _get(part, "ways") if isinstance(part, dict) else None
+    if found is None:
+        return None
+    if not _whole(found) or not isinstance(found, int) or found < 1:
+        problems.append(f"llc.ways: {found!r} is no number of ways")
+        return None
+    return found
 
 
 def _get(where: Mapping[str, object], key: str) -> object:

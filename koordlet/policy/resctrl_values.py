@@ -74,6 +74,17 @@ def mask(cache: resctrl.Cache, start: int, end: int) -> Value:
     return Value((1 << last) - (1 << first), how)
 
 
+def top(cache: resctrl.Cache, count: int, taken: int) -> Value:
+    """The highest ways that are free, at least as many as the hardware wants, one left below."""
+    count = max(count, 1, cache.min_bits)
+    last = cache.ways
+    while last and taken >> (last - 1) & 1:
+        last -= 1
+    if count >= last:
+        return Value(None, f"{count} ways of {cache.ways}: none would be left for others")
+    return Value((1 << last) - (1 << (last - count)), f"{count} ways of {cache.ways} alone")
+
+
 def without(value: int, taken: int) -> int:
     """The longest run of a mask's ways that nobody has to himself; the lowest of equal ones."""
     best, free = 0, value & ~taken

@@ -13,8 +13,8 @@ Where a workload runs, the first that applies:
 * in the LS pool of the nodes that a scheduler gave it, of its home (``pool_homes``), or of all
 
 Rules:
-1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE holds: BE
-   may use an LSR workload's idle CPUs, never an LSE one's.
+1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
+   reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's.
 2. Where every CPU of the LS pool is held, what belongs there is left where it is.
 3. The kubelet's tiers are narrowed, too, so that a new container is right from its first
    instruction: to the pool of the class, and what workloads inside need beyond it.
@@ -154,6 +154,8 @@ def divide(now: snapshot.Snapshot) -> Shares:
     online = now.topology.online
     reserved = now.ledger.held(ledger.Owner.RESERVED)
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
+    # Nobody is to be driven out of them when their owner comes.
+    usable = usable - now.ledger.held(ledger.Owner.RESERVATION) or usable
     lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
     return Shares(
         system=now.ledger.pool("SYSTEM") & online or reserved & online,

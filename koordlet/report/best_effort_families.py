@@ -37,7 +37,22 @@ def _suppressed(now: view.View) -> families.Rows:
         yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
 
 
+def _offered(now: view.View) -> families.Rows:
+    """CPU in cores, memory in bytes."""
+    offer = now.plan.offer
+    for name, amount in sorted(offer.amounts.items()) if offer is not None else ():
+        yield (name,), amount / 1000 if name.endswith("cpu") else amount
+
+
 FAMILIES = (
+    families.Family(
+        name="koordlet_best_effort_offered",
+        help="Batch and mid resources of this node: CPU in cores, memory in bytes.",
+        labels=("resource",),
+        bound="4",
+        rows=_offered,
+        form="%.15g",
+    ),
     families.Family(
         name="koordlet_best_effort_limit_cores",
         help="CPUs that best-effort work may use; missing where nothing limits it.",

@@ -60,6 +60,12 @@ def _ages(now: view.View) -> Rows:
         yield (one.name,), age
 
 
+def _signals(now: view.View) -> Rows:
+    for one in now.plan.signals:
+        if one.met is not None:
+            yield (one.name, one.spelled or one.threshold), one.met
+
+
 def _pools(now: view.View) -> Rows:
     sizes: dict[tuple[str, ...], int] = {}
     for one in now.plan.ledger.pools:
@@ -184,6 +190,25 @@ FAMILIES = (
         bound="condition types times (workloads + 1), at most 1024",
         most=1024,
         rows=lambda now: (((one.type, one.subject), one.status) for one in now.plan.conditions),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_evictions",
+        help="Pods that were evicted, and attempts that were refused.",
+        type=COUNTER,
+        labels=("policy", "signal", "outcome"),
+        bound="policies that evict times their signals, at most 128",
+        most=128,
+        rows=lambda now: now.counters.evictions.items(),
+        form="%d",
+    ),
+    Family(
+        name="koordlet_signal_met",
+        help="1 where a signal is beyond its threshold, 0 where it is not.",
+        labels=("signal", "threshold"),
+        bound="configured thresholds, at most 128",
+        most=128,
+        rows=_signals,
         form="%d",
     ),
     Family(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from koordlet.report import (
     best_effort_families,
     families,
+    nri_families,
     peer_families,
     resctrl_families,
     usage_families,
@@ -103,6 +104,7 @@ _FAMILIES = (
     *usage_families.FAMILIES,
     *best_effort_families.FAMILIES,
     *peer_families.FAMILIES,
+    *nri_families.FAMILIES,
     *resctrl_families.FAMILIES,
 )
 

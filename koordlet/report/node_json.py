@@ -56,15 +56,26 @@ def document(now: view.View, version: str) -> dict[str, object]:
 def _best_effort(now: view.View) -> dict[str, object]:
     """What best-effort work may have, and who says it; null where nobody limits it."""
     limit = now.plan.limit
+    offered = _offered(now)
     if limit is None:
-        return {"policy": None, "actuator": None, "limitCores": None, "cpus": None, "reason": ""}
+        nobody = dict.fromkeys(("policy", "actuator", "limitCores", "cpus"))
+        return {**nobody, "reason": "", **offered}
     return {
+        **offered,
         "policy": limit.policy,
         "actuator": limit.actuator or None,
         "limitCores": None if limit.milli is None else limit.milli / 1000,
         "cpus": None if limit.cpus is None else str(limit.cpus),
         "reason": limit.reason,
     }
+
+
+def _offered(now: view.View) -> dict[str, object]:
+    """Batch and mid resources; null while they are not computed."""
+    offer = now.plan.offer
+    if offer is None:
+        return {"offered": None, "degraded": ""}
+    return {"offered": resources.texts(offer.amounts), "degraded": offer.degraded}
 
 
 def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:

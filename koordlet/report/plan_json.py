@@ -5,7 +5,7 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 
 from __future__ import annotations
 
-from koordlet.model import action, plan, result
+from koordlet.model import action, eviction, plan, result
 
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
@@ -14,7 +14,7 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "version": "v1",
         "actions": [described(step) for step in made.steps],
         "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
-        "evictions": [],
+        "evictions": [_eviction(one) for one in made.evictions],
         "signals": [
             {
                 "name": signal.name,
@@ -22,6 +22,8 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
                 "threshold": signal.threshold,
                 "met": signal.met,
                 **({"why": signal.why} if signal.why else {}),
+                **({"spelled": signal.spelled} if signal.spelled else {}),
+                **({"since": signal.since} if signal.since is not None else {}),
             }
             for signal in made.signals
         ],
@@ -82,6 +84,28 @@ def outcome(one: result.Result) -> dict[str, object]:
     if one.contested:
         document["contested"] = True
     return document
+
+
+def _eviction(one: eviction.Eviction) -> dict[str, object]:
+    return {
+        "pod": one.pod,
+        "signal": one.signal,
+        "reason": one.reason,
+        "message": one.message,
+        "policy": one.policy,
+        "observed": one.observed,
+        "threshold": one.threshold,
+        "graceSeconds": one.grace_seconds,
+        "held": one.held,
+        "ranking": [
+            {
+                "pod": each.pod,
+                "keys": dict(each.keys),
+                **({"spared": each.spared} if each.spared else {}),
+            }
+            for each in one.ranking
+        ],
+    }
 
 
 def value_of(one: action.Action) -> str | None:

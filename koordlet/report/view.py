@@ -41,6 +41,8 @@ class Counters:
     tick_lateness_seconds: float = 0.0
     #: Counter files by what happened to them: read, opened, gone, damaged.
     files: Mapping[str, int] = field(default_factory=dict)
+    #: Evictions, by policy, signal and what came of them.
+    evictions: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     #: Descriptors that are kept for counters.
     descriptors: int = 0
 
@@ -67,3 +69,5 @@ class View:
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
     counters: Counters = field(default_factory=Counters)
+    #: What was counted of the container runtime, by name; empty where none is connected to.
+    runtime: Mapping[str, float] = field(default_factory=dict)

@@ -6,12 +6,13 @@ Covers: which services an agent has, telling them of a new view. Does not cover:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from koordlet.report import view
+from koordlet.report.objects import metric_object
+from koordlet.rpc import access, node_feed, server, services, tls
 from koordlet.rpc import limits as bounds
-from koordlet.rpc import node_feed, server
 
 
 class Agent:
@@ -24,8 +25,9 @@ class Agent:
         *,
         limits: bounds.Limits | None = None,
         remote: server.Remote | None = None,
+        past: metric_object.Past | None = None,
     ) -> None:
-        self.feed = node_feed.NodeFeed(version, limits=limits)
+        self.feed = node_feed.NodeFeed(version, limits=limits, past=past)
         self.server = server.Server(path, (self.feed,), limits=limits, remote=remote)
         self._serving: bool | None = None
 
@@ -53,3 +55,22 @@ class Agent:
     async def stop(self) -> None:
         """Let running calls end, then cut."""
         await self.server.stop()
+
+
+def remote(
+    address: str | None,
+    files: tuple[Path, Path, Path] | None,
+    rules: Iterable[tuple[str, Iterable[str]]],
+) -> server.Remote | None:
+    """The listener of a configuration; ``None`` where there is none."""
+    if address is None or files is None:
+        return None
+    certificate, key, authority = files
+    return server.Remote(
+        address=address,
+        files=tls.Files(certificate=certificate, key=key, authority=authority),
+        rules=[
+            access.Rule(name=name, rights=frozenset(services.Right(one) for one in rights))
+            for name, rights in rules
+        ],
+    )

@@ -1,6 +1,7 @@
-"""A small blocking client of the feed.
+"""A small blocking client of our services.
 
-Covers: one node on one Unix socket. Does not cover: reconnecting, several nodes, TLS.
+Covers: one server on a Unix socket or over mutual TLS; one call each.
+Does not cover: coming back after a cut (``koordlet.client``).
 """
 
 from __future__ import annotations
@@ -12,26 +13,37 @@ from typing import Self
 
 import grpc
 
-from koordlet.rpc.gen import feed_pb2
+from koordlet.rpc import tls
+from koordlet.rpc.gen import feed_pb2, scheduler_pb2
 
-_GET = "/koordlet.v1.NodeFeed/GetNode"
-_WATCH = "/koordlet.v1.NodeFeed/WatchNode"
+_FEED = "/koordlet.v1.NodeFeed"
+_SCHEDULER = "/koordlet.v1.Scheduler"
 
 
 class Client:
     """A connection; use it with ``with``."""
 
-    def __init__(self, path: Path) -> None:
-        self.channel = grpc.insecure_channel(f"unix:{path}")
+    def __init__(self, address: Path | str, files: tls.Files | None = None) -> None:
+        #: A path is that of a Unix socket; a text is as gRPC writes addresses.
+        self.address = f"unix:{address}" if isinstance(address, Path) else address
+        if files is None:
+            self.channel = grpc.insecure_channel(self.address)
+        else:
+            self.channel = grpc.secure_channel(self.address, tls.channel_credentials(files))
         self._get = self.channel.unary_unary(
-            _GET,
+            f"{_FEED}/GetNode",
             request_serializer=feed_pb2.GetNodeRequest.SerializeToString,
             response_deserializer=feed_pb2.Node.FromString,
         )
         self._watch = self.channel.unary_stream(
-            _WATCH,
+            f"{_FEED}/WatchNode",
             request_serializer=feed_pb2.WatchRequest.SerializeToString,
             response_deserializer=feed_pb2.WatchEvent.FromString,
+        )
+        self._nodes = self.channel.unary_unary(
+            f"{_SCHEDULER}/ListNodes",
+            request_serializer=scheduler_pb2.ListNodesRequest.SerializeToString,
+            response_deserializer=scheduler_pb2.ListNodesResponse.FromString,
         )
 
     def get_node(self, *, timeout: float = 5.0) -> feed_pb2.Node:
@@ -46,6 +58,14 @@ class Client:
         request = feed_pb2.WatchRequest(epoch=epoch, revision=revision)
         events: Iterator[feed_pb2.WatchEvent] = self._watch(request, timeout=timeout)
         return events
+
+    def list_nodes(
+        self, name: str = "", *, timeout: float = 5.0
+    ) -> list[scheduler_pb2.SchedulerNode]:
+        """What a scheduler knows of its nodes, or of one."""
+        request = scheduler_pb2.ListNodesRequest(name=name)
+        found: scheduler_pb2.ListNodesResponse = self._nodes(request, timeout=timeout)
+        return list(found.nodes)
 
     def close(self) -> None:
         """Close the connection, and with it every watch."""

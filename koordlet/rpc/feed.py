@@ -6,21 +6,34 @@ Rules:
 1. Each section has the revision at which it last changed. So the delta from any earlier revision
    to now is the sections with a later one: nothing is queued for a slow watcher, no window of old
    deltas is kept, and the newest always wins.
-2. A view is encoded when somebody asks for what is new, and once. Bytes are shared by all who ask
+2. A section that did not change enough (``settled``) did not change: what is told stays as it is.
+3. A view is encoded when somebody asks for what is new, and once. Bytes are shared by all who ask
    for the same event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from google.protobuf import message as protobuf
 
 from koordlet.model import topology
 from koordlet.report import view
-from koordlet.rpc import encode
+from koordlet.report.objects import metric_object
+from koordlet.rpc import encode, encode_usage
 from koordlet.rpc.gen import feed_pb2
+
+SECTIONS = (
+    *("summary", "topology", "allocation", "workloads", "conditions"),
+    *("usage", "free", "pressure", "best_effort"),
+)
+#: What a scheduler is told: its own state is about single workloads.
+FOR_SCHEDULERS = tuple(name for name in SECTIONS if name != "workloads")
+_WINDOW_AGE = 15.0
+
+#: Whether a section says what it said: what was told, what is so now.
+Settled = Callable[[protobuf.Message, protobuf.Message], bool]
 
 
 @dataclass(slots=True)
@@ -36,17 +49,25 @@ class Section:
 class Feed:
     """The content of one agent's feed."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(
+        self,
+        version: str,
+        *,
+        names: Iterable[str] = SECTIONS,
+        past: metric_object.Past | None = None,
+        settled: Settled = lambda _old, _new: False,
+    ) -> None:
         self._version = version
+        self._past = past
+        self._settled = settled
+        #: The windows of the node, and when they were made: they move slowly.
+        self._windows: tuple[float, list[feed_pb2.Window]] = (float("-inf"), [])
         self._view: view.View | None = None
         #: The view that the sections are made of.
         self._encoded: view.View | None = None
         self._topology: topology.Topology | None = None
         self._machine = feed_pb2.Topology()
-        self._sections = [
-            Section(name)
-            for name in ("summary", "topology", "allocation", "workloads", "conditions")
-        ]
+        self._sections = [Section(name) for name in names]
         self._events: dict[int | str, bytes] = {}
         self.revision = 0
 
@@ -67,7 +88,11 @@ class Feed:
         changed = False
         for section in self._sections:
             made = self._section(section.name, now)
-            data = section.bytes if made is section.message else made.SerializeToString()
+            if made is section.message:
+                continue
+            if section.message is not None and self._settled(section.message, made):
+                continue
+            data = made.SerializeToString()
             if data != section.bytes:
                 section.message, section.bytes = made, data
                 section.revision = self.revision + 1
@@ -118,7 +143,23 @@ class Feed:
             return encode.allocation(now)
         if name == "workloads":
             return encode.workloads(now)
+        return self._measured(name, now)
+
+    def _measured(self, name: str, now: view.View) -> protobuf.Message:
+        if name == "usage":
+            return encode_usage.usage(now, self._known_windows(now.snapshot.at))
+        if name == "free":
+            return encode_usage.free(now)
+        if name == "pressure":
+            return encode_usage.pressure(now)
+        if name == "best_effort":
+            return encode_usage.best_effort(now)
         return encode.conditions(now)
+
+    def _known_windows(self, at: float) -> list[feed_pb2.Window]:
+        if self._past is not None and at - self._windows[0] >= _WINDOW_AGE:
+            self._windows = (at, encode_usage.windows(self._past, at))
+        return self._windows[1]
 
     def _node(self) -> feed_pb2.Node:
         node = feed_pb2.Node(epoch=self.epoch, revision=self.revision)

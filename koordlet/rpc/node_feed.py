@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import grpc
 
 from koordlet.report import view
+from koordlet.report.objects import metric_object
 from koordlet.rpc import feed, services
 from koordlet.rpc import limits as bounds
 from koordlet.rpc.gen import feed_pb2
@@ -27,9 +28,15 @@ class NodeFeed:
 
     name = SERVICE
 
-    def __init__(self, version: str, *, limits: bounds.Limits | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        *,
+        limits: bounds.Limits | None = None,
+        past: metric_object.Past | None = None,
+    ) -> None:
         self._limits = bounds.Limits() if limits is None else limits
-        self._feed = feed.Feed(version)
+        self._feed = feed.Feed(version, past=past)
         self._watchers: set[asyncio.Event] = set()
         self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
 

@@ -1,7 +1,7 @@
 """The service ``Reservations``: calls over whoever keeps them, and a small client.
 
-Covers: messages, errors as gRPC says them, watches. Does not cover: listening (a server adds
-``handler``), the store (``Backend``).
+Covers: messages, watches, errors as a client understands them. Does not cover: listening
+(``server``), errors as a server says them (``services``), the store (``Backend``).
 
 A watch is one list and then the store's own changes: what a client does not read waits in the
 store, not here.
@@ -20,23 +20,10 @@ import grpc.aio
 
 from koordlet.model import objects, refusals
 from koordlet.rpc import reservation_messages as messages
+from koordlet.rpc import services
 from koordlet.rpc.gen import reservations_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
-Context = grpc.aio.ServicerContext[Any, Any]
-
-_CODES: tuple[tuple[type[refusals.ObjectsError], grpc.StatusCode], ...] = (
-    (refusals.AlreadyExists, grpc.StatusCode.ALREADY_EXISTS),
-    (refusals.Conflict, grpc.StatusCode.ABORTED),
-    (refusals.NotFound, grpc.StatusCode.NOT_FOUND),
-    (refusals.Invalid, grpc.StatusCode.INVALID_ARGUMENT),
-    (refusals.Malformed, grpc.StatusCode.INVALID_ARGUMENT),
-    (refusals.Unauthorized, grpc.StatusCode.UNAUTHENTICATED),
-    (refusals.Forbidden, grpc.StatusCode.PERMISSION_DENIED),
-    (refusals.Gone, grpc.StatusCode.OUT_OF_RANGE),
-    (refusals.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
-    (refusals.Refused, grpc.StatusCode.FAILED_PRECONDITION),
-)
 
 
 class Backend(Protocol):
@@ -63,37 +50,32 @@ class Backend(Protocol):
         """One, its timeline, and warnings about it."""
 
 
-class Servicer:
-    """The calls."""
+class Reservations:
+    """The calls, as a server offers them."""
+
+    name = SERVICE
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._watches = 0
 
-    def handler(self) -> grpc.GenericRpcHandler:
-        """What a server adds."""
-        unary, stream = (
-            grpc.unary_unary_rpc_method_handler,
-            grpc.unary_stream_rpc_method_handler,
-        )
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened to clients, for an operator."""
+        return {"reservation_watches": self._watches}
 
-        def one(kind: Any, method: Any, call: Any) -> grpc.RpcMethodHandler[Any, Any]:
-            return kind(  # type: ignore[no-any-return]
-                _guarded(call) if kind is unary else call,
-                request_deserializer=method.FromString,
-                response_serializer=lambda reply: reply.SerializeToString(),
-            )
-
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "GetReservation": one(unary, pb.GetReservationRequest, self._get),
-                "ListReservations": one(unary, pb.ListReservationsRequest, self._list),
-                "WatchReservations": one(stream, pb.ListReservationsRequest, self._watch),
-                "CreateReservation": one(unary, pb.CreateReservationRequest, self._create),
-                "DeleteReservation": one(unary, pb.DeleteReservationRequest, self._delete),
-                "DescribeReservation": one(unary, pb.GetReservationRequest, self._describe),
-            },
-        )
+    def methods(self) -> Mapping[str, services.Method]:
+        """Method name to handler."""
+        read, write = services.Right.READ, services.Right.RESERVE
+        unary = services.unary
+        return {
+            "GetReservation": unary(pb.GetReservationRequest, read, self._get),
+            "ListReservations": unary(pb.ListReservationsRequest, read, self._list),
+            "WatchReservations": services.streamed(pb.ListReservationsRequest, read, self._watch),
+            "CreateReservation": unary(pb.CreateReservationRequest, write, self._create),
+            "DeleteReservation": unary(pb.DeleteReservationRequest, write, self._delete),
+            "DescribeReservation": unary(pb.GetReservationRequest, read, self._describe),
+        }
 
     async def _get(self, request: pb.GetReservationRequest) -> pb.Reservation:
         return messages.message(await self._backend.get(request.name))
@@ -124,31 +106,27 @@ class Servicer:
         return messages.description(*await self._backend.told(request.name))
 
     async def _watch(
-        self, request: pb.ListReservationsRequest, context: Context
+        self, request: pb.ListReservationsRequest
     ) -> AsyncGenerator[pb.ReservationEvent, None]:
+        self._watches += 1
         revision = request.revision
-        try:
-            while True:
-                if not revision:
-                    found = await self._backend.every()
-                    yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
-                    for body in found.items:
-                        one = messages.message(body)
-                        if request.node in {"", one.node}:
-                            yield _event(pb.ReservationEvent.SET, one, found.revision)
-                    revision = found.revision
-                    yield pb.ReservationEvent(
-                        verb=pb.ReservationEvent.SYNCED, revision=found.revision
-                    )
-                try:
-                    async for change in self._backend.watch(revision):
-                        revision = change.revision
-                        if change.verb is not objects.Verb.BOOKMARK:
-                            yield _changed(change, request.node)
-                except refusals.Gone:
-                    revision = ""
-        except refusals.ObjectsError as error:
-            await _abort(context, error)
+        while True:
+            if not revision:
+                found = await self._backend.every()
+                yield pb.ReservationEvent(verb=pb.ReservationEvent.RESET)
+                for body in found.items:
+                    one = messages.message(body)
+                    if request.node in {"", one.node}:
+                        yield _event(pb.ReservationEvent.SET, one, found.revision)
+                revision = found.revision
+                yield pb.ReservationEvent(verb=pb.ReservationEvent.SYNCED, revision=revision)
+            try:
+                async for change in self._backend.watch(revision):
+                    revision = change.revision
+                    if change.verb is not objects.Verb.BOOKMARK:
+                        yield _changed(change, request.node)
+            except refusals.Gone:
+                revision = ""
 
 
 def _changed(change: objects.Change, node: str) -> pb.ReservationEvent:
@@ -162,19 +140,43 @@ def _event(verb: Any, one: pb.Reservation, revision: str) -> pb.ReservationEvent
     return pb.ReservationEvent(verb=verb, reservation=one, revision=revision)
 
 
-def _guarded(call: Any) -> Any:
-    async def answered(request: Any, context: Context) -> Any:
-        try:
-            return await call(request)
-        except refusals.ObjectsError as error:
-            return await _abort(context, error)
+#: What a status code of ours means to a client.
+_MEANINGS: Mapping[grpc.StatusCode, type[refusals.ObjectsError]] = {
+    grpc.StatusCode.NOT_FOUND: refusals.NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: refusals.AlreadyExists,
+    grpc.StatusCode.ABORTED: refusals.Conflict,
+    grpc.StatusCode.INVALID_ARGUMENT: refusals.Invalid,
+    grpc.StatusCode.PERMISSION_DENIED: refusals.Forbidden,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: refusals.TooMany,
+    grpc.StatusCode.FAILED_PRECONDITION: refusals.Refused,
+}
 
-    return answered
 
+class Lister:
+    """Asks a scheduler for the reservations of one node; a connection serves one question."""
 
-async def _abort(context: Context, error: refusals.ObjectsError) -> None:
-    code = next((one for kind, one in _CODES if isinstance(error, kind)), None)
-    await context.abort(code or grpc.StatusCode.UNAVAILABLE, str(error))
+    def __init__(self, socket: str, node: str, *, seconds: float = 5.0) -> None:
+        self._socket, self._node, self._seconds = socket, node, seconds
+
+    async def fetch(self) -> bytes:
+        """Their objects, as a JSON list; the same bytes while nothing changes."""
+        options = [("grpc.default_authority", "localhost")]
+        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
+            ask: Any = channel.unary_unary(
+                f"/{SERVICE}/ListReservations",
+                request_serializer=pb.ListReservationsRequest.SerializeToString,
+                response_deserializer=pb.ListReservationsResponse.FromString,
+            )
+            request = pb.ListReservationsRequest(node=self._node)
+            try:
+                found = await ask(request, timeout=self._seconds)
+            except grpc.aio.AioRpcError as error:
+                raise refusals.Unavailable(
+                    f"no answer: {error.code().name}",
+                    culprit=f"scheduler {self._socket}",
+                    fix="does `koordlet scheduler` run, is scheduler.socket its socket?",
+                ) from error
+        return f"[{','.join(one.manifest for one in found.reservations)}]".encode()
 
 
 class Client:
@@ -199,9 +201,9 @@ class Client:
 
     def _explained(self, error: Any) -> refusals.ObjectsError:
         code, details = error.code(), str(error.details() or "")
-        for kind, known in _CODES:
-            if known is code:
-                return kind(details)
+        known = _MEANINGS.get(code)
+        if known is not None:
+            return known(details)
         return refusals.Unavailable(
             f"no answer: {code.name}",
             culprit=str(self._path),

@@ -1,31 +1,33 @@
 """The objects of a cluster, sorted into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage, Reservations. Does not cover: files (``manifests``).
+storage, Reservations, NodeResourceTopologies, NodeMetrics. Does not cover: files (``manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.scheduler import nodes, preemption, terms, wire
+from koordlet.scheduler import expanding, machines, nodes, preemption, terms, usage, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.plugins.load import LoadAwareScheduling
+from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import VolumeBinding, VolumeRestrictions, VolumeZone
 from koordlet.scheduler.pods import Pod, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.book import Book
+from koordlet.scheduler.usage import Usage
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 _STORAGE = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
-#: Known, and without any say in a decision so far.
-_SILENT = ("NodeResourceTopology", "NodeMetric")
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -40,10 +42,12 @@ class Cluster:
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
+    machines: dict[str, Machine] = field(default_factory=dict)
+    usages: dict[str, Usage] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
-    def equip(self, profile: Profile, book: Book) -> None:
+    def equip(self, profile: Profile, book: Book, now: float) -> None:
         """Give a profile's plugins the objects that they ask for."""
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
@@ -52,6 +56,10 @@ class Cluster:
                 self._each(self.storage, plugin.storage.add)
             elif isinstance(plugin, Reservation):
                 plugin.book = book
+            elif isinstance(plugin, NodeNUMAResource):
+                plugin.machines = self.machines
+            elif isinstance(plugin, LoadAwareScheduling):
+                plugin.usages, plugin.wall = self.usages, lambda: now
 
     def _each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
         for body in bodies:
@@ -89,12 +97,23 @@ def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
     found.decoder = Decoder(priorities, deciding)
-    _pods(kinds.pop("Pod", []), found)
+    given = kinds.pop("Pod", [])
+    for body in kinds.pop("Deployment", []):
+        given += _expanded(body, given, warnings)
+    _pods(given, found)
     found.reservations = kinds.pop("Reservation", [])
+    _reported(kinds, found)
     for kind, several in kinds.items():
-        why = "have no say yet" if kind in _SILENT else "are not used"
-        warnings.append(f"{len(several)} of kind {kind[:60]} {why}")
+        warnings.append(f"{len(several)} of kind {kind[:60]} are not used")
     return found
+
+
+def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
+    """What agents report of their nodes."""
+    for body in kinds.pop("NodeResourceTopology", []):
+        found.machines |= dict(_guarded(body, found.warnings, machines.decode))
+    for body in kinds.pop("NodeMetric", []):
+        found.usages |= dict(_guarded(body, found.warnings, usage.decode))
 
 
 def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) -> list:  # type: ignore[type-arg]
@@ -103,6 +122,17 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) ->
     except BadObjectError as error:
         warnings.append(f"{name_of(body)} is left out: {error}")
         return []
+
+
+def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
+    """The pods of a Deployment, where the input has none of them."""
+    [made] = _guarded(body, warnings, lambda one: expanding.pods(one, given)) or [()]
+    if made:
+        warnings.append(
+            f"{name_of(body)} has no pods in the input: {len(made)} are taken as pending"
+        )
+    found: Sequence[Body] = made
+    return found
 
 
 def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:

@@ -40,6 +40,11 @@ _MOST = 2**62
 Measure = Callable[[PodClass], int]
 
 
+def _kept(pod: Pod) -> bool:
+    """Whether the keeper of reservations has to do with it."""
+    return bool(pod.stands_for or pod.draws_on or pod.drawn_name or pod.operates)
+
+
 class Keeper(Protocol):
     """Who keeps the accounts of reservations."""
 
@@ -179,13 +184,13 @@ class Columns:
         for port in pod.sort.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
-        if self.keeper is not None and (pod.draws_on or pod.drawn_name):
+        if self.keeper is not None and _kept(pod):
             self.keeper.joined(pod, row)
 
     def replace(self, pod: Pod, row: int) -> None:
         """The same pod as another value; nothing that is counted differs."""
         self.pods[row][pod.key] = pod
-        if self.keeper is not None and (pod.draws_on or pod.drawn_name):
+        if self.keeper is not None and _kept(pod):
             self.keeper.joined(pod, row)
 
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
@@ -231,7 +236,7 @@ class Columns:
     def remove(self, pod: Pod) -> int:
         """A pod gives its place back; the row that it had."""
         row = self.rows[pod.node]
-        if self.keeper is not None and (pod.stands_for or pod.draws_on or pod.drawn_name):
+        if self.keeper is not None and _kept(pod):
             self.keeper.left(pod, row)
         real, nonzero = self.vectors(pod.sort)
         self.requested[: real.size, row] -= real

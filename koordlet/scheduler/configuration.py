@@ -12,21 +12,17 @@ Rules:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from koordlet.model import errors
+from koordlet.model import errors, moment
 from koordlet.scheduler import profile, wire
 from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.plugins import registry
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.wire import BadObjectError, Body
-
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|h|m|s)")
 
 #: Points at which a set of its own makes a difference here.
 _POINTS = (
@@ -104,10 +100,10 @@ def _seconds(body: Body, key: str, usual: float) -> float:
     spelled = wire.text(body, key)
     if not spelled:
         return usual
-    parts = _DURATION.findall(spelled)
-    if "".join(number + unit for number, unit in parts) != spelled:
-        raise BadObjectError(f"{key} is no duration: {wire.show(spelled)}")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return moment.duration(spelled)
+    except ValueError as error:
+        raise BadObjectError(f"{key}: {error}") from error
 
 
 class _Reader:

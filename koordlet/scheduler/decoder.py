@@ -10,7 +10,8 @@ import json
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.scheduler import nodes, requests, terms, wire
+from koordlet.model import moment, qos
+from koordlet.scheduler import nodes, peernames, requests, setaside, terms, wire
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -50,7 +51,8 @@ class Decoder:
             preempts=preempts,
             gates=tuple(wire.text(one, "name") for one in wire.bodies(spec, "schedulingGates")),
             nominated=wire.text(status, "nominatedNodeName"),
-            **(_drawn(meta) if node else {}),
+            operates=bool(node) and _operates(meta, status),
+            **({**_drawn(meta), **_given(meta, status)} if node else {}),
             told=("", "", "") if node else _told(status),
         )
 
@@ -100,12 +102,12 @@ class Decoder:
         return next((one for one in self._priorities.values() if one.default), None)
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
-        annotations = self._annotations(meta)
-        essence = _essence(meta, spec, status, annotations)
+        notes = self._annotations(meta)
+        essence = _essence(meta, spec, status, notes)
         key = json.dumps([namespace, essence], sort_keys=True, default=str)
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = _decode(namespace, meta, spec, status, annotations)
+            known = self._classes[key] = _decode(namespace, meta, spec, status, notes)
         return known
 
     def _annotations(self, meta: Body) -> dict[str, str]:
@@ -141,14 +143,17 @@ _SPEC = (
     "workloadRef",
 )  # fmt: skip
 #: Annotations that may decide; all others differ between equals for no reason of ours.
-_DECIDING = (keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY)
+_DECIDING = (
+    *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
+    *(peernames.RESOURCE_SPEC, peernames.NUMA_SPEC, peernames.LOAD_FACTORS),
+)
 _CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
 _STATUS = ("name", "resources", "allocatedResources")
 #: Volumes that never keep a pod off a node.
 _HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
 
 
-def _essence(meta: Body, spec: Body, status: Body, annotations: Body) -> list[Any]:
+def _essence(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
     containers = [
         [{name: one.get(name) for name in _CONTAINER}, [*_ports(one)], bool(status) and one["name"]]
@@ -169,23 +174,75 @@ def _essence(meta: Body, spec: Body, status: Body, annotations: Body) -> list[An
         [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
         _volumes(spec),
         meta.get("ownerReferences"),
-        annotations,
+        notes,
+        _band(meta, spec),
     ]
+
+
+def _operates(meta: Body, status: Body) -> bool:
+    """Whether a pod in operating mode ``Reservation`` is ready to be drawn on."""
+    if wire.mapping(meta, "labels").get(keys.OPERATING_MODE) != "Reservation":
+        return False
+    ready = any(
+        one.get("type") == "Ready" and one.get("status") == "True"
+        for one in wire.bodies(status, "conditions")
+    )
+    return ready and status.get("phase") == "Running"
 
 
 def _drawn(meta: Body) -> dict[str, str]:
     """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    spelled = wire.mapping(meta, "annotations").get(keys.ALLOCATED)
-    try:
-        found = json.loads(spelled) if isinstance(spelled, str) else {}
-    except (ValueError, RecursionError):
-        found = {}
-    if not isinstance(found, Mapping):
-        return {}
+    found = _json(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
     return {
         "draws_on": str(found.get("uid") or ""),
         "drawn_name": str(found.get("name") or ""),
     }
+
+
+def _band(meta: Body, spec: Body) -> str:
+    """The peers' priority class: the label, else the number, else what the QoS class implies."""
+    labels = wire.mapping(meta, "labels")
+    named = qos.Band.labelled(str(labels.get(peernames.BAND) or ""))
+    priority = spec.get("priority")
+    found = named or qos.Band.of(priority if isinstance(priority, int) else None)
+    if found is None:
+        best_effort = labels.get(peernames.QOS) == "BE"
+        found = qos.Band.BATCH if best_effort else qos.Band.PROD
+    return found.label
+
+
+def _given(meta: Body, status: Body) -> dict[str, Any]:
+    """What a placed pod was given: CPUs, amounts by NUMA node, and since when."""
+    body = _json(wire.mapping(meta, "annotations").get(peernames.RESOURCE_STATUS))
+    parts: dict[int, dict[str, int]] = {}
+    listed = body.get("numaNodeResources")
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, Mapping) and isinstance(one.get("node"), int):
+            parts[one["node"]] = requests.amounts(one, "resources", requests.MOST_REQUEST)
+    return {
+        "cpus": setaside.cpus_of(body.get("cpuset")) or None,
+        "parts": parts,
+        "assigned": _assigned(status),
+    }
+
+
+def _assigned(status: Body) -> float:
+    for one in wire.bodies(status, "conditions"):
+        if one.get("type") == "PodScheduled" and one.get("status") == "True":
+            try:
+                return moment.parse(one.get("lastTransitionTime"))
+            except ValueError:
+                return 0.0
+    return 0.0
+
+
+def _json(spelled: object) -> Body:
+    """An object in an annotation; nonsense is nothing."""
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _ports(container: Body) -> list[tuple[str, str, int]]:
@@ -218,7 +275,7 @@ def _references(meta: Body) -> tuple[Reference, ...]:
 
 
 def _decode(
-    namespace: str, meta: Body, spec: Body, status: Body, annotations: Mapping[str, str]
+    namespace: str, meta: Body, spec: Body, status: Body, notes: Mapping[str, str]
 ) -> PodClass:
     labels = wire.labels(meta)
     affinity = wire.mapping(spec, "affinity")
@@ -255,7 +312,8 @@ def _decode(
         features=_features(spec, (*plain, *init)),
         volumes=tuple(_volumes(spec)),
         references=_references(meta),
-        annotations=annotations,
+        annotations=notes,
+        band=_band(meta, spec),
         unsupported=_unsupported(spec),
     )
 

@@ -44,3 +44,18 @@ class Event:
     what: What
     node: Node | None = None
     pod: Pod | None = None
+
+
+def difference(old: Node, new: Node) -> What | None:
+    """What of a node is another than before; ``None``: nothing that we look at."""
+    if old == new:
+        return None
+    what = What(0)
+    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
+        what |= What.NODE_ROOM
+    if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
+        what |= What.NODE_TAINTS
+    labels = (old.labels, old.annotations, old.images, old.features)
+    if labels != (new.labels, new.annotations, new.images, new.features):
+        what |= What.NODE_LABELS
+    return what

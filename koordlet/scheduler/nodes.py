@@ -6,9 +6,10 @@ Covers: decoding; what cannot be read refuses the node. Does not cover: its colu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from koordlet.scheduler import requests, terms, wire
+from koordlet.model import cpuset
+from koordlet.scheduler import requests, setaside, terms, wire
 from koordlet.scheduler.wire import BadObjectError, Body
 
 
@@ -25,6 +26,8 @@ class Node:
     #: Name, always with a tag or digest, to bytes.
     images: Mapping[str, int]
     features: frozenset[str] = frozenset()
+    #: CPUs that the node keeps for itself.
+    reserved_cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
 
 
 def decode(body: Body) -> Node:
@@ -34,16 +37,19 @@ def decode(body: Body) -> Node:
     name = wire.text(meta, "name")
     if not name:
         raise BadObjectError("metadata.name is missing")
+    notes = {str(key): str(one) for key, one in wire.mapping(meta, "annotations").items()}
+    aside = setaside.read(notes)
     known = "allocatable" if status.get("allocatable") is not None else "capacity"
     return Node(
         name=name,
         labels=wire.labels(meta),
-        annotations={str(key): str(one) for key, one in wire.mapping(meta, "annotations").items()},
+        annotations=notes,
         taints=tuple(map(terms.taint, wire.bodies(spec, "taints"))),
         unschedulable=wire.flag(spec, "unschedulable"),
-        allocatable=requests.amounts(status, known, requests.MOST_ALLOCATABLE),
+        allocatable=aside.rest(requests.amounts(status, known, requests.MOST_ALLOCATABLE)),
         images=_images(status),
         features=frozenset(wire.strings(status, "declaredFeatures")),
+        reserved_cpus=aside.cpus,
     )
 
 

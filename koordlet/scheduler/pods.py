@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from koordlet.model import cpuset
 from koordlet.scheduler import requests, terms
 from koordlet.scheduler.wire import Body
 
@@ -72,6 +73,8 @@ class PodClass:
     claim: Claim | None = None
     #: How it reserves; only for the stand-ins of reservations.
     reserving: Reserving | None = None
+    #: The peers' priority class: ``koord-prod``, ``koord-mid``, ``koord-batch``, ``koord-free``.
+    band: str = "koord-prod"
     #: A feature that this scheduler lacks, as a message.
     unsupported: str = ""
 
@@ -104,9 +107,16 @@ class Pod:
     #: The UID of the reservation that it takes its room from, and that one's name.
     draws_on: str = ""
     drawn_name: str = ""
+    #: It runs, and is itself room for others: the peer's operating mode ``Reservation``.
+    operates: bool = False
     #: What the store says of it while it has no node: reason and message of its condition
     #: ``PodScheduled``, and the node that it is nominated for.
     told: tuple[str, str, str] = ("", "", "")
+    #: CPUs of its own, and its amounts by NUMA node, where it has some.
+    cpus: cpuset.CPUSet | None = None
+    parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    #: When it got its node, in seconds since 1970; 0 where nobody says.
+    assigned: float = 0.0
 
     @property
     def key(self) -> str:

@@ -13,7 +13,7 @@ blind for the amounts of the pod as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from koordlet.model import quantity
 from koordlet.scheduler import wire
@@ -38,6 +38,8 @@ class Requests:
     real: Mapping[str, int]
     nonzero: Mapping[str, int]
     incoming: Mapping[str, int]
+    #: What its containers may use at most, added up; for estimates of its load.
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def amounts(body: Body, key: str, most: int) -> Amounts:
@@ -74,7 +76,15 @@ def of_pod(spec: Body, status: Body) -> Requests:
         real=_plus({**summed, **whole}, overhead),
         nonzero=_plus({**counted, **whole}, overhead),
         incoming=_plus(counted, overhead),
+        limits=_limits(spec),
     )
+
+
+def _limits(spec: Body) -> Amounts:
+    total: Amounts = {}
+    for one in wire.bodies(spec, "containers"):
+        total = _plus(total, amounts(wire.mapping(one, "resources"), "limits", MOST_REQUEST))
+    return total
 
 
 def _sidecar(container: Body) -> bool:

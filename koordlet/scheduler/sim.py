@@ -81,7 +81,7 @@ class Simulation:
         made = [*profiles.values(), *([self._any] if self._any is not None else [])]
         self._register = Register(self._columns, cluster.decoder)
         for one in made:
-            cluster.equip(one, self._register.book)
+            cluster.equip(one, self._register.book, now)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
         self._gates = {one.name: one.gates() for one in made}
         self._queue = Queue()
@@ -217,6 +217,7 @@ class Simulation:
         for plugin in cycle.profile.plugins:
             plugin.prepare(pod, node.name)
         placed["reservation"] = pod.drawn_name or None
+        placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
         self._columns.place(pod, row)
         self.result.placements.append(placed)
         # One that may be used once is over now, and what is left of it is free again.

@@ -29,11 +29,6 @@ class Paths:
         return self.run / "koordlet.sock"
 
     @property
-    def scheduler_socket(self) -> Path:
-        """The gRPC socket of a standalone scheduler."""
-        return self.run / "scheduler.sock"
-
-    @property
     def journal(self) -> Path:
         """Originals."""
         return self.lib / "journal"
@@ -47,6 +42,11 @@ class Paths:
     def handover(self) -> Path:
         """The deadline of a hand-over."""
         return self.lib / "handover.json"
+
+    @property
+    def scheduler_socket(self) -> Path:
+        """The gRPC socket of a standalone scheduler."""
+        return self.run / "scheduler.sock"
 
     @property
     def database(self) -> Path:

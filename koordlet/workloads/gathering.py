@@ -22,7 +22,7 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
-from koordlet.workloads import cluster, host_applications, merging, source
+from koordlet.workloads import cluster, host_applications, merging, reservations, source
 from koordlet.workloads.kubelet import asking
 
 #: The first delay after a failure, and the longest where the period is shorter.
@@ -51,6 +51,7 @@ class Gatherer:
         *,
         kubelet: asking.Asked | None = None,
         store: objects.Objects | None = None,
+        reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
         node: str = "",
         chance: Callable[[], float] = random.random,
         told: Callable[[], None] = lambda: None,
@@ -61,9 +62,12 @@ class Gatherer:
         #: Called when there is a new value.
         self._told = told
         self._kubelet = kubelet
-        self._store = store
+        #: The API server; ``None`` where it is not asked. Closed when the gatherer stops.
+        self.store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
-        polled = kubelet.all() if kubelet is not None else ()
+        self._reserving = reserving
+        polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
+        polled += (reserving,) if reserving is not None else ()
         self._polled = {one.name: one for one in polled}
         self._mirrors = dict(self._api.named()) if self._api is not None else {}
         self._health = {name: _Health() for name in self._polled}
@@ -97,8 +101,8 @@ class Gatherer:
         self._tasks = []
         if self._pending is not None:
             self._pending.cancel()
-        if self._store is not None:
-            await self._store.close()
+        if self.store is not None:
+            await self.store.close()
 
     def take(self) -> observed.Observed:
         """The newest value, with ages as they are now; costs nothing while nothing happens."""
@@ -203,7 +207,11 @@ class Gatherer:
         for one in problems:
             self._repeats.say(log.get().warning, "source.dropped", one, detail=one)
         self.newest = observed.Observed(
-            pods=(*self._pods(), *_applications(slo)),
+            pods=(
+                *self._pods(),
+                *_applications(slo),
+                *reservations.workloads(self._reservations()),
+            ),
             node=cluster.only(self._api.node) if self._api is not None else None,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
@@ -231,6 +239,8 @@ class Gatherer:
         )
 
     def _reservations(self) -> tuple[reservation.Reservation, ...]:
+        if self._reserving is not None:
+            return self._reserving.value or ()
         return () if self._api is None else tuple(self._api.reservations.snapshot.values())
 
     def _pods(self) -> tuple[pod.Pod, ...]:

@@ -1,7 +1,7 @@
 """Kubernetes objects from a file, as kubectl prints them, into our own model.
 
 Covers: JSON and YAML, ``List`` and several documents; Pods, and at most one Node, NodeSLO,
-NodeMetric and ConfigMap ``slo-controller-config``.
+NodeMetric, ConfigMap ``slo-controller-config`` and the kubelet's ``/stats/summary``.
 Does not cover: what is in an object (the decoders beside this module), watching a cluster.
 
 Rules:
@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from koordlet.model import errors, nodemetric, nodeslo, observed, pod, snapshot
+from koordlet.model import errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
 from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
 from koordlet.workloads import nodemetric as metrics
 from koordlet.workloads import nodeslo as slo
+from koordlet.workloads.kubelet import summary as summaries
 
 _MAX_BYTES = 64 << 20
 
@@ -39,6 +40,8 @@ class Manifests:
     node: snapshot.NodeInfo | None = None
     slo: nodeslo.NodeSlo | None = None
     metric: nodemetric.NodeMetric | None = None
+    #: The kubelet's ``/stats/summary``.
+    summary: kubelet.Summary | None = None
     warnings: tuple[str, ...] = ()
 
     def observed(self) -> observed.Observed:
@@ -49,6 +52,7 @@ class Manifests:
             node=self.node,
             slo=self.slo,
             metric=self.metric,
+            kubelet=None if self.summary is None else kubelet.Kubelet(summary=self.summary),
             problems=self.warnings,
         )
 
@@ -91,7 +95,7 @@ def collect(documents: list[object], where: str) -> Manifests:
     warnings: list[str] = []
     skipped: dict[str, int] = {}
     for place, body in _objects(documents, where):
-        kind = str(body.get("kind", ""))
+        kind = str(body.get("kind", "")) or _unnamed(body)
         if kind == "Pod":
             one = _pod(body, place)
             if one.uid in pods:
@@ -108,7 +112,15 @@ def collect(documents: list[object], where: str) -> Manifests:
     return _assembled(tuple(pods.values()), single, warnings)
 
 
-_SINGLE = ("Node", "NodeSLO", "NodeMetric")
+#: What the kubelet answers has no kind.
+_SUMMARY = "stats/summary"
+_SINGLE = ("Node", "NodeSLO", "NodeMetric", _SUMMARY)
+
+
+def _unnamed(body: Object) -> str:
+    """The kind of an object that does not say it."""
+    is_summary = isinstance(body.get("node"), dict) and isinstance(body.get("pods"), list)
+    return _SUMMARY if is_summary else ""
 
 
 def _assembled(
@@ -123,9 +135,17 @@ def _assembled(
     elif "ConfigMap" in single:
         labels = node.labels if node is not None else {}
         strategy = sloconfig.decode(_map(single["ConfigMap"].get("data")), labels)
-    for said in (node, metric, strategy):
+    statistics = summaries.decode(single[_SUMMARY]) if _SUMMARY in single else None
+    for said in (node, metric, strategy, statistics):
         warnings += said.problems if said is not None else ()
-    return Manifests(pods=pods, node=node, slo=strategy, metric=metric, warnings=tuple(warnings))
+    return Manifests(
+        pods=pods,
+        node=node,
+        slo=strategy,
+        metric=metric,
+        summary=statistics,
+        warnings=tuple(warnings),
+    )
 
 
 def _is_config(body: Object) -> bool:

@@ -107,11 +107,28 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         requests=effective.requests(containers, of_pod[0], overhead),
         limits=effective.limits(containers, of_pod[1], overhead),
         overhead=overhead,
+        own_requests=of_pod[0],
+        grace_seconds=spec.termination_grace_period_seconds,
+        volumes=tuple(_volume(one, problems) for one in spec.volumes or ()),
         containers=containers,
         labels=labels,
         annotations=notes,
         wishes=wanted,
         problems=tuple(problems),
+    )
+
+
+def _volume(one: podwire.Volume, problems: list[str]) -> pod.Volume:
+    """Memory, secrets and projected volumes take no room on the node's disk."""
+    emptied = one.empty_dir
+    beside = one.host_path is not None or one.git_repo is not None or one.config_map is not None
+    local = beside or (emptied is not None and not emptied.get("medium"))
+    text = None if emptied is None else emptied.get("sizeLimit")
+    if text is None:
+        return pod.Volume(name=one.name, local=local)
+    found = resources.read({"sizeLimit": text}, problems, f"volume {one.name[:80]}")
+    return pod.Volume(
+        name=one.name, local=local, limit=found.get("sizeLimit"), limit_text=str(text)
     )
 
 

@@ -57,6 +57,16 @@ class Container(msgspec.Struct, rename="camel", gc=False):
     restart_policy: str | None = None
 
 
+class Volume(msgspec.Struct, rename="camel", gc=False):
+    """One entry of ``volumes``: the kinds that are files on the node's disk, or have a limit."""
+
+    name: str = ""
+    empty_dir: _Loose | None = None
+    host_path: _Loose | None = None
+    git_repo: _Loose | None = None
+    config_map: _Loose | None = None
+
+
 class Spec(msgspec.Struct, rename="camel", gc=False):
     """``spec``."""
 
@@ -69,6 +79,8 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     priority_class_name: str | None = None
     node_name: str | None = None
     runtime_class_name: str | None = None
+    termination_grace_period_seconds: int | None = None
+    volumes: list[Volume] | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel", gc=False):

@@ -1,23 +1,36 @@
-"""Reservations as the API server has them.
+"""Reservations as the API server, or a standalone scheduler, has them.
 
-Covers: one object to a ``Reservation``. Does not cover: listing and watching (``cluster``).
+Covers: one object to a ``Reservation``; those for a unit or a cgroup as workloads.
+Does not cover: listing and watching (``cluster``).
+
+What a reservation for a unit or cgroup holds is given to it as to a declared workload: from the
+moment it is available its CPUs are nobody else's, whether the unit runs yet or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import objects, reservation
+from koordlet.model import cpuset, objects, pod, qos, quantity, reservation
 
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
+NAMESPACE = "reservation"
+_STATUS = "scheduling.koordinator.sh/resource-status"
+_MATCH = "koordlet.io/match"
+_HOW = ("unit", "cgroup")
+#: Annotations of a reservation that its workload has, too.
+_PASSED = ("node.koordinator.sh/resctrl", "scheduling.koordinator.sh/resource-spec")
 
 
 def decode(body: objects.Object) -> reservation.Reservation:
-    """Parts of a wrong type are as if they were not there."""
+    """Parts of a wrong type are as if they were not there; annotations are said."""
     status, spec = _part(body, "status"), _part(body, "spec")
+    notes = _part(objects.metadata(body), "annotations")
     owners = spec.get("owners")
+    problems: list[str] = []
     return reservation.Reservation(
         name=objects.key(body)[1],
         uid=objects.text(body, "uid"),
@@ -26,10 +39,91 @@ def decode(body: objects.Object) -> reservation.Reservation:
         owners=tuple(one for one in owners if isinstance(one, Mapping))
         if isinstance(owners, list)
         else (),
+        cpus=_cpus(notes, problems),
+        cpu_count=_count(_part(status, "allocatable")),
+        match=_match(notes, problems),
+        annotations={key: str(notes[key]) for key in _PASSED if key in notes},
+        problems=tuple(problems),
     )
 
 
-def _part(body: objects.Object, name: str) -> Mapping[str, Any]:
+def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
+    """Those of a JSON list; ``ValueError`` where it is none."""
+    found = json.loads(data)
+    if not isinstance(found, list):
+        msg = "no list of reservations"
+        raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller
+    several = tuple(decode(one) for one in found if isinstance(one, Mapping))
+    problems += [f"reservation {one.name}: {why}" for one in several for why in one.problems]
+    return several
+
+
+def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]:
+    """Those that are for something on this node that is no pod, as workloads of their own."""
+    return tuple(
+        pod.Pod(
+            uid=one.uid or f"{NAMESPACE}/{one.name}",
+            namespace=NAMESPACE,
+            name=one.name,
+            qos=qos.Qos.LSE,
+            raw_qos=qos.Qos.LSE,
+            band=qos.Band.default_of(qos.Qos.LSE),
+            source="reservation",
+            match=one.match,
+            cpus=one.cpus,
+            cpu_count=one.cpu_count if one.cpus is None else None,
+            annotations=one.annotations,
+            problems=one.problems,
+        )
+        for one in several
+        if one.match and one.holds
+    )
+
+
+def _cpus(notes: Mapping[str, Any], problems: list[str]) -> cpuset.CPUSet | None:
+    spelled = _json(notes, _STATUS, problems).get("cpuset")
+    if not isinstance(spelled, str) or not spelled:
+        return None
+    try:
+        return cpuset.CPUSet.parse(spelled)
+    except ValueError as error:
+        problems.append(f"{_STATUS}: {error}")
+        return None
+
+
+def _match(notes: Mapping[str, Any], problems: list[str]) -> str:
+    found = _json(notes, _MATCH, problems)
+    given = [(key, found[key]) for key in _HOW if isinstance(found.get(key), str) and found[key]]
+    if len(given) == 1:
+        [(how, what)] = given
+        return f"{how}={what}"
+    if found:
+        problems.append(f"{_MATCH}: neither one unit nor one cgroup")
+    return ""
+
+
+def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[str, Any]:
+    spelled = notes.get(key)
+    if not spelled:
+        return {}
+    try:
+        found = json.loads(str(spelled))
+    except (ValueError, RecursionError) as error:
+        problems.append(f"{key}: no JSON: {str(error)[:80]}")
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _count(amounts: Mapping[str, Any]) -> int | None:
+    """Whole CPUs; a part of one is nobody's alone."""
+    try:
+        milli = quantity.milli(str(amounts.get("cpu") or "0"))
+    except ValueError:
+        return None
+    return milli // 1000 if milli > 0 and milli % 1000 == 0 else None
+
+
+def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
 

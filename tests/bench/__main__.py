@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.bench import (
     allocation,
+    binding,
     exposition,
     fanout,
     gate,
@@ -45,6 +46,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "scheduler.basic": scheduler.basic,
     "scheduler.spreading": scheduler.spreading,
     "scheduler.anti_affinity": scheduler.anti_affinity,
+    "scheduler.binding": binding.binding,
 }
 
 

@@ -64,7 +64,7 @@ def test_for_a_unit_and_for_a_process(folder: str, capsys: pytest.CaptureFixture
 
     assert notes == {
         "koordlet.io/match": '{"unit":"postgres.service"}',
-        "koordlet.io/cache-ways": "4",
+        "node.koordinator.sh/resctrl": '{"llc":{"ways":4}}',
     }
     gone = ["reserve", "p", "--cpus", "1", "--owner", "pid=0", "--state-dir", folder]
     assert "no process" in told(capsys, *gone, status=2)["error"]["message"]

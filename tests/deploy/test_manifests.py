@@ -78,11 +78,10 @@ def test_names_that_refer_to_each_other() -> None:
     assert wanted <= daemonset["spec"]["template"]["metadata"]["labels"].items()
 
 
-def test_no_permission_without_use() -> None:
-    """Nothing talks to the API server yet: no rule, no token."""
-    assert [] == one("ClusterRole")["rules"]
+def test_the_token_is_asked_for() -> None:
+    """The account gives no token by itself; the agent's pods say that they want one."""
     assert one("ServiceAccount")["automountServiceAccountToken"] is False
-    assert pod()["automountServiceAccountToken"] is False
+    assert pod()["automountServiceAccountToken"] is True
 
 
 def test_mounts_have_volumes() -> None:

@@ -20,7 +20,11 @@ HANGS = ("sleep", "infinity")
 STOPS = (
     sys.executable,
     "-c",
-    "import sys, time\nprint(1, 2, 3, 4, sys.stdin.readline()[:-1], flush=True)\ntime.sleep(1000)",
+    (
+        "import sys, time\n"
+        "print(1, 2, 3, 4, 5, sys.stdin.readline()[:-1], flush=True)\n"
+        "time.sleep(1000)"
+    ),
 )
 
 

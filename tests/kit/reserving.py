@@ -8,9 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc.aio
-
-from koordlet.rpc import reservations
+from koordlet.rpc import reservations, server
 from koordlet.scheduler.reservation import admission, service
 from koordlet.scheduler.store import adapter
 
@@ -19,23 +17,20 @@ from koordlet.scheduler.store import adapter
 def served(folder: Path) -> Iterator[Path]:
     """The directory of state whose scheduler listens, until the block ends."""
     socket = folder / "run" / "scheduler.sock"
-    socket.parent.mkdir(parents=True)
     started = threading.Event()
     ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def work() -> None:
         store = adapter.Store(folder / "store.db", admit=(admission.reservations,))
         await store.open()
-        server = grpc.aio.server()
-        servicer = reservations.Servicer(service.Service(store))
-        server.add_generic_rpc_handlers((servicer.handler(),))
-        server.add_insecure_port(f"unix:{socket}")
-        await server.start()
+        offered = reservations.Reservations(service.Service(store))
+        one = server.Server(socket, [offered])
+        await one.start()
         end = asyncio.Event()
         ends.append((asyncio.get_running_loop(), end))
         started.set()
         await end.wait()
-        await server.stop(None)
+        await one.stop()
         await store.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(work()))

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, ledger, snapshot, strain, strategies
+from koordlet.model import (
+    action,
+    cgroup,
+    decision,
+    ledger,
+    resctrl,
+    snapshot,
+    strain,
+    strategies,
+)
 from koordlet.policy import adaptive
 from koordlet.policy import adaptive_controller as controller
 from koordlet.policy.adaptive import Settings, State
@@ -216,3 +225,17 @@ def test_only_the_limit_outlives_the_agent() -> None:
     kept = adaptive.keep(limited(2.3456))
 
     assert State(loop=controller.State(limit=2.35)) == kept
+
+
+def test_a_noisy_neighbour_is_told() -> None:
+    """Where the traffic is best-effort's and latency-sensitive work waits, the signal is met."""
+    usage = (
+        resctrl.Usage(group="BE", domain="0", total_rate=3e9),
+        resctrl.Usage(group="LS", domain="0", total_rate=1e9),
+    )
+    for waiting, met in ((0.2, True), (0.0, False), (None, None)):
+        there = resctrl.Resctrl(mount="/r", usage=usage)
+        made = decided(dataclasses.replace(moment(waiting=waiting), resctrl=there))
+        found = {one.name: one.met for one in made.signals}
+        assert met is found["resctrl.noisy_neighbour.0"]
+    assert not [one for one in decided(moment()).signals if "resctrl" in one.name]

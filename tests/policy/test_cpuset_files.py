@@ -43,6 +43,17 @@ def test_v1_groups_inside_stay_inside_and_remember_their_wish() -> None:
     assert {"w": "0-7", "w/in": "2-5"} == sets(second)
 
 
+def test_v1_groups_born_in_a_narrow_group_grow_with_it() -> None:
+    """A new group has its parent's set, which is nobody's wish: it follows when there is room."""
+    pods = [workload("w"), workload("x", Qos.LSE, "0-3")]
+    groups = [group("", "0-7"), group("x", "0-3"), group("w", "4-7"), group("w/new", "4-7")]
+    first = decided(moments.moment(EIGHT, pods, groups=groups))
+    second = decided(moments.moment(EIGHT, pods[:1], groups=groups), state=first.next_state)
+
+    assert {"w": "4-7", "w/new": "4-7", "x": "0-3"} == sets(first)
+    assert {"w": "0-7", "w/new": "0-7"} == sets(second)
+
+
 def test_v1_a_declared_group_that_cannot_have_its_set() -> None:
     """On v1 a workload inside another's group, which cannot get its CPUs there, holds nobody up."""
     pods = [workload("w"), workload("w/in", Qos.LSR, "2-3")]

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, resources, snapshot, wishes
+from koordlet.model import (
+    cpuset,
+    decision,
+    kubelet,
+    ledger,
+    pod,
+    qos,
+    reservation,
+    resources,
+    snapshot,
+    wishes,
+)
 from koordlet.policy import exclusive_cpus
 from koordlet.policy.cpu_holdings import Holding, State
 from koordlet.policy.exclusive_cpus import Settings
@@ -177,6 +188,16 @@ def test_a_lost_cpu_is_replaced_and_what_cannot_be_is_said() -> None:
     assert {"a": "0,6"} == held(whole)
 
 
+def test_a_repair_takes_nothing_from_who_is_whole() -> None:
+    """A CPU that was lost is replaced from what is free, not from a later workload's set."""
+    first = decided(moments.moment(SERVER, [asking("a", 2), asking("b", 2)]))
+    lost = moments.machine(offline=[cpuset.CPUSet.parse(held(first)["a"]).last])
+    second = decided(moments.moment(lost, [asking("a", 2), asking("b", 2)]), first.next_state)
+
+    assert held(first)["b"] == held(second)["b"]
+    assert 2 == len(cpuset.CPUSet.parse(held(second)["a"]))
+
+
 def test_a_named_set_counts_again_when_its_cpu_comes_back() -> None:
     """An offline CPU of a named set is said, and is the workload's own when it returns."""
     one = workload("a", Qos.LSR, "2-3")
@@ -197,6 +218,17 @@ def test_a_resize_keeps_what_it_can() -> None:
 
     assert cpuset.CPUSet.parse(held(fewer)["a"]) < before
     assert before < cpuset.CPUSet.parse(held(more)["a"])
+
+
+def test_chosen_sets_are_gathered_where_that_is_asked_for() -> None:
+    """With ``repack`` a hole is used as soon as there is one; without, nobody is moved."""
+    first = decided(moments.moment(SERVER, [workload("n", Qos.LSR, "0-1,3-4"), asking("a", 4)]))
+    alone = moments.moment(SERVER, [asking("a", 4)])
+
+    assert held(first)["a"] == held(decided(alone, first.next_state))["a"]
+    moved = decided(alone, first.next_state, Settings(repack=True))
+    assert {"a": "0-1,6-7"} == held(moved)
+    assert moved.next_state == decided(alone, moved.next_state, Settings(repack=True)).next_state
 
 
 def test_who_left_holds_nothing() -> None:
@@ -303,3 +335,45 @@ def test_holdings_are_rows_of_the_state() -> None:
     assert (row,) == made.next_state.holdings
     claim = exclusive_cpus.recall(made.next_state)[0]
     assert (ledger.Owner.LSE, "2-3", "t/a") == (claim.owner, str(claim.cpus), claim.holder)
+
+
+def waiting(name: str = "r", cpus: str = "2-3", **more: Any) -> reservation.Reservation:
+    """A reservation of this node that holds CPUs by number."""
+    body = {"phase": "Available", "cpus": cpuset.CPUSet.parse(cpus), **more}
+    return reservation.Reservation(name=name, uid=f"uid-{name}", **body)
+
+
+def test_cpus_of_an_available_reservation_are_nobodys() -> None:
+    """Until its owner comes: then the rest; a reservation that is over holds nothing."""
+    now = dataclasses.replace(moments.moment(EIGHT), reservations=(waiting(),))
+    assert held(decided(now)) == {"reservation/r": "2-3"}
+    assert decided(now).claims[0].owner is ledger.Owner.RESERVATION
+
+    owner = workload("owner", Qos.LSR, cpus="2")
+    here = moments.moment(EIGHT, [owner])
+    now = dataclasses.replace(here, reservations=(waiting(),))
+    assert held(decided(now)) == {"owner": "2", "reservation/r": "3"}
+
+    for phase in ("Pending", "Waiting", "Succeeded", "Failed"):
+        over = dataclasses.replace(here, reservations=(waiting(phase=phase),))
+        assert held(decided(over)) == {"owner": "2"}
+
+
+def test_nobody_is_given_cpus_of_a_reservation_by_number() -> None:
+    """Who asks for a number gets others, and who had them moves."""
+    here = moments.moment(EIGHT, [asking("one", 2)])
+    before = decided(here)
+    took = held(before)["one"]
+    now = dataclasses.replace(here, reservations=(waiting(cpus=took),))
+    found = held(decided(now, before.next_state))
+
+    assert found["reservation/r"] == took
+    assert cpuset.CPUSet.parse(found["one"]).isdisjoint(cpuset.CPUSet.parse(took))
+
+
+def test_a_reservation_of_everything_is_refused() -> None:
+    """Some CPU is left for the pools; a condition says so."""
+    now = dataclasses.replace(moments.moment(EIGHT), reservations=(waiting(cpus="0-7"),))
+
+    assert held(decided(now)) == {}
+    assert said(decided(now)) == [("ReservationRefused", "reservation/r")]

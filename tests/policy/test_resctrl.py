@@ -8,7 +8,17 @@ from dataclasses import replace
 import pytest
 
 from koordlet.history import series
-from koordlet.model import absence, action, decision, pod, qos, resctrl, schemata
+from koordlet.model import (
+    absence,
+    action,
+    decision,
+    nodeslo,
+    pod,
+    qos,
+    resctrl,
+    schemata,
+    strategies,
+)
 from koordlet.policy import resctrl as policy
 from koordlet.policy import resctrl_annotation
 from tests.kit import moments
@@ -223,3 +233,144 @@ def test_equal_moments_give_equal_decisions() -> None:
     now = there(group("BE"), group("LS"))
 
     assert repr(decide(now, BATCH)) == repr(decide(now, BATCH))
+
+
+def test_ways_for_nobody_else() -> None:
+    """The highest ones, of every cache; classes go without them, a second pod gets the next."""
+    alone = annotated("db", {"llc": {"ways": 4}})
+    other = annotated("web", {"llc": {"ways": 2}})
+    classes = policy.Settings(classes={"LS": Wish(ways=(0, 100)), "BE": Wish(ways=(0, 100))})
+    found = texts(decide(there(), alone, other, BATCH, settings=classes))
+
+    assert found["/r/koordlet-uid-db/schemata"] == "L3:0=f00;8=f00"
+    assert found["/r/koordlet-uid-web/schemata"] == "L3:0=c0;8=c0"
+    assert found["/r/LS/schemata"] == found["/r/BE/schemata"] == "L3:0=3f;8=3f"
+
+
+@pytest.mark.parametrize("ways", [12, 99])
+def test_all_ways_are_for_nobody(ways: int) -> None:
+    """Somebody else has to have one."""
+    found = decide(there(), annotated("db", {"llc": {"ways": ways}}))
+
+    assert ("ResctrlRefused", "t/db") in [(one.type, one.subject) for one in found.conditions]
+
+
+@pytest.mark.parametrize("ways", [0, -1, "4", 1.5])
+def test_a_number_of_ways_that_is_none(ways: object) -> None:
+    """Said as any other mistake in the annotation."""
+    assert resctrl_annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]
+
+
+def slo(name: str, **said: object) -> nodeslo.NodeSlo:
+    """What the control plane wants of one class."""
+    asked = strategies.ClassQos(resctrl=strategies.ResctrlQos(**said))  # type: ignore[arg-type]
+    return replace(
+        nodeslo.DEFAULTS,
+        source="NodeSLO",
+        classes={**nodeslo.DEFAULTS.classes, name: nodeslo.in_force(name, asked)},
+    )
+
+
+def test_the_control_plane_counts() -> None:
+    """Only classes that it enables have a group, with its values over the peer's defaults."""
+    seen = replace(moments.moment(moments.machine(), [BATCH]), resctrl=there())
+    enabled = replace(seen, slo=slo("BE", enable=True, mba_percent=20))
+    found = policy.decide(enabled, series.History(), policy.Settings(), policy.State())
+    assert {"/r/BE/schemata": "L3:0=f;8=f\nMB:0=20;8=20"} == texts(found)
+
+    off = replace(seen, slo=slo("BE", enable=False, mba_percent=20))
+    assert () == policy.decide(off, series.History(), policy.Settings(), policy.State()).actions
+    nobody = replace(seen, slo=nodeslo.DEFAULTS)
+    assert texts(policy.decide(nobody, series.History(), BE_ONLY, policy.State()))
+
+
+def test_a_reversed_range_of_the_control_plane() -> None:
+    """It is refused as any other, and the bandwidth is written all the same."""
+    seen = replace(
+        moments.moment(moments.machine(), [BATCH]),
+        resctrl=there(),
+        slo=slo("BE", enable=True, cat_range_start_percent=50, cat_range_end_percent=10),
+    )
+    found = policy.decide(seen, series.History(), policy.Settings(), policy.State())
+
+    assert {"ResctrlRefused"} == {one.type for one in found.conditions}
+
+
+def test_slow_memory() -> None:
+    """It is limited where somebody said how fast it is, with its own reference."""
+    slow = resctrl.Bandwidth(
+        name="SMBA",
+        unit=resctrl.Unit.EIGHTHS,
+        gran=1,
+        minimum=1,
+        num_closids=8,
+        domains=(0,),
+        unlimited={0: 2048},
+    )
+    hardware = resctrl.Hardware(bandwidths=(slow,))
+    quiet = decide(there(hardware=hardware), BATCH)
+    assert {} == texts(quiet)
+    found = decide(there(hardware=hardware), BATCH, settings=replace(BE_ONLY, slow_bandwidth=10.0))
+    assert {"/r/BE/schemata": "SMBA:0=36"} == texts(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups", "expected"),
+    [
+        (qos.Qos.BE, ("BE",), "BE"),
+        (qos.Qos.LSE, ("LSR",), "LSR"),
+        (qos.Qos.LS, ("BE",), None),
+        (qos.Qos.SYSTEM, ("BE",), None),
+        (qos.Qos.LS, ("LS", "koordlet-uid-new"), "koordlet-uid-new"),
+    ],
+)
+def test_a_container_s_class(kind: qos.Qos, groups: tuple[str, ...], expected: str | None) -> None:
+    """The group of its pod, else of its class, and only one that is there."""
+    one = moments.workload("new", kind)
+    seen = replace(moments.moment(moments.machine(), [one]), resctrl=there(*map(group, groups)))
+    asked = replace(BE_ONLY, runtime_classes=True)
+
+    assert expected == policy.admit(seen, asked, policy.State(), one, "main").resctrl_class
+    assert policy.admit(seen, BE_ONLY, policy.State(), one, "main").empty
+    bare = replace(seen, resctrl=None)
+    assert policy.admit(bare, asked, policy.State(), one, "main").empty
+
+
+MONITORED = resctrl.Hardware(
+    caches=(L3,),
+    bandwidths=(MB,),
+    monitoring=resctrl.Monitoring(features=("llc_occupancy",), num_rmids=12),
+)
+
+
+def test_pods_are_counted_while_there_are_rmids() -> None:
+    """Best-effort pods first; every control group that may come keeps its own RMID."""
+    pods = [moments.workload(f"b{n}", qos.Qos.BE) for n in range(4)]
+    pods.append(moments.workload("a", qos.Qos.LS))
+    both = replace(BE_ONLY, classes={**BE_ONLY.classes, "LS": Wish()}, pod_monitoring=True)
+    now = there(group("BE"), group("LS"), hardware=MONITORED)
+    found = decide(now, *pods, settings=both)
+    made = [a.target for a in found.actions if isinstance(a, action.MakeDir) and "mon" in a.target]
+
+    assert 12 - MONITORED.most_groups - 3 == len(made)
+    assert all(target.startswith("/r/BE/mon_groups/koordlet-") for target in made)
+    few = decide(now, *pods, settings=replace(both, most_monitors=0))
+    assert not [a for a in few.actions if "mon_groups" in a.target]
+    plain = decide(there(group("BE")), *pods, settings=both)
+    assert not [a for a in plain.actions if "mon_groups" in a.target]
+
+
+def test_a_counted_pod_s_threads() -> None:
+    """Once its group is there its threads move in, from its own control group only."""
+    one = moments.workload("b", qos.Qos.BE)
+    here = replace(group("BE"), monitors=(f"koordlet-{one.uid}",))
+    now = replace(
+        there(here, hardware=MONITORED),
+        homes={"b": {"BE": (5,), "": (6,)}},
+        threads={"b": ("/c/b/tasks",)},
+    )
+    found = decide(now, one, settings=replace(BE_ONLY, pod_monitoring=True))
+    moves = {a.target: a for a in found.actions if isinstance(a, action.MoveTasks)}
+    counted = moves[f"/r/BE/mon_groups/koordlet-{one.uid}/tasks"]
+
+    assert ((5,), ("/r/BE/tasks",)) == (counted.pids, counted.taken_from)

@@ -13,7 +13,7 @@ from koordlet.rpc import feed
 from koordlet.rpc.gen import feed_pb2
 from tests.kit import views
 
-SECTIONS = ("summary", "topology", "allocation", "workloads", "conditions")
+SECTIONS = feed.SECTIONS
 
 
 def event(data: bytes) -> feed_pb2.WatchEvent:

@@ -91,4 +91,6 @@ def test_an_agent_limits_and_puts_back(
     assert said["settled"], said["log"]
     assert groups == set(said["groups"])
     assert best_effort == {name: found.get(name, 0) for name in found.values}
+    assert said["intruder"]
+    assert ["koordlet-config_batch"] == said["counted"] or "nomon" in wish
     assert (0, False) == (said["status"], said["mounted"]), said["log"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import reservation
+from koordlet.model import qos, reservation
 from koordlet.workloads import reservations
 
 
@@ -40,3 +40,43 @@ def test_parts_of_a_wrong_type(rest: dict[str, Any]) -> None:
     assert reservations.decode({"metadata": {"name": "r"}, **rest}) == reservation.Reservation(
         name="r"
     )
+
+
+def test_cpus_by_number_and_for_a_unit() -> None:
+    """What a scheduler chose; the unit is a workload that holds its CPUs alone."""
+    notes = {
+        "scheduling.koordinator.sh/resource-status": '{"cpuset":"2-3"}',
+        "koordlet.io/match": '{"unit":"db.service"}',
+    }
+    body = {
+        "metadata": {"name": "db", "uid": "u", "annotations": notes},
+        "status": {"phase": "Available", "nodeName": "n", "allocatable": {"cpu": "2"}},
+    }
+    found = reservations.decode(body)
+    assert (str(found.cpus), found.cpu_count, found.match) == ("2-3", 2, "unit=db.service")
+
+    [one] = reservations.workloads([found])
+    assert (one.key, one.match, str(one.cpus)) == ("reservation/db", "unit=db.service", "2-3")
+    assert one.raw_qos is qos.Qos.LSE
+
+    del notes["scheduling.koordinator.sh/resource-status"]
+    [one] = reservations.workloads([reservations.decode(body)])
+    assert (one.cpus, one.cpu_count) == (None, 2)
+    body["status"]["phase"] = "Failed"
+    assert reservations.workloads([reservations.decode(body)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("scheduling.koordinator.sh/resource-status", '{"cpuset":"7-2"}', "resource-status"),
+        ("scheduling.koordinator.sh/resource-status", "{", "no JSON"),
+        ("koordlet.io/match", '{"pid":"1"}', "neither one unit nor one cgroup"),
+    ],
+)
+def test_annotations_that_make_no_sense(key: str, value: str, said: str) -> None:
+    """They cost themselves, and are said."""
+    found = reservations.decode({"metadata": {"name": "r", "annotations": {key: value}}})
+
+    assert (found.cpus, found.match) == (None, "")
+    assert said in found.problems[0]

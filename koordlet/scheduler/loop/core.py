@@ -21,12 +21,13 @@ from koordlet.scheduler import preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
-from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.happenings import Event, What, difference
+from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
 from koordlet.scheduler.loop.measures import Measures
-from koordlet.scheduler.loop.outcomes import Bind, Hold, Nominations, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
+from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.queue import Place, Queue
@@ -207,8 +208,11 @@ class Core:
         began = self._spent()
         row = self._choose(cycle, pod)
         if row >= 0:
-            place = self._hold if pod.stands_for else self._assume
-            found = place(cycle, pod, row, now)
+            found = (
+                reserving.hold(self, cycle, pod, row, now)
+                if pod.stands_for
+                else self._assume(cycle, pod, row, now)
+            )
         else:
             found = self._refuse(cycle, pod, now)
         result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
@@ -244,6 +248,7 @@ class Core:
                 plugin.prepare(pod, node)
             self.census.assume(pod, row)
         except (BadObjectError, RefusedError) as error:
+            self._undo(pod)
             pod.node = ""
             self.queue.failed(pod, now)
             return Refusal(pod, str(error), "SchedulerError")
@@ -261,20 +266,6 @@ class Core:
         self.nominated.drop(pod.key)
         self.wake(Event(What.POD_NEW, pod=pod), now)
         return Bind(pod, node, marks, patience)
-
-    def _hold(self, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
-        """A reservation found its node; it holds there at once, and is written down later."""
-        plugin, held = reservation_of(cycle.profile), self.register.of(pod)
-        assert plugin is not None  # noqa: S101 -- it placed the stand-in
-        assert held is not None  # noqa: S101 -- whose object went is not in the queue
-        try:
-            self.register.placed(pod, row, plugin.adopts(held.spec, row))
-        except BadObjectError as error:
-            self.queue.failed(pod, now)
-            return Refusal(pod, str(error), "SchedulerError")
-        self.nominated.drop(pod.key)
-        self.wake(Event(What.POD_NEW, pod=pod), now)
-        return Hold(pod, held.node)
 
     def _undo(self, pod: Pod) -> None:
         profile = self._profiles.get(pod.sort.scheduler)
@@ -373,21 +364,6 @@ class Core:
         if known is not None and known.uid == victim.uid and known.terminating:
             self.census.ending(known, ends=False)
             self.wake(Event(What.POD_NEW, pod=known), now)
-
-
-def difference(old: Node, new: Node) -> What | None:
-    """What of a node is another than before; ``None``: nothing that we look at."""
-    if old == new:
-        return None
-    what = What(0)
-    if any(one > old.allocatable.get(name, 0) for name, one in new.allocatable.items()):
-        what |= What.NODE_ROOM
-    if (old.taints, old.unschedulable) != (new.taints, new.unschedulable):
-        what |= What.NODE_TAINTS
-    labels = (old.labels, old.annotations, old.images, old.features)
-    if labels != (new.labels, new.annotations, new.images, new.features):
-        what |= What.NODE_LABELS
-    return what
 
 
 def _differs(known: Pod, new: Pod) -> bool:

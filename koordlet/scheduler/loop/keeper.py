@@ -163,7 +163,7 @@ class Keeper:
 
     async def _bound(self, held: Held, one: Hold) -> None:
         for attempt in range(_ATTEMPTS):
-            error = await self._attempt(held)
+            error = await self._attempt(held, one)
             if error is None:
                 self._core.queue.forget(one.pod)
                 reserving.woken(self._core, held, self._steady())
@@ -177,6 +177,7 @@ class Keeper:
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
         if held.row >= 0:
+            reserving.release(self._core.cycles[one.pod.sort.scheduler], held, one.pod)
             self._core.register.unplaced(held)
             await self._again(held, one)
 
@@ -193,7 +194,7 @@ class Keeper:
             self._core.queue.erred(one.pod, now)
         reserving.woken(self._core, held, now)
 
-    async def _attempt(self, held: Held) -> refusals.ObjectsError | None:
+    async def _attempt(self, held: Held, one: Hold) -> refusals.ObjectsError | None:
         """Write a binding; an answer that was lost is asked for."""
         status = self._core.register.status(held, self._author.wall())
         ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
@@ -205,23 +206,23 @@ class Keeper:
             node = stored.get("nodeName") if isinstance(stored, Mapping) else ""
             if node:
                 return None if node == held.node else refusals.Conflict("it has a node already")
-            await self._promise(held, ref)
-            revision = held.revision if not held.adopted else ""
-            body = await self._patch(held.spec.name, held.stored, status, revision)
+            await self._promise(held, one, ref)
+            body = await self._patch(held.spec.name, held.stored, status, held.revision)
         except refusals.ObjectsError as error:
             return error
         held.stored, held.revision = status, objects.revision(body)
         self._core.measures.asked("reservation", "ok")
         return None
 
-    async def _promise(self, held: Held, ref: objects.Ref) -> None:
-        """Remember and tell who is adopted (rule 3)."""
-        note = self._core.register.adoption(held)
+    async def _promise(self, held: Held, one: Hold, ref: objects.Ref) -> None:
+        """Write what plugins chose; remember and tell who is adopted (rule 3)."""
+        note = {**one.marks, **self._core.register.adoption(held)}
         if not note:
             return
-        await self._store.patch(
+        body = await self._store.patch(
             ref, objects.Merge({"metadata": {"annotations": note}}, held.revision)
         )
+        held.revision = objects.revision(body)
         for pod in held.owners.values():
             if pod.uid in held.adopted:
                 marks = held.marks()

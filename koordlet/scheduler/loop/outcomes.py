@@ -42,6 +42,8 @@ class Hold:
 
     pod: Pod
     node: str
+    #: Annotations that the reservation gets with it.
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 Outcome = Bind | Hold | Refusal

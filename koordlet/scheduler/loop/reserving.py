@@ -6,13 +6,52 @@ Does not cover: writing statuses (``keeper``), reading objects (``reservation.pa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from koordlet.model import objects
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.happenings import Event, What
-from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
 from koordlet.scheduler.plugins.reservation import reservation_of
+from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Phase
+from koordlet.scheduler.wire import BadObjectError
+
+if TYPE_CHECKING:
+    from koordlet.scheduler.loop.core import Core
+
+
+def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
+    """A reservation found its node; it holds there at once, and is written down later.
+
+    Plugins reserve for its stand-in as for a pod: CPUs that one chooses are the reservation's.
+    """
+    plugin, held = reservation_of(cycle.profile), core.register.of(pod)
+    assert plugin is not None  # noqa: S101 -- it placed the stand-in
+    assert held is not None  # noqa: S101 -- whose object went is not in the queue
+    marks: dict[str, str] = {}
+    try:
+        core.register.placed(pod, row, plugin.adopts(held.spec, row))
+        for one in cycle.profile.plugins:
+            one.reserve(pod, held.node)
+            marks |= one.marks(pod, held.node)
+    except (BadObjectError, RefusedError) as error:
+        release(cycle, held, pod)
+        core.register.unplaced(held)
+        core.queue.failed(pod, now)
+        return Refusal(pod, str(error), "SchedulerError")
+    core.nominated.drop(pod.key)
+    core.wake(Event(What.POD_NEW, pod=pod), now)
+    return Hold(pod, held.node, marks)
+
+
+def release(cycle: Cycle, held: Held, pod: Pod) -> None:
+    """Undo what plugins have reserved for a stand-in."""
+    for one in reversed(cycle.profile.plugins):
+        one.unreserve(pod, held.node)
 
 
 def changed(core: Core, old: objects.Object | None, new: objects.Object | None, now: float) -> None:

@@ -29,7 +29,7 @@ from koordlet.scheduler.queue import Place
 SLICE = 0.005
 #: How often time itself may have changed something: a backoff that ended.
 _BEAT = 0.5
-_TIDY = 60.0
+_TIDY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class Loop:
                 await asyncio.sleep(0)
                 continue
             if steady() - tidied > _TIDY:
+                # Twice as far back: a beat more or less must not hide anybody.
+                self.sources.expire(2 * (steady() - tidied))
                 tidied = steady()
                 self.core.tidy()
             try:

@@ -18,6 +18,7 @@ import numpy as np
 from koordlet.scheduler import framework, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.happenings import What
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.vectors import Bools, Ints, Rows, Sums
 from koordlet.scheduler.wire import BadObjectError
@@ -27,6 +28,7 @@ class InterPodAffinity(Plugin):
     """Near and far, required and preferred, both ways."""
 
     name = "InterPodAffinity"
+    listens = What.NODE_NEW | What.NODE_LABELS | What.POD_NEW | What.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

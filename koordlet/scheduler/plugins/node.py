@@ -15,6 +15,7 @@ import numpy as np
 from koordlet.scheduler import framework, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
+from koordlet.scheduler.happenings import What
 from koordlet.scheduler.labelindex import counts
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.vectors import Bools, Ints, Rows
@@ -27,6 +28,7 @@ class NodeUnschedulable(Plugin):
     """Cordoned nodes, for pods that do not bear it."""
 
     name = "NodeUnschedulable"
+    listens = What.NODE_NEW | What.NODE_TAINTS
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         cordoned = columns.index.unschedulable().where(bool)
@@ -39,6 +41,7 @@ class NodeName(Plugin):
     """The node that the pod itself names."""
 
     name = "NodeName"
+    listens = What.NODE_NEW
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         if not sort.node_name:
@@ -64,6 +67,7 @@ class TaintToleration(Plugin):
     """Taints: hard ones refuse, soft ones cost score."""
 
     name = "TaintToleration"
+    listens = What.NODE_NEW | What.NODE_TAINTS
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         refused = untolerated(sort, columns)
@@ -128,6 +132,7 @@ class NodeAffinity(Plugin):
     """nodeSelector, required and preferred node affinity, and what the profile adds."""
 
     name = "NodeAffinity"
+    listens = What.NODE_NEW | What.NODE_LABELS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -195,6 +200,7 @@ class NodeDeclaredFeatures(Plugin):
     """Features of the kubelet without which the pod cannot run."""
 
     name = "NodeDeclaredFeatures"
+    listens = What.NODE_NEW | What.NODE_LABELS
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         if not sort.features:

@@ -9,6 +9,7 @@ import numpy as np
 
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
+from koordlet.scheduler.happenings import What
 from koordlet.scheduler.pods import HostPort, PodClass
 from koordlet.scheduler.vectors import Ints, Rows
 
@@ -19,6 +20,7 @@ class NodePorts(Plugin):
     """No two pods with one port of one address."""
 
     name = "NodePorts"
+    listens = What.NODE_NEW | What.POD_GONE
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         return Free(sort.ports, columns) if sort.ports else None

@@ -15,8 +15,10 @@ from typing import Any
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
     gates,
+    load,
     neighbours,
     node,
+    numa,
     pernode,
     ports,
     reservation,
@@ -36,6 +38,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (node.NodeAffinity, 2),
     (ports.NodePorts, 0),
     (resources.NodeResourcesFit, 1),
+    (load.LoadAwareScheduling, 1),
+    (numa.NodeNUMAResource, 1),
     (volumes.VolumeRestrictions, 0),
     (volumes.VolumeBinding, 0),
     (volumes.VolumeZone, 0),
@@ -53,9 +57,8 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 LACKING = frozenset(
     {
         "Coscheduling", "DefaultPreBind", "DeviceShare", "DynamicResources", "ElasticQuota",
-        "GangScheduling", "LoadAwareScheduling", "NodeNUMAResource", "NodeResourcesFitPlus",
-        "NodeVolumeLimits", "PodGroupPodsCount", "ScarceResourceAvoidance", "SchedulingHint",
-        "TopologyPlacementGenerator",
+        "GangScheduling", "NodeResourcesFitPlus", "NodeVolumeLimits", "PodGroupPodsCount",
+        "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip
 

@@ -134,7 +134,7 @@ class Reservation(Plugin):
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
         if pod.stands_for or not pod.draws_on:
             return {}
-        held = self.book.all.get(pod.draws_on) if self.book is not None else None
+        held = self.book.find(pod.draws_on) if self.book is not None else None
         return held.marks() if held is not None else {}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from koordlet.scheduler import framework, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.vectors import Floats, Ints, Rows
@@ -51,6 +52,7 @@ class NodeResourcesFit(Plugin):
     """Room for everything that the pod asks for; and the score of the profile's strategy."""
 
     name = "NodeResourcesFit"
+    listens = What.NODE_NEW | What.NODE_ROOM | What.POD_GONE | What.POD_NEW
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)
@@ -83,12 +85,17 @@ class NodeResourcesFit(Plugin):
             return Eased(columns, asked, called, sort.claim)
         return Fit(columns, asked, called)
 
+    def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
+        # A pod that comes takes room, but for a reservation, which is room for its owners.
+        pod = event.pod
+        return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))
+
     def _ignores(self, name: str) -> bool:
         extended = "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
         return extended and (name in self._ignored or name.partition("/")[0] in self._groups)
 
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
-        chosen = _Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
+        chosen = Chosen(columns, sort.requests.incoming, self._resources, nonzero=True)
         if self._kind == "RequestedToCapacityRatio":
             return Ratio(chosen, self._shape)
         return Least(chosen) if self._kind == "LeastAllocated" else Most(chosen)
@@ -167,7 +174,7 @@ class Eased(Fit):
         return bool(self._claim.usable(row)) or super().allows(row)
 
 
-class _Chosen:
+class Chosen:
     """The columns of the resources that a score looks at, and what the pod would add."""
 
     def __init__(
@@ -218,7 +225,7 @@ class Least(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen) -> None:
+    def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
 
     def raw(self, rows: Rows) -> Ints:
@@ -262,7 +269,7 @@ class Ratio(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen, points: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, chosen: Chosen, points: Sequence[tuple[int, int]]) -> None:
         self._chosen = chosen
         self._table: Ints = np.array([ramp(points, share) for share in range(101)], np.int64)
 
@@ -311,7 +318,7 @@ class NodeResourcesBalancedAllocation(Plugin):
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
         if not any(sort.requests.real.get(one.name, 0) for one in self._resources):
             return None
-        return Balanced(_Chosen(columns, sort.requests.real, self._resources, nonzero=False))
+        return Balanced(Chosen(columns, sort.requests.real, self._resources, nonzero=False))
 
 
 class Balanced(Score):
@@ -319,7 +326,7 @@ class Balanced(Score):
 
     kind = Kind.LOAD
 
-    def __init__(self, chosen: _Chosen) -> None:
+    def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
 
     def raw(self, rows: Rows) -> Ints:

@@ -21,6 +21,7 @@ from koordlet.model import selectors
 from koordlet.scheduler import framework, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.happenings import What
 from koordlet.scheduler.owners import Owners
 from koordlet.scheduler.plugins import node
 from koordlet.scheduler.pods import PodClass
@@ -37,6 +38,7 @@ class PodTopologySpread(Plugin):
     """The pod's own constraints; without any, the profile's with the selector of its owners."""
 
     name = "PodTopologySpread"
+    listens = What.NODE | What.NODE_GONE | What.POD_NEW | What.POD_GONE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

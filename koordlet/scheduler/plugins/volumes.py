@@ -15,6 +15,7 @@ import numpy as np
 from koordlet.scheduler import framework, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, RefusedError, Verdict
+from koordlet.scheduler.happenings import What
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.vectors import Ints, Rows
 from koordlet.scheduler.wire import Body
@@ -103,6 +104,7 @@ class VolumeRestrictions(WithStorage):
     """One disk, one node; one ReadWriteOncePod claim, one pod."""
 
     name = "VolumeRestrictions"
+    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         disks = _disks(sort)
@@ -171,6 +173,7 @@ class VolumeBinding(WithStorage):
     """Claims must exist; bound volumes must be reachable from the node."""
 
     name = "VolumeBinding"
+    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         names = claim_names(sort)
@@ -224,6 +227,7 @@ class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
 
     name = "VolumeZone"
+    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         passing = np.ones(columns.size, np.bool_)

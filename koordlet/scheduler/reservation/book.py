@@ -22,6 +22,7 @@ from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation.claims import Claims
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.index import Index
+from koordlet.scheduler.reservation.parsing import spec_of
 from koordlet.scheduler.reservation.spec import Phase, Policy, Spec
 from koordlet.scheduler.vectors import Rows
 
@@ -39,7 +40,12 @@ class Book:
         self._serial = 0
         #: UIDs of those whose account has changed since somebody asked.
         self.touched: set[str] = set()
+        #: Pods that run and are room for others, by UID.
+        self.operating: dict[str, Held] = {}
         columns.keeper = self
+        for row, several in enumerate(columns.pods):
+            for pod in [one for one in several.values() if one.operates]:
+                self._operate(pod, row)
 
     def add(self, held: Held) -> None:
         """A reservation is known; it is on no node yet."""
@@ -137,7 +143,11 @@ class Book:
         pod.drawn_name = held.spec.name if held is not None else ""
 
     def joined(self, pod: Pod, row: int) -> None:
-        """The columns say: a pod that draws on a reservation took its place."""
+        """The columns say: a pod that draws on a reservation, or is one, took its place."""
+        if pod.operates and pod.uid not in self.operating:
+            self._operate(pod, row)
+        if pod.stands_for:
+            return
         held = self._of(pod)
         if held is not None and held.row == row:
             held.owners[pod.key] = pod
@@ -146,6 +156,9 @@ class Book:
 
     def left(self, pod: Pod, row: int) -> None:
         """The columns say: a stand-in or such a pod gives its place back."""
+        itself = self.operating.pop(pod.uid, None) if pod.operates else None
+        if itself is not None and itself.row == row:
+            self._lose(itself)
         if pod.stands_for:
             held = self.all.get(pod.stands_for)
             if held is not None and held.row == row and held.stand_in is pod:
@@ -165,9 +178,20 @@ class Book:
             (one.spec.policy is Policy.DEFAULT) is not default for one in self.on(row) if one.usable
         )
 
+    def find(self, uid: str) -> Held | None:
+        """The reservation, or the pod that is one, of this UID."""
+        return self.all.get(uid) or self.operating.get(uid)
+
+    def _operate(self, pod: Pod, row: int) -> None:
+        held = Held(spec_of(pod), operating=True)
+        held.position = self._serial
+        self._serial += 1
+        self.operating[pod.uid] = held
+        self.bind(held, pod, row)
+
     def _of(self, pod: Pod) -> Held | None:
         if pod.draws_on:
-            return self.all.get(pod.draws_on)
+            return self.find(pod.draws_on)
         return self._by_name.get(pod.drawn_name) if pod.drawn_name else None
 
     def _settle(self, held: Held) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from koordlet.model import moment, selectors, spelling
 from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
@@ -91,6 +92,30 @@ def read(body: Body) -> Spec:
         restricted=_restricted(annotations, allocatable),
         order=terms.whole(labels.get(keys.ORDER, "")) or 0,
         fault=fault,
+    )
+
+
+def spec_of(pod: Pod) -> Spec:
+    """A pod in operating mode ``Reservation`` as one: used once, Aligned, never expires."""
+    try:
+        found = json.loads(pod.sort.annotations.get(keys.OWNERS) or "[]")
+        owners = owners_of([one for one in found if isinstance(one, Mapping)])
+        fault = "" if owners else "the pod misses its owners"
+    except (ValueError, TypeError, RecursionError) as error:
+        owners, fault = (), f"annotation {keys.OWNERS}: {str(error)[:80]}"
+    return Spec(
+        name=pod.name,
+        uid=pod.uid,
+        labels=pod.sort.labels,
+        template={},
+        owners=owners,
+        ttl=None,
+        policy=Policy.ALIGNED,
+        allocatable={name: one for name, one in pod.sort.requests.real.items() if one},
+        restricted=frozenset(pod.sort.requests.real),
+        order=terms.whole(pod.sort.labels.get(keys.ORDER, "")) or 0,
+        fault=fault,
+        deleting=pod.terminating,
     )
 
 

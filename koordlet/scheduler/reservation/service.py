@@ -90,7 +90,7 @@ class Service:
         """One reservation, what became of it and when."""
         body = await self.get(name)
         entries = _own_entries(body) + await self._events(body)
-        ordered = sorted(set(entries), key=lambda one: (one.at, one.what))
+        ordered = sorted(dict.fromkeys(entries), key=lambda one: one.at)
         return Description(body, tuple(ordered), tuple(parsing.warnings(body)))
 
     async def told(self, name: str) -> tuple[objects.Object, list[tuple[str, str]], list[str]]:

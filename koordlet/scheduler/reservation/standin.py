@@ -2,7 +2,8 @@
 
 Covers: what the stand-in asks for and wants, its class. Does not cover: placing it.
 
-It is named by the reservation's UID, has the template's labels with the reservation's over them,
+It is named by the reservation's UID, has the template's labels and annotations with the
+reservation's over them,
 and what the reservation allocates as its requests. Without a priority anywhere it has the highest
 there is: nobody preempts it. Stand-ins of one template share a class as pods do, so that a thousand
 reservations cost what a thousand pods cost.
@@ -52,7 +53,7 @@ class StandIns:
                 "uid": spec.uid,
                 "namespace": wire.text(meta, "namespace") or "default",
                 "labels": labels,
-                "annotations": wire.mapping(meta, "annotations"),
+                "annotations": {**wire.mapping(meta, "annotations"), **spec.annotations},
                 "creationTimestamp": spec.created_text or None,
             },
             "spec": _inner(inner, spec, labels),

@@ -51,6 +51,10 @@ class Store:
         await self._database.open()
         await self._watches.start()
 
+    async def backup(self, path: Path) -> None:
+        """Write everything to another file, which can take this one's place."""
+        await self._database.backup(path)
+
     async def close(self) -> None:
         """Close the file; watches end with ``Unavailable``."""
         self._watches.stop()

@@ -6,7 +6,9 @@ Does not cover: what the tables mean (``rows``).
 Rules:
 1. Every write is one transaction, on the disk (``synchronous=FULL``) before anybody hears of it.
 2. One process: the file is locked for as long as it is open (two would not hear of each other).
-3. A disk that is full or broken refuses the write and keeps the last good state; reads go on.
+3. A backup is a store itself: put in the place of a damaged one, it is opened as it is. A file of
+   an older form is kept beside the new one before it is brought up to date.
+4. A disk that is full or broken refuses the write and keeps the last good state; reads go on.
    A file that is damaged is not opened, and never repaired by guessing.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +67,10 @@ class Database:
 
         return await self._in_thread(work)
 
+    async def backup(self, path: Path) -> None:
+        """Write one state of everything to another file, whole or not at all; writers wait."""
+        await self._in_thread(lambda: self._back_up(path))
+
     async def close(self) -> None:
         """Close it; what comes later is ``Unavailable``."""
         try:
@@ -105,6 +112,8 @@ class Database:
                 culprit=str(self.path),
                 fix="install that version again, or use another file",
             )
+        if 0 < version < len(migrations.STEPS):
+            self._keep(connection, version)
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in migrations.STEPS[version:]:
@@ -115,6 +124,12 @@ class Database:
         except BaseException:
             _roll_back(connection)
             raise
+
+    def _keep(self, connection: sqlite3.Connection, version: int) -> None:
+        """The file as it was, for whoever has to go back to the version before."""
+        kept = self.path.with_name(f"{self.path.name}.form{version}")
+        kept.unlink(missing_ok=True)
+        connection.execute("VACUUM INTO ?", (str(kept),))
 
     def _transact(self, begin: str, task: Task[_Result], *, keep: bool) -> _Result:
         connection = self._connection
@@ -128,6 +143,26 @@ class Database:
             _roll_back(connection)
             raise
         return result
+
+    def _back_up(self, path: Path) -> None:
+        if self._connection is None:
+            raise refusals.Unavailable("the store is closed", culprit=str(self.path))
+        fresh = path.with_name(f"{path.name}.new")
+        fresh.unlink(missing_ok=True)
+        copy = sqlite3.connect(fresh)
+        try:
+            self._connection.backup(copy)
+            # One file without a log beside it, and on the disk before it takes its name.
+            copy.execute("PRAGMA journal_mode=DELETE")
+            _check(copy)
+        except BaseException:
+            copy.close()
+            fresh.unlink(missing_ok=True)
+            raise
+        copy.close()
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.replace(path)
 
     def _close(self) -> None:
         if self._connection is not None:

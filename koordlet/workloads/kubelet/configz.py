@@ -37,6 +37,7 @@ _FIELDS: shapes.Fields = {
     "eviction_hard": ("evictionHard", _TEXTS),
     "eviction_soft": ("evictionSoft", _TEXTS),
     "eviction_soft_grace": ("evictionSoftGracePeriod", _TEXTS),
+    "eviction_minimum_reclaim": ("evictionMinimumReclaim", _TEXTS),
 }
 _READ = shapes.record(kubelet.Configuration, _FIELDS)
 

@@ -59,11 +59,21 @@ def _pod(uid: str, one: _Object, problems: list[str]) -> kubelet.PodStatistics:
         ephemeral=_files(one, "ephemeral-storage", problems),
         rootfs={name: _files(each, "rootfs", problems) for name, each in containers.items()},
         logs={name: _files(each, "logs", problems) for name, each in containers.items()},
-        volumes={
-            str(each.get("name")): _read_files(each, problems) for each in _objects(one, "volume")
-        },
+        volumes=_volumes(one, problems),
         processes=_count(processes, "process_count", problems),
+        memory={
+            name: _count(shapes.section(each, "memory", problems), "workingSetBytes", problems)
+            for name, each in containers.items()
+        },
     )
+
+
+def _volumes(one: _Object, problems: list[str]) -> dict[str, kubelet.FileSystem]:
+    """By name; where a name is there twice, the first counts."""
+    found: dict[str, kubelet.FileSystem] = {}
+    for each in _objects(one, "volume"):
+        found.setdefault(str(each.get("name")), _read_files(each, problems))
+    return found
 
 
 def _files(body: _Object, key: str, problems: list[str]) -> kubelet.FileSystem:

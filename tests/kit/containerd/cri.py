@@ -81,11 +81,22 @@ class Client:
     # Pods -----------------------------------------------------------------------------------------
 
     def run_pod(
-        self, uid: str, cgroup_parent: str, annotations: Mapping[str, str] | None = None
+        self,
+        uid: str,
+        cgroup_parent: str,
+        annotations: Mapping[str, str] | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        logs: str = "",
     ) -> Sandbox:
-        """Start a pod, whose group must lie at ``cgroup_parent`` (absolute, below each mount)."""
+        """Start a pod, whose group must lie at ``cgroup_parent`` (absolute, below each mount).
+
+        ``logs`` is the folder for what its containers print.
+        """
         config: wire.Message = {
             1: {1: f"pod-{uid}", 2: uid, 3: "default"},
+            3: logs,
+            6: [{1: key, 2: value} for key, value in (labels or {}).items()],
             7: [{1: key, 2: value} for key, value in (annotations or {}).items()],
             8: {1: cgroup_parent, 2: {1: _HOST_NETWORK}},
         }
@@ -117,6 +128,7 @@ class Client:
             1: {1: name},
             2: {1: image.NAME},
             3: list(command),
+            11: f"{name}.log",
             15: {1: resources or {}, 2: {3: _HOST_NETWORK}},
         }
         return wire.text(self._call("CreateContainer", {1: pod.id, 2: config, 3: pod.config}), 1)
@@ -125,9 +137,15 @@ class Client:
         """Let a container that was made run."""
         self._call("StartContainer", {1: container})
 
-    def run(self, pod: Sandbox, name: str, command: Sequence[str] = image.SLEEP) -> str:
+    def run(
+        self,
+        pod: Sandbox,
+        name: str,
+        command: Sequence[str] = image.SLEEP,
+        resources: wire.Message | None = None,
+    ) -> str:
         """Make a container and start it; its id."""
-        made = self.create(pod, name, command)
+        made = self.create(pod, name, command, resources)
         self.start(made)
         return made
 
@@ -142,6 +160,11 @@ class Client:
     def remove(self, container: str) -> None:
         """Forget a container."""
         self._call("RemoveContainer", {1: container})
+
+    def containers(self) -> list[str]:
+        """The ids of all containers."""
+        found = self._call("ListContainers", {}).get(1, ())
+        return [wire.text(wire.decode(one), 1) for one in found if isinstance(one, bytes)]
 
     def state(self, container: str) -> State:
         """What the runtime says of it."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from koordlet.model import kinds, objects
-from tests.kit import schedulers
+from koordlet.scheduler import queue
+from tests.kit import clusters, schedulers
 from tests.kit.apiserver import faults
 
 both = pytest.mark.parametrize("over_http", [False, True], ids=["file", "http"])
@@ -180,5 +181,26 @@ def test_a_node_that_vanishes_gives_its_pods_back_when_it_returns(ram: Path) -> 
                 assert 1 == loop.core.census.homeless()
                 await world.node("n1", cpu="2")
                 await world.until_told("b", "Insufficient cpu")
+
+    schedulers.run(body())
+
+
+def test_a_placement_wakes_whom_it_may_help(ram: Path) -> None:
+    """Who wants a neighbour is tried when one comes; who lacks room is not."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n1", cpu="2")
+            near = clusters.affinity("podAffinity", clusters.HOST)
+            await world.pod("lonely", cpu="1", affinity=near)
+            await world.pod("big", cpu="8")
+            async with schedulers.scheduler(world.client) as loop:
+                await world.until_told("lonely", "didn't match pod affinity rules")
+                await world.until_told("big", "Insufficient cpu")
+                await world.pod("web", cpu="1", labels={"app": "web"})
+                assert {"web": "n1", "lonely": "n1"} == await world.until_placed("web", "lonely")
+                waiting = loop.core.queue.get("d/big")
+                assert waiting is not None
+                assert queue.Place.UNSCHEDULABLE is waiting.place
 
     schedulers.run(body())

@@ -350,39 +350,20 @@ def test_a_node_that_is_gone_fails_its_reservation() -> None:
     assert ready["message"] == "node away is gone"
 
 
-def test_a_waiting_reservation_holds_what_was_released_and_nobody_draws_on_it() -> None:
-    """The node's free room stays everybody's until it is enough."""
-    old = web("old", on="n", cpu="2")
-    promised = reservation("r", cpu="4", preAllocation=True)
-    found = reservations.tried(node("n", cpu="4"), old, promised, web("new", cpu="1"))
-
-    assert found["reservations"][0]["phase"] == "Waiting"
-    assert [(one["pod"], one["reservation"]) for one in found["placements"]] == [("d/new", None)]
-
-
-def test_pre_allocation_is_refused_where_it_cannot_be() -> None:
-    """Aligned is not what pre-allocation means; required without a pod is required."""
-    aligned = reservation("r", cpu="1", preAllocation=True, allocatePolicy="Aligned")
-    required = {"labels": {f"{KEY}pre-allocation-required": "true"}}
-    demanding = reservation("r", cpu="1", preAllocation=True, meta=required)
-
-    assert "pre allocation is unsupported with current attributes" in json.dumps(
-        states(node("n"), aligned)
+def test_a_pod_in_operating_mode_is_room_for_another() -> None:
+    """One consumer draws on it; nothing is counted twice; it is no Reservation object."""
+    owners = json.dumps([{"labelSelector": {"matchLabels": WEB}}])
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    meta = {"uid": "op", "annotations": {f"{KEY}reservation-owners": owners}}
+    mode = {f"{KEY}operating-mode": "Reservation"}
+    holder = pod("op", on="n", cpu="3", labels=mode, meta=meta)
+    holder["status"] = status
+    found = reservations.tried(
+        node("n"), holder, web("a", cpu="3"), web("b", cpu="1"), pod("x", cpu="1")
     )
-    assert "no pod match reservation with pre allocation required" in json.dumps(
-        states(node("n"), demanding)
-    )
+    taken = {one["pod"]: one["reservation"] for one in found["placements"]}
 
-
-def test_several_are_adopted_cumulatively() -> None:
-    """One CPU, then four against four: the second would exceed the reservation and is left out."""
-    policy = {"mode": "Cluster", "enableMultiple": True}
-    mark = {"pod.koordinator.sh/is-pre-allocatable": "true"}
-    first = {"annotations": {"pod.koordinator.sh/pre-allocatable-priority": "9"}}
-    pods = [pod("one", on="n", cpu="1", labels=mark, meta=first)]
-    pods += [pod("four", on="n", cpu="4", labels=mark)]
-    promised = reservation("r", cpu="4", preAllocation=True, preAllocationPolicy=policy)
-    found = states(node("n", cpu="8"), *pods, promised)["r"]
-
-    assert [one["name"] for one in found["currentOwners"]] == ["one"]
-    assert found["phase"] == "Waiting"
+    assert taken == {"d/a": "op", "d/b": None}
+    assert found["reservations"] == []
+    holder["status"] = {"phase": "Pending"}
+    assert reservations.drew(node("n"), holder, web("a", cpu="2")) == {}

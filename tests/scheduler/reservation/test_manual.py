@@ -99,3 +99,16 @@ def _room(cpu: str) -> dict[str, str]:
 
 def _asks(cpu: str) -> dict[str, dict[str, str]]:
     return {"requests": {"cpu": cpu, "memory": "800Mi"}}
+
+
+def test_the_deployment_itself() -> None:
+    """Without its pods in the input they are taken as pending; with them nothing is made."""
+    found = reservations.tried(*manual("nodes", "reservation-demo-big", "app-demo-deployment"))
+    assert {one["pod"]: one["reservation"] for one in found["placements"]} == {
+        "default/app-demo-0": "reservation-demo-big",
+        "default/app-demo-1": "reservation-demo-big",
+    }
+    assert found["reservations"][0]["allocated"] == {"cpu": "4", "memory": "20Gi"}
+
+    both = manual("nodes", "reservation-demo-big", "app-demo", "app-demo-deployment")
+    assert len(reservations.tried(*both)["placements"]) == 2

@@ -222,3 +222,58 @@ def test_what_is_no_json(ram: Path, value: object) -> None:
             await store.get(RESERVATION)
 
     use(ram / "store.db", run)
+
+
+def test_a_backup_takes_the_place_of_a_damaged_file(ram: Path) -> None:
+    """It is a store itself, with everything up to its moment; the old one may be anything."""
+
+    async def body() -> None:
+        store = adapter.Store(ram / "store.db")
+        await store.open()
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": "before"}})
+        await store.backup(ram / "backup")
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": "after"}})
+        await store.close()
+        replaced(ram)
+        again = adapter.Store(ram / "store.db")
+        await again.open()
+        found = await objects.collect(again.list(kinds.NAMESPACES))
+        assert [objects.text(one, "name") for one in found.items] == ["before"]
+        await again.create(kinds.NAMESPACES, {"metadata": {"name": "new"}})
+        await again.close()
+
+    asyncio.run(body())
+
+
+def replaced(folder: Path) -> None:
+    """The file is damaged, and the backup takes its place."""
+    for path in folder.glob("store.db*"):
+        path.unlink()
+    (folder / "store.db").write_bytes(b"broken" * 1000)
+    (folder / "backup").replace(folder / "store.db")
+
+
+def test_the_form_before_is_kept(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of an older form is brought up to date, and stays beside it as it was."""
+
+    async def body() -> None:
+        store = adapter.Store(ram / "store.db")
+        await store.open()
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": "old"}})
+        await store.close()
+        steps = (*migrations.STEPS, ("CREATE TABLE more (one INTEGER)",))
+        monkeypatch.setattr(migrations, "STEPS", steps)
+        await store_opened(ram / "store.db")
+        monkeypatch.undo()
+        await store_opened(ram / f"store.db.form{len(migrations.STEPS)}")
+
+    asyncio.run(body())
+
+
+async def store_opened(path: Path) -> None:
+    """A file that can be opened and has what was written."""
+    store = adapter.Store(path)
+    await store.open()
+    found = await objects.collect(store.list(kinds.NAMESPACES))
+    assert [objects.text(one, "name") for one in found.items] == ["old"]
+    await store.close()

@@ -24,6 +24,8 @@ policies:
     mode: enforce
     mount: true
     mountOptions: [%s]
+    processEvents: true
+    podMonitoring: true
     beClass: {mbaPercent: 45}
 workloads:
   - {name: web, qos: LSR, match: {cgroup: web}}
@@ -54,6 +56,18 @@ def start(name: str) -> subprocess.Popen[bytes]:
     child.stdin.write(b"go\n")
     child.stdin.flush()
     return child
+
+
+def intruder() -> bool:
+    """Whether a process that enters a workload from outside is moved long before the next scan."""
+    child = subprocess.Popen(["sh", "-c", "read go; exec sleep 60"], stdin=subprocess.PIPE)
+    (cgroup() / "batch" / "cgroup.procs").write_text(str(child.pid))
+    assert child.stdin is not None
+    # A scan has just been made: the next of its own accord is seconds away.
+    child.stdin.write(b"go\n")
+    child.stdin.flush()
+    tasks = PLACE / "BE" / "tasks"
+    return until(lambda: str(child.pid) in tasks.read_text().split(), 30.0)
 
 
 def v1_file(file: str) -> bool:
@@ -113,6 +127,12 @@ def main() -> None:
         ],
         "threads": len(threads("batch")),
     }
+    said["intruder"] = intruder()
+    said["counted"] = (
+        sorted(p.name for p in (PLACE / "BE" / "mon_groups").iterdir())
+        if (PLACE / "BE" / "mon_groups").is_dir()
+        else []
+    )
     agent.terminate()
     said["status"] = agent.wait(120)
     assert agent.stderr is not None

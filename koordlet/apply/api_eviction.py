@@ -1,0 +1,100 @@
+"""Evicting through the store of objects: as disruption budgets allow, or by deleting the pod.
+
+Covers: both requests, what each answer means, the event on the pod.
+Does not cover: pauses and numbers (``apply.evictor``).
+
+Facts: an eviction that a budget does not allow is refused (429) until it does; several budgets over
+one pod are a mistake that somebody must repair (500); a pod of another UID is another pod.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from koordlet.apply import evictor
+from koordlet.model import eviction, kinds, objects, refusals
+
+#: Seconds to wait where somebody must repair something first.
+_REPAIR = 60.0
+_BUDGET = 10.0
+
+
+class ApiEviction:
+    """Asks the store. ``delete`` does not ask disruption budgets."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        *,
+        node: str,
+        clock: Callable[[], float],
+        delete: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self._store = store
+        self._node = node
+        self._clock = clock
+        self._delete = delete
+        self._dry_run = dry_run
+
+    async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
+        """One attempt."""
+        namespace, _, name = victim.pod.partition("/")
+        ref = objects.Ref(kinds.PODS, name, namespace)
+        ask = self._store.delete if self._delete else self._store.evict
+        try:
+            await ask(
+                ref, uid=victim.uid, grace_seconds=victim.grace_seconds, dry_run=self._dry_run
+            )
+        except (refusals.NotFound, refusals.Conflict):
+            return evictor.Outcome(done=True, detail="it was gone already")
+        except refusals.TooMany as error:
+            return _later(f"its disruption budget does not allow it: {error}", error, _BUDGET)
+        except refusals.Failed as error:
+            return _later(f"somebody must repair this first: {error}", error, _REPAIR)
+        except refusals.ObjectsError as error:
+            return _later(str(error), error, None)
+        if self._dry_run:
+            return evictor.Outcome(done=True, detail="dry run: it would be evicted")
+        with contextlib.suppress(refusals.ObjectsError):
+            # An event is for people: that it is lost costs nobody anything.
+            await self._store.create(kinds.EVENTS, event(victim, self._node, self._clock()))
+        return evictor.Outcome(done=True, detail="deleted" if self._delete else "evicted")
+
+
+def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> evictor.Outcome:
+    waits = [seconds for seconds in (error.retry_after, least) if seconds is not None]
+    return evictor.Outcome(done=False, detail=detail, retry_after=max(waits, default=None))
+
+
+def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
+    """What people see on the pod."""
+    namespace, _, name = victim.pod.partition("/")
+    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    mark = hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest()
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{name}.{mark}",
+            "namespace": namespace,
+            "annotations": dict(victim.annotations),
+        },
+        "eventTime": moment,
+        "reportingController": "koordlet.io/agent",
+        "reportingInstance": node,
+        "action": "Evict",
+        "type": "Warning",
+        "reason": victim.reason,
+        "note": victim.message[:1024],
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": namespace,
+            "name": name,
+            "uid": victim.uid,
+        },
+    }

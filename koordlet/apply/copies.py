@@ -1,0 +1,52 @@
+"""Sets of v1 groups inside of a group that we narrow: which are copies of ours. Pure.
+
+Covers: what every such set would be without us. Does not cover: the journal (``Agent.adopt``).
+
+On v1 a new cpuset gets a copy of the set above it, from the kernel (``clone_children``) or from the
+runtime that makes the group. Where the one above is narrowed by us, the copy is our doing, although
+we never wrote it: without an original of its own it would stay narrow when everything is put back.
+A group that was there before may have had those very CPUs: its own set is remembered before the one
+above it is touched, since afterwards nobody could tell the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from koordlet.model import action, cgroup, cpuset, knob, snapshot
+from koordlet.state import journal
+
+
+def find(
+    wanted: Iterable[action.Action],
+    now: snapshot.Snapshot,
+    entries: Mapping[str, journal.Entry],
+) -> Iterator[tuple[action.WriteFile, str]]:
+    """Every such file that is not in the journal, and the text that it would have without us."""
+    holder = now.layout.holder("cpuset")
+    if holder is None or holder.unified:
+        return
+    sets = [one for one in wanted if isinstance(one, action.WriteFile) and _is_set(one)]
+    written = {one.target for one in sets} | entries.keys()
+    # Parents first: the original of a copy is that of the set above, which may be a copy itself.
+    originals: dict[str, str] = {}
+    for one in sorted(sets, key=lambda each: cgroup.depth(each.group)):
+        outer = one.group.rpartition("/")[0]
+        above = now.layout.file(knob.CPUSET_CPUS, outer)
+        own, theirs = _cpus(now, one.group), _cpus(now, outer)
+        if above not in written or one.target in entries or not own:
+            continue
+        entry = entries.get(above)
+        original = originals.get(above, "" if entry is None else entry.original or "")
+        copied = original and own == theirs and own < cpuset.CPUSet.parse(original)
+        originals[one.target] = original if copied else str(own)
+        yield one, originals[one.target]
+
+
+def _is_set(one: action.WriteFile) -> bool:
+    return one.knob == knob.CPUSET_CPUS.name
+
+
+def _cpus(now: snapshot.Snapshot, path: str) -> cpuset.CPUSet | None:
+    seen = now.groups.get(path)
+    return None if seen is None else seen.cpus()

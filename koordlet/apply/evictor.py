@@ -1,0 +1,198 @@
+"""Carries evictions out beside the loop: at most so many at a time, none twice, each told.
+
+Covers: what is under way, rate and number, pauses after a refusal, waiting for a pod to go.
+Does not cover: who shall go (``policy``), how it is done (``api_eviction``, ``local_eviction``).
+
+Rules:
+1. A static or critical pod is never evicted, whatever a policy says; nor one of a stale source.
+2. For each signal so many are under way at a time: from the first attempt until the pod is gone, or
+   until it had time enough to go.
+3. A pod that was evicted is not evicted again while it is still there, for five minutes.
+4. A refusal (a disruption budget, a server that does not answer) makes the pod wait: as long as the
+   server says, else longer each time. Nobody else goes in its place: the policy names one.
+5. Nothing here blocks: each eviction is a task of the event loop, with a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from koordlet.model import action, eviction, plan, result, snapshot
+
+#: Seconds that a pod which was evicted has to be gone, beyond its own grace.
+_GOING = 60.0
+#: Seconds after which a pod that did not go is evicted again.
+_AGAIN = 300.0
+#: Seconds of the first pause after a refusal, and of the longest.
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
+#: Seconds that one attempt may take, beyond the grace.
+_DEADLINE = 30.0
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attempt."""
+
+    done: bool
+    detail: str
+    #: Seconds until the next attempt, where somebody said so.
+    retry_after: float | None = None
+
+
+class Way(Protocol):
+    """How a pod is made to go."""
+
+    def __call__(self, victim: eviction.Eviction) -> Awaitable[Outcome]:
+        """One attempt; it ends when the pod is on its way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What is not exceeded."""
+
+    in_flight: int = 1
+    per_minute: int = 10
+
+
+@dataclass(slots=True)
+class _Begun:
+    """What is known of one pod."""
+
+    victim: eviction.Eviction
+    at: float
+    running: bool = True
+    done: bool = False
+    tries: int = 0
+    #: Not before this time again.
+    until: float = 0.0
+    why: str = ""
+
+    def under_way(self, now: float) -> bool:
+        """Whether relief by this one is still to be waited for."""
+        if self.running:
+            return True
+        return self.done and now - self.at < (self.victim.grace_seconds or 0) + _GOING
+
+
+Report = Callable[[result.Result], None]
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Evictor:
+    """Everything that is being evicted by one agent."""
+
+    def __init__(
+        self,
+        way: Way | str,
+        *,
+        report: Report = lambda _: None,
+        limits: Limits = Limits(),
+        spawn: Spawn | None = None,
+    ) -> None:
+        #: A text is why there is none.
+        self._way = way
+        self._report = report
+        self._limits = limits
+        self._spawn = spawn or self._task
+        self._known: dict[str, _Begun] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._recent: collections.deque[float] = collections.deque()
+        #: (policy, signal, outcome) to how often.
+        self.counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def take(self, step: plan.Step, now: snapshot.Snapshot) -> result.Result:
+        """Begin what a step asks for, or say why not yet."""
+        one = step.action
+        assert isinstance(one, action.Evict)  # noqa: S101 -- the executor asks for these only
+        victim, at = one.victim, now.at
+        self._forget(now)
+        verdict, detail = self._why_not(victim, now)
+        if not detail:
+            begun = self._known.get(victim.uid) or _Begun(victim=victim, at=at)
+            begun.victim, begun.at, begun.running, begun.done = victim, at, True, False
+            self._known[victim.uid] = begun
+            self._recent.append(at)
+            self._spawn(self._run(begun, step))
+            verdict, detail = result.Verdict.WAITING, "begun"
+        return result.Result(target=one.target, verdict=verdict, detail=detail, step=step)
+
+    def _why_not(
+        self, victim: eviction.Eviction, now: snapshot.Snapshot
+    ) -> tuple[result.Verdict, str]:
+        """Why it cannot begin now; an empty text where it can."""
+        found = next((each for each in now.pods if each.uid == victim.uid), None)
+        if found is None:
+            return result.Verdict.VANISHED, "it is not here any more"
+        if found.critical:
+            return result.Verdict.REFUSED, "critical and static pods are never evicted"
+        if found.stale:
+            return result.Verdict.WAITING, "what is known of it may be out of date"
+        if isinstance(self._way, str):
+            return result.Verdict.REFUSED, self._way
+        return result.Verdict.WAITING, self._busy(victim, now.at)
+
+    def _busy(self, victim: eviction.Eviction, at: float) -> str:
+        known = self._known.get(victim.uid)
+        if known is not None:
+            if known.running:
+                return f"under way for {at - known.at:.0f} s"
+            if known.done and at - known.at < _AGAIN:
+                return f"evicted {at - known.at:.0f} s ago, and still there"
+            if at < known.until:
+                return f"{known.why}; again in {known.until - at:.0f} s"
+        others = [
+            each
+            for each in self._known.values()
+            if each.victim.signal == victim.signal and each.victim.uid != victim.uid
+        ]
+        if sum(each.under_way(at) for each in others) >= self._limits.in_flight:
+            return f"others are on their way for {victim.signal}"
+        while self._recent and at - self._recent[0] >= _MINUTE:
+            self._recent.popleft()
+        if len(self._recent) >= self._limits.per_minute:
+            return f"{self._limits.per_minute} were begun in the last minute"
+        return ""
+
+    def _forget(self, now: snapshot.Snapshot) -> None:
+        """What is gone is gone, and its relief is there."""
+        here = {one.uid for one in now.pods if one.active}
+        for uid in [uid for uid, one in self._known.items() if uid not in here and not one.running]:
+            del self._known[uid]
+
+    async def _run(self, begun: _Begun, step: plan.Step) -> None:
+        victim = begun.victim
+        seconds = (victim.grace_seconds or 0) + _DEADLINE
+        begun.tries += 1
+        assert not isinstance(self._way, str)  # noqa: S101 -- it was asked before
+        try:
+            came = await asyncio.wait_for(self._way(victim), seconds)
+        except TimeoutError:
+            came = Outcome(done=False, detail=f"no answer within {seconds:.0f} s")
+        except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs this attempt
+            came = Outcome(done=False, detail=f"{type(error).__name__}: {error}")
+        begun.running, begun.done, begun.why = False, came.done, came.detail
+        if not came.done:
+            pause = min(_FIRST_PAUSE * 2 ** (begun.tries - 1), _LONGEST_PAUSE)
+            begun.until = begun.at + max(pause, came.retry_after or 0.0)
+        outcome = "evicted" if came.done else "refused"
+        self.counts[victim.policy, victim.signal, outcome] += 1
+        verdict = result.Verdict.DONE if came.done else result.Verdict.REFUSED
+        self._report(
+            result.Result(target=step.action.target, verdict=verdict, detail=came.detail, step=step)
+        )
+
+    async def close(self) -> None:
+        """Leave what is under way to itself: what was asked for cannot be taken back."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,128 @@
+"""Evicting on a machine without a cluster: a unit is stopped, a group's processes end.
+
+Covers: systemd units, plain groups on both versions, time to end in order, then no more.
+Does not cover: pauses and numbers (``apply.evictor``).
+
+Kernel facts: ``cgroup.kill`` (v2, since 5.14) kills a whole subtree at once, forks included
+(cgroup-v2.rst). Without it processes are killed until none is left, because what is listed may fork
+meanwhile. A PID may be used again at any time: a pidfd of a process that is still listed is safe
+(pidfd_open(2)).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+from koordlet.apply import evictor, perform
+from koordlet.host import root
+from koordlet.model import cgroup, eviction
+
+#: Seconds between two looks, and that killed processes have to go.
+_LOOK = 0.05
+_KILLED = 10.0
+#: Seconds to end in order where nobody says how many: the usual of Kubernetes.
+_USUAL_GRACE = 30
+
+
+class LocalEviction:
+    """Ends what runs in a pod's group."""
+
+    def __init__(self, host: root.HostRoot, layout: cgroup.Layout) -> None:
+        self._host = host
+        self._layout = layout
+
+    async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
+        """One attempt: until nothing runs there any more."""
+        directory = self._directory(victim.group) if victim.group else None
+        if directory is None:
+            return evictor.Outcome(done=False, detail="its group is not known, or gone")
+        if os.getpid() in set(self._pids(directory)):
+            return evictor.Outcome(done=False, detail="this agent itself runs in there")
+        return await self._end(victim, directory)
+
+    async def _end(self, victim: eviction.Eviction, directory: str) -> evictor.Outcome:
+        grace = _USUAL_GRACE if victim.grace_seconds is None else victim.grace_seconds
+        how, _, what = victim.match.partition("=")
+        if how == "unit":
+            said = await _systemctl("stop", "--no-block", "--", what)
+            if said:
+                return evictor.Outcome(done=False, detail=said)
+        else:
+            self._signal(directory, signal.SIGTERM)
+        if await self._empty(directory, grace):
+            return evictor.Outcome(done=True, detail="ended in order")
+        await self._kill(directory)
+        if await self._empty(directory, _KILLED):
+            return evictor.Outcome(done=True, detail=f"killed after {grace} s")
+        return evictor.Outcome(done=False, detail=f"{len(set(self._pids(directory)))} do not end")
+
+    def _directory(self, group: str) -> str | None:
+        """Where its processes are listed."""
+        for controller in ("memory", "pids", "cpuset", "cpu", ""):
+            where = self._layout.holder(controller)
+            if where is None:
+                continue
+            directory = where.directory(group)
+            if self._host.exists(self._host.at(f"{directory}/cgroup.procs")):
+                return directory
+        return None
+
+    def _pids(self, directory: str) -> Iterator[int]:
+        """Of the group and of all below it; what vanishes meanwhile has no processes."""
+        try:
+            text = self._host.text(self._host.at(f"{directory}/cgroup.procs"))
+            names = self._host.list(self._host.at(directory))
+        except OSError:
+            return
+        yield from (int(word) for word in text.split() if word.isdigit() and word != "0")
+        for name in names:
+            below = f"{directory}/{name}"
+            if self._host.exists(self._host.at(f"{below}/cgroup.procs")):
+                yield from self._pids(below)
+
+    def _signal(self, directory: str, number: signal.Signals) -> None:
+        for pid in set(self._pids(directory)):
+            with contextlib.suppress(OSError):
+                handle = os.pidfd_open(pid)
+                try:
+                    if pid in set(self._pids(directory)):
+                        signal.pidfd_send_signal(handle, number)
+                finally:
+                    os.close(handle)
+
+    async def _kill(self, directory: str) -> None:
+        try:
+            perform.kill(self._host, directory)
+        except OSError:
+            until = asyncio.get_running_loop().time() + _KILLED
+            while set(self._pids(directory)) and asyncio.get_running_loop().time() < until:
+                self._signal(directory, signal.SIGKILL)
+                await asyncio.sleep(_LOOK)
+
+    async def _empty(self, directory: str, seconds: float) -> bool:
+        until = asyncio.get_running_loop().time() + seconds
+        while next(self._pids(directory), None) is not None:
+            if asyncio.get_running_loop().time() >= until:
+                return False
+            await asyncio.sleep(_LOOK)
+        return True
+
+
+async def _systemctl(*words: str) -> str:
+    """What systemd complains of; empty where it does not."""
+    try:
+        asked = await asyncio.create_subprocess_exec(
+            "systemctl",
+            "--no-ask-password",
+            *words,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await asked.communicate()
+    except OSError as error:
+        return f"systemctl: {error.strerror}"
+    return said.decode("utf-8", "replace").strip() if asked.returncode else ""

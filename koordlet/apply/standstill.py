@@ -1,0 +1,47 @@
+"""Whether the last draft still stands: nothing was to be done, and nothing has changed. Pure.
+
+Covers: comparing two passes. Does not cover: how many passes in a row may trust it (``line``).
+"""
+
+from __future__ import annotations
+
+from koordlet.apply import planner
+from koordlet.model import snapshot
+from koordlet.policy import chain
+
+
+def stands(
+    draft: planner.Draft,
+    before: tuple[snapshot.Snapshot, chain.Round],
+    now: tuple[snapshot.Snapshot, chain.Round],
+) -> bool:
+    """Whether the draft of the pass before found nothing to do, and would again.
+
+    Only while the kernel tells what happens are the groups the same object; else each draft is made
+    anew.
+    """
+    (then, wanted), (seen, wants) = before, now
+    return (
+        not draft.plan.steps
+        and not draft.left
+        and then.groups is seen.groups
+        and then.unsupported == seen.unsupported
+        and then.resctrl is seen.resctrl
+        and _same_wishes(wanted, wants)
+    )
+
+
+def _same_wishes(before: chain.Round, said: chain.Round) -> bool:
+    """Whether the policies want the same of the machine, whatever they measured."""
+    return len(before.outcomes) == len(said.outcomes) and all(
+        one is other
+        or (
+            (one.stem, one.mode, one.failure) == (other.stem, other.mode, other.failure)
+            and _wishes(one) == _wishes(other)
+        )
+        for one, other in zip(before.outcomes, said.outcomes, strict=True)
+    )
+
+
+def _wishes(one: chain.Outcome) -> tuple[object, ...]:
+    return one.decision.actions if one.decision is not None else ()

@@ -1,0 +1,157 @@
+"""What ``get`` and ``watch`` share: whom they ask, and how they say what they learned.
+
+Covers: options of the connection, errors, tables of a node and of its workloads.
+Does not cover: asking (``koordlet.client``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import typing
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from koordlet.cli import options, output
+from koordlet.model import errors
+from koordlet.state import paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.client import node
+    from koordlet.rpc.gen import feed_pb2
+
+_T = TypeVar("_T")
+
+#: Where a scheduler listens when nothing else is said.
+SCHEDULER_SOCKET = "scheduler.sock"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="unix:/path, or host:port with --tls (default: the socket of this machine's agent)",
+    )
+    parser.add_argument(
+        "--tls",
+        nargs=3,
+        metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
+        help="files for mutual TLS",
+    )
+    parser.add_argument("--state-dir", metavar="DIR", help="where that agent has its socket")
+    options.output(parser, ("table", "json"))
+
+
+def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:
+    """Whom to ask."""
+    if args.address:
+        return str(args.address)
+    root = os.geteuid() == 0
+    where = paths.choose(os.environ, root=root, state_dir=args.state_dir).socket
+    return f"unix:{where.parent / SCHEDULER_SOCKET if scheduler else where}"
+
+
+def open_node(args: argparse.Namespace) -> node.Node:
+    """The agent's feed."""
+    from koordlet import client  # noqa: PLC0415 -- gRPC is heavy, and help needs none
+
+    return guarded(lambda: client.connect(address(args), _certificates(args)))
+
+
+def scheduler_nodes(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """What a scheduler knows of nodes."""
+    from koordlet import client  # noqa: PLC0415 -- as above
+    from koordlet.rpc import plain  # noqa: PLC0415 -- as above
+
+    asked = address(args, scheduler=True)
+    found = guarded(lambda: client.scheduler(asked, args.name or "", _certificates(args)))
+    return [plain.plain(one) for one in found]
+
+
+def _certificates(args: argparse.Namespace) -> tuple[str, str, str] | None:
+    return None if args.tls is None else tuple(args.tls)
+
+
+def guarded(ask: Callable[[], _T]) -> _T:
+    """The answer, or an error of ours."""
+    from koordlet import client  # noqa: PLC0415 -- as above
+
+    try:
+        return ask()
+    except client.NoAnswerError as error:
+        raise errors.HostError(
+            f"nobody answers: {error}",
+            fix="start koordlet run, or name it with --address or --state-dir",
+        ) from error
+    except client.RefusedError as error:
+        raise errors.HostError(f"refused: {error}", fix="ask whom --address names") from error
+
+
+def document(state: feed_pb2.Node) -> dict[str, Any]:
+    """The node as plain data."""
+    from koordlet.rpc import plain  # noqa: PLC0415 -- as above
+
+    found: dict[str, Any] = plain.plain(state)
+    return found
+
+
+def node_lines(state: dict[str, Any]) -> list[str]:
+    """The node as a table."""
+    said, used = state.get("summary", {}), state.get("usage", {}).get("node", {})
+    cores = used.get("cpuMilli")
+    memory = used.get("memoryBytes")
+    free = ",".join(one["cpus"] for one in state.get("free", {}).get("domains", ()) if one["cpus"])
+    pressed = [
+        one["name"] for one in state.get("pressure", {}).get("signals", ()) if one.get("met")
+    ]
+    offers = state.get("bestEffort", {}).get("offers", ())
+    row = [
+        *(said.get("name", ""), said.get("mode", ""), "yes" if said.get("ready") else "no"),
+        "-" if cores is None else f"{cores / 1000:.2f}",
+        "-" if memory is None else f"{memory / 2**30:.1f}Gi",
+        *(free or "-", ",".join(pressed) or "-"),
+        " ".join(f"{one['resource'].rpartition('/')[2]}={one['amount']}" for one in offers) or "-",
+    ]
+    head = ["NAME", "MODE", "READY", "CPU", "MEMORY", "FREE CPUS", "PRESSURE", "OFFERED"]
+    return output.table([row], head=head)
+
+
+def workload_lines(state: dict[str, Any], name: str | None) -> list[str]:
+    """Workloads as a table."""
+    rows = [
+        [
+            *(one["namespace"], one["name"], one["qos"], one.get("cpus") or "-"),
+            f"{one['usageMilli'] / 1000:.2f}" if "usageMilli" in one else "-",
+            one.get("cgroup") or "-",
+        ]
+        for one in workloads(state, name)
+    ]
+    return output.table(rows, head=["NAMESPACE", "NAME", "QOS", "CPUS", "CPU", "CGROUP"])
+
+
+def workloads(state: dict[str, Any], name: str | None) -> list[dict[str, Any]]:
+    """Those of a name, given alone or as namespace/name; all without one."""
+    found = state.get("workloads", {}).get("workloads", [])
+    return [
+        one for one in found if name in (None, one["name"], f"{one['namespace']}/{one['name']}")
+    ]
+
+
+def scheduler_lines(nodes: list[dict[str, Any]]) -> list[str]:
+    """What a scheduler knows, as a table."""
+    rows = [
+        [
+            one["name"],
+            str(one["pods"]),
+            *(_share(one, "cpu"), _share(one, "memory")),
+            "no" if one["unschedulable"] else "yes",
+            ",".join(one["pressures"]) or "-",
+        ]
+        for one in nodes
+    ]
+    return output.table(rows, head=["NAME", "PODS", "CPU", "MEMORY", "SCHEDULABLE", "PRESSURE"])
+
+
+def _share(one: dict[str, Any], name: str) -> str:
+    return f"{one['requested'].get(name, '0')}/{one['allocatable'].get(name, '-')}"

@@ -1,0 +1,63 @@
+"""``koordlet get``: what an agent or a scheduler knows now, over gRPC."""
+
+from __future__ import annotations
+
+import argparse
+
+from koordlet.cli import feed_options, output
+from koordlet.model import errors
+
+NAME = "get"
+HELP = "show the node, its workloads, or a scheduler's nodes, over gRPC"
+EXAMPLES = """\
+koordlet get node                       the node of this machine's agent
+koordlet get workloads -o json          who runs there
+koordlet get nodes --address unix:/run/koordlet/scheduler.sock
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("what", choices=("node", "nodes", "workloads"))
+    parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
+    feed_options.add(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """One question, one answer."""
+    if args.what == "nodes":
+        return _nodes(args)
+    with feed_options.open_node(args) as asked:
+        state = feed_options.document(feed_options.guarded(asked.get))
+    if args.what == "node":
+        _must_be(args.name, {state.get("summary", {}).get("name")}, "node")
+        if args.output == "json":
+            output.print_json({"node": state})
+        else:
+            print("\n".join(feed_options.node_lines(state)))
+        return 0
+    found = feed_options.workloads(state, args.name)
+    if args.name and not found:
+        _must_be(args.name, set(), "workload")
+    if args.output == "json":
+        output.print_json({"workloads": found})
+    else:
+        print("\n".join(feed_options.workload_lines(state, args.name)))
+    return 0
+
+
+def _nodes(args: argparse.Namespace) -> int:
+    found = feed_options.scheduler_nodes(args)
+    if args.name and not found:
+        _must_be(args.name, set(), "node")
+    if args.output == "json":
+        output.print_json({"nodes": found})
+    else:
+        print("\n".join(feed_options.scheduler_lines(found)))
+    return 0
+
+
+def _must_be(name: str | None, known: set[str | None], kind: str) -> None:
+    if name and name not in known:
+        shown = ", ".join(sorted(one for one in known if one)) or "none of that name"
+        raise errors.HostError(f"no such {kind}", culprit=name, fix=f"there is {shown}")

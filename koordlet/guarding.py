@@ -1,0 +1,90 @@
+"""The guard's place in the line: what hurts, who acted on what can hurt, which modes are in force.
+
+Covers: pain out of a pass, the policies to put on trial. Does not cover: verdicts
+(``policy.guard``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from koordlet.apply import kinds
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, meter, plan, result, snapshot
+from koordlet.policy import adaptive, be_groups, guard
+
+#: Throttled periods that are one pain, and the pain of a kill by the kernel.
+_THROTTLED, _KILL = 0.25, 10.0
+
+
+class Guard:
+    """Watches one line. Switched off, it knows nothing and holds nobody."""
+
+    def __init__(self, law: guard.Law | None = None) -> None:
+        self.state = guard.State()
+        self.on = True
+        self._law = law or guard.Law()
+
+    def modes(self, configured: Mapping[str, plan.Mode]) -> Mapping[str, plan.Mode]:
+        """The modes in force."""
+        return guard.modes(configured, self.state) if self.on else configured
+
+    def conditions(self) -> tuple[decision.Condition, ...]:
+        """What somebody should know of."""
+        return guard.conditions(self.state) if self.on else ()
+
+    def passed(
+        self,
+        now: snapshot.Snapshot,
+        past: series.History,
+        results: Iterable[result.Result],
+    ) -> None:
+        """One pass was done."""
+        acted = hurtful(now, results)
+        self.state = guard.step(self.state, now.at, pain(now, past), acted, self._law)
+
+
+def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
+    """What latency-sensitive work suffers, in units of what is tolerated; ``None``: unknown."""
+    groups = [
+        one.group
+        for one in now.pods
+        if one.group is not None and one.active and not be_groups.is_best_effort(one)
+    ]
+    if not groups or now.strain is None:
+        return None
+    _, waiting = adaptive.pain(now.strain, len(now.topology.online), 0.0, _TOLERANCE)
+    throttled = max((past.groups.last(one, meter.THROTTLED) or 0.0) for one in groups)
+    killed = sum((past.groups.last(one, meter.OOM_KILLS) or 0.0) for one in groups)
+    return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
+
+
+_TOLERANCE = adaptive.Settings().tolerance
+
+
+def hurtful(now: snapshot.Snapshot, results: Iterable[result.Result]) -> list[str]:
+    """The policies that changed what can hurt latency-sensitive work."""
+    tense = [
+        one.group for one in now.pods if one.group is not None and not be_groups.is_best_effort(one)
+    ]
+    around = {path for group in tense for path in (group, *cgroup.ancestors(group))}
+    found: dict[str, None] = {}
+    for one in results:
+        step = one.step
+        if one.verdict is not result.Verdict.DONE or step is None or step.undo:
+            continue
+        did = step.action
+        inside = any(cgroup.is_below(did.group, group) for group in tense)
+        if isinstance(did, action.WriteFile) and (
+            did.group in around or inside or _grants_more(did, step.was)
+        ):
+            found[did.policy] = None
+    return list(found)
+
+
+def _grants_more(did: action.WriteFile, was: str | None) -> bool:
+    """Whether a file grants more than it did; a set of CPUs, whether it has others."""
+    row = kinds.row_of(did)
+    if row is None or was is None:
+        return False
+    return row.form.measure(did.value) > row.form.measure(was)

@@ -1,0 +1,261 @@
+"""Reads what a whole node may run out of: memory, processes, file systems, and stalls.
+
+Covers: the files of each number on both versions of cgroups, which directory stands for which file
+system. Does not cover: asking file systems (``host.space``), what is too little (``policy``).
+
+Facts: the kubelet counts memory by cgroups and not by ``MemAvailable``. The root group of v2 has no
+``memory.current``, so its use is anonymous memory and page cache together, as v1's is
+(cgroup-v2.rst, memory.stat). Tasks count, threads included: the number after the slash in
+``/proc/loadavg`` (proc(5)), and the limit is the smaller of ``pid_max`` and ``threads-max``.
+
+Each number is read by itself: what is wrong with a file costs that number only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from koordlet.host import procstat, psi, root
+from koordlet.model import cgroup, meter, pressure
+
+_T = TypeVar("_T")
+
+#: Where the kubelet's files are, where a runtime keeps images: the first that is there.
+NODEFS = ("/var/lib/kubelet", "/var/lib", "/")
+IMAGEFS = ("/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker")
+#: The group of all pods, by its driver.
+PODS = ("kubepods.slice", "kubepods")
+
+_DEGREES = ("some", "full")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Which directories and groups count."""
+
+    nodefs: tuple[str, ...] = NODEFS
+    imagefs: tuple[str, ...] = IMAGEFS
+    #: Empty: that of the images.
+    containerfs: tuple[str, ...] = ()
+    pods: tuple[str, ...] = PODS
+    #: A group whose memory counts as the node's; empty: the root.
+    memory: str = ""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys((*self.nodefs, *self.imagefs, *self.containerfs)))
+
+
+class Reader:
+    """Reads one machine."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._layout = cgroup.Layout()
+        self.places = Places()
+        self._problems: dict[str, str] = {}
+        self._pods = ""
+
+    def configure(self, layout: cgroup.Layout, places: Places) -> None:
+        """Take mounts and places."""
+        self._layout, self.places = layout, places
+
+    def read(
+        self, at: float, disks: Mapping[str, pressure.FileSystem], disks_at: float | None
+    ) -> pressure.Reading:
+        """Everything now; ``disks`` are what file systems said last, by directory."""
+        self._problems = {}
+        memory = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
+        total = _whole(memory.get(meter.MEMORY_TOTAL))
+        nodefs, imagefs, containerfs = self._systems(disks)
+        return pressure.Reading(
+            at=at,
+            root=self._try("memory", lambda: self._root(total)),
+            pods=self._pods_memory(),
+            pods_group=self._pods,
+            nodefs=nodefs,
+            imagefs=imagefs,
+            containerfs=containerfs,
+            layout=_layout(nodefs, imagefs, containerfs),
+            disks_at=disks_at,
+            max_pids=self._max_pids(),
+            processes=self._try("processes", lambda: _processes(self._proc("loadavg"))),
+            swap_total=_whole(memory.get(meter.SWAP_TOTAL)),
+            swap_free=_whole(memory.get(meter.SWAP_FREE)),
+            stalls=self._stalls(),
+            problems=self._problems,
+        )
+
+    def memory(self) -> pressure.Memory | None:
+        """Of the node alone, between two readings."""
+        total = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
+        return self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL))))
+
+    def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
+        try:
+            return ask()
+        except OSError as error:
+            self._problems[what] = f"{error.filename or what}: {error.strerror or error}"
+        except (ValueError, IndexError, KeyError) as error:
+            self._problems[what] = f"{what}: {error!s:.120}"
+        return None
+
+    def _proc(self, *names: str) -> bytes:
+        return self._host.read(self._host.proc(*names))
+
+    # Memory --------------------------------------------------------------------------------------
+
+    def _root(self, total: int | None) -> pressure.Memory:
+        where = self._memory()
+        if self.places.memory:
+            found = self._group(where, where.directory(self.places.memory))
+            limits = [one for one in (found.limit, total) if one is not None]
+            return pressure.Memory(
+                usage=found.usage,
+                inactive_file=found.inactive_file,
+                limit=min(limits, default=None),
+            )
+        stat = _keyed(self._read(f"{where.mount}/memory.stat"))
+        if where.unified:
+            usage, idle = stat[b"anon"] + stat[b"file"], stat[b"inactive_file"]
+        else:
+            usage = int(self._read(f"{where.mount}/memory.usage_in_bytes"))
+            idle = stat.get(b"total_inactive_file", stat.get(b"inactive_file", 0))
+        return pressure.Memory(usage=usage, inactive_file=idle, limit=total)
+
+    def _pods_memory(self) -> pressure.Memory | None:
+        """Of the first group of all pods that is there."""
+        where = self._layout.holder("memory")
+        there = (
+            name
+            for name in self.places.pods
+            if where is not None and self._host.exists(self._host.at(where.directory(name)))
+        )
+        self._pods = next(there, "")
+        if where is None or not self._pods:
+            self._problems["memory.pods"] = f"no group {' or '.join(self.places.pods)}"
+            return None
+        return self._try("memory.pods", lambda: self._group(where, where.directory(self._pods)))
+
+    def _group(self, where: cgroup.Hierarchy, directory: str) -> pressure.Memory:
+        stat = _keyed(self._read(f"{directory}/memory.stat"))
+        if where.unified:
+            usage = int(self._read(f"{directory}/memory.current"))
+            idle, text = stat[b"inactive_file"], self._read(f"{directory}/memory.max")
+        else:
+            usage = int(self._read(f"{directory}/memory.usage_in_bytes"))
+            idle = stat[b"total_inactive_file"]
+            text = self._read(f"{directory}/memory.limit_in_bytes")
+        limit = None if text.strip() == b"max" else int(text)
+        return pressure.Memory(usage=usage, inactive_file=idle, limit=limit)
+
+    def _memory(self) -> cgroup.Hierarchy:
+        where = self._layout.holder("memory") or self._layout.tree
+        if where is None:
+            raise ValueError("no mounted hierarchy counts memory")
+        return where
+
+    def _read(self, path: str) -> bytes:
+        return self._host.read(self._host.at(path))
+
+    # The rest ------------------------------------------------------------------------------------
+
+    def _max_pids(self) -> int | None:
+        """The smaller of both limits, whichever can be read."""
+        found = [
+            value
+            for name in ("pid_max", "threads-max")
+            if (value := self._try(name, lambda n=name: int(self._proc("sys", "kernel", n))))  # type: ignore[misc]
+            is not None
+        ]
+        return min(found, default=None)
+
+    def _stalls(self) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for one in meter.PRESSURES:
+            values = self._try(
+                f"pressure.{one.resource}",
+                lambda name=one.resource: psi.values(self._proc("pressure", name)),  # type: ignore[misc]
+            )
+            for index, degree in enumerate(_DEGREES):
+                for offset, seconds in enumerate(meter.AVERAGES):
+                    value = None if values is None else values[4 * index + offset]
+                    if value is not None and value == value:  # noqa: PLR0124 -- NaN is not itself
+                        found[f"{one.resource}.{degree}.avg{seconds}"] = value
+        return found
+
+    def _systems(
+        self, disks: Mapping[str, pressure.FileSystem]
+    ) -> tuple[pressure.FileSystem | None, ...]:
+        """Node, images, containers. Where no directory of images is there, they are the node's."""
+        nodefs = self._first("nodefs", self.places.nodefs, disks)
+        imagefs = self._first("imagefs", self.places.imagefs, disks) or nodefs
+        containerfs = self._first("containerfs", self.places.containerfs, disks) or imagefs
+        if nodefs is not None:
+            self._problems.pop("imagefs", None)
+        self._problems.pop("containerfs", None)
+        return nodefs, imagefs, containerfs
+
+    def _first(
+        self, what: str, paths: Sequence[str], disks: Mapping[str, pressure.FileSystem]
+    ) -> pressure.FileSystem | None:
+        found = next((disks[path] for path in paths if path in disks), None)
+        if found is None and paths:
+            self._problems[what] = f"nothing is known of {' or '.join(paths)}"
+        return found
+
+
+def _layout(
+    nodefs: pressure.FileSystem | None,
+    imagefs: pressure.FileSystem | None,
+    containerfs: pressure.FileSystem | None,
+) -> str:
+    """How the three lie on devices."""
+    if nodefs is None or imagefs is None or imagefs.device == nodefs.device:
+        return pressure.SINGLE
+    if containerfs is not None and containerfs.device != imagefs.device:
+        return pressure.SPLIT
+    return pressure.DEDICATED
+
+
+def recorded(host: root.HostRoot, places: Places) -> dict[str, pressure.FileSystem]:
+    """The file systems of a recorded machine: those that are mounted inside of it.
+
+    What lies on the disk that the recording itself lies on says nothing about that machine.
+    """
+    found: dict[str, pressure.FileSystem] = {}
+    try:
+        own = host.statvfs(host.at("/"))
+    except OSError:
+        return found
+    for path in places.directories:
+        try:
+            one = host.statvfs(host.at(path))
+        except OSError:
+            continue
+        if (one.f_fsid, one.f_files, one.f_blocks) != (own.f_fsid, own.f_files, own.f_blocks):
+            found[path] = pressure.FileSystem(
+                device=f"{one.f_fsid}/{one.f_blocks}/{one.f_files}",
+                available=one.f_bavail * one.f_frsize,
+                capacity=one.f_blocks * one.f_frsize,
+                inodes_free=one.f_ffree if one.f_files else None,
+                inodes=one.f_files or None,
+            )
+    return found
+
+
+def _processes(text: bytes) -> int:
+    """All tasks: the number after the slash."""
+    return int(text.split()[3].partition(b"/")[2])
+
+
+def _keyed(text: bytes) -> dict[bytes, int]:
+    words = text.split()
+    return {key: int(value) for key, value in zip(words[::2], words[1::2], strict=True)}
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or value != value else int(value)  # noqa: PLR0124 -- NaN

@@ -1,0 +1,277 @@
+"""Eviction thresholds: their grammar, their defaults, and what is refused.
+
+Covers: the kubelet's signals, values, the four maps of a KubeletConfiguration and their spelling as
+flags, thresholds that follow from others.
+Does not cover: comparing with what is observed (``policy.node_pressure``).
+
+Facts: the kubelet's documentation of node-pressure eviction and its KubeletConfiguration v1beta1.
+Rules:
+1. A threshold is met when what is available is less than it; equal is not met.
+2. ``0%`` and ``100%``, spelled exactly so, are no thresholds: that is how one is switched off.
+3. A soft threshold with a grace period of nothing is a hard one.
+4. A percentage counts in 32 bits, and what it amounts to is cut to a whole number.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from koordlet.model import duration, quantity, quantity_text
+
+MEMORY = "memory.available"
+ALLOCATABLE_MEMORY = "allocatableMemory.available"
+NODEFS, NODEFS_INODES = "nodefs.available", "nodefs.inodesFree"
+IMAGEFS, IMAGEFS_INODES = "imagefs.available", "imagefs.inodesFree"
+CONTAINERFS, CONTAINERFS_INODES = "containerfs.available", "containerfs.inodesFree"
+PIDS = "pid.available"
+
+MEMORY_SIGNALS = (MEMORY, ALLOCATABLE_MEMORY)
+DISK_SIGNALS = (
+    NODEFS,
+    NODEFS_INODES,
+    IMAGEFS,
+    IMAGEFS_INODES,
+    CONTAINERFS,
+    CONTAINERFS_INODES,
+)
+SIGNALS = (*MEMORY_SIGNALS, *DISK_SIGNALS, PIDS)
+
+#: The condition that a signal is evidence of, and the resource that messages name.
+CONDITION = {
+    **dict.fromkeys(MEMORY_SIGNALS, "MemoryPressure"),
+    **dict.fromkeys(DISK_SIGNALS, "DiskPressure"),
+    PIDS: "PIDPressure",
+}
+RESOURCE = {
+    **dict.fromkeys(MEMORY_SIGNALS, "memory"),
+    **{
+        one: "inodes" if one.endswith("inodesFree") else "ephemeral-storage" for one in DISK_SIGNALS
+    },
+    PIDS: "pids",
+}
+
+#: What the kubelet does where ``evictionHard`` is not there at all.
+DEFAULT_HARD: Mapping[str, str] = {
+    MEMORY: "100Mi",
+    NODEFS: "10%",
+    NODEFS_INODES: "5%",
+    IMAGEFS: "15%",
+    IMAGEFS_INODES: "5%",
+}
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?inf\Z", re.ASCII)
+
+
+class ThresholdError(ValueError):
+    """A threshold that is refused; ``where`` is the map and the signal that it stands at."""
+
+    def __init__(self, message: str, *where: str) -> None:
+        super().__init__(message)
+        self.where = where
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An amount, or a part of the capacity: exactly one of both."""
+
+    #: As it is written.
+    text: str
+    amount: int | None = None
+    part: float | None = None
+
+    def of(self, capacity: int) -> int:
+        """The amount that it stands for (rule 4)."""
+        if self.amount is not None:
+            return self.amount
+        return int(float(capacity) * (self.part or 0.0))
+
+    def spelled(self, capacity: int) -> str:
+        """The amount as messages print it."""
+        if self.amount is not None:
+            return quantity_text.canonical(self.text)
+        return quantity_text.binary(self.of(capacity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """One of them."""
+
+    signal: str
+    value: Value
+    #: Seconds that it must be met before anything follows.
+    grace: float = 0.0
+    #: How much more must be available again before it counts as relieved.
+    reclaim: Value | None = None
+
+    @property
+    def hard(self) -> bool:
+        """True where what follows, follows at once."""
+        return self.grace == 0.0
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """What makes two of them the same one."""
+        return self.signal, self.value.text, self.grace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """As a KubeletConfiguration has them: signal to text."""
+
+    #: ``None``: not there at all, which brings the defaults; empty: none.
+    hard: Mapping[str, str] | None = None
+    soft: Mapping[str, str] = field(default_factory=dict)
+    soft_grace: Mapping[str, str] = field(default_factory=dict)
+    reclaim: Mapping[str, str] = field(default_factory=dict)
+    #: Defaults also beside a given ``hard``.
+    merge_defaults: bool = False
+    #: Whether the groups of all pods are limited, which makes their memory a signal of its own.
+    enforce_pods: bool = True
+
+    @property
+    def hard_in_force(self) -> Mapping[str, str]:
+        """With the defaults where they count."""
+        if self.hard is None:
+            return DEFAULT_HARD
+        return {**DEFAULT_HARD, **self.hard} if self.merge_defaults else self.hard
+
+
+#: The keys of a KubeletConfiguration, which errors name.
+HARD, SOFT = "evictionHard", "evictionSoft"
+GRACE, RECLAIM = "evictionSoftGracePeriod", "evictionMinimumReclaim"
+
+
+def parse(texts: Texts) -> tuple[Threshold, ...]:
+    """Hard, then soft, then derived thresholds; ``ThresholdError`` for the first that is wrong."""
+    hard = list(_listed(HARD, texts.hard_in_force))
+    soft = list(_listed(SOFT, texts.soft))
+    graces = {signal: _grace(signal, text) for signal, text in texts.soft_grace.items()}
+    reclaims = {signal: _reclaim(signal, text) for signal, text in texts.reclaim.items()}
+    found = hard
+    for one in soft:
+        if one.signal not in graces:
+            message = f"grace period must be specified for the soft eviction threshold {one.signal}"
+            raise ThresholdError(message, SOFT, one.signal)
+        found.append(replace(one, grace=graces[one.signal]))
+    found = [replace(one, reclaim=reclaims.get(one.signal)) for one in found]
+    if texts.enforce_pods:
+        # The memory of all pods together is watched by the node's own hard threshold.
+        copies = [one for one in found if one.signal == MEMORY and one.hard]
+        found += [replace(one, signal=ALLOCATABLE_MEMORY) for one in copies]
+    return tuple(found)
+
+
+def with_containerfs(found: tuple[Threshold, ...], layout: str) -> tuple[Threshold, ...]:
+    """Thresholds of the containers' file system are never those that were given.
+
+    It is the node's own file system or that of the images, and has the thresholds of that one.
+    ``layout`` is one of ``model.pressure``.
+    """
+    source = "imagefs" if layout == "dedicated" else "nodefs"
+    kept = [one for one in found if not one.signal.startswith("containerfs.")]
+    derived = [
+        replace(one, signal=one.signal.replace(source, "containerfs"))
+        for one in kept
+        if one.signal.startswith(f"{source}.")
+    ]
+    return (*kept, *derived)
+
+
+def flag(text: str, separator: str) -> dict[str, str]:
+    """A map as flags spell it: ``memory.available<100Mi,nodefs.available<10%``."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text.strip() else ():
+        signal, mark, value = part.strip().partition(separator)
+        if not mark or not signal or not value:
+            msg = f"invalid eviction threshold {part.strip()!r}, expected signal{separator}value"
+            raise ValueError(msg)
+        found[signal.strip()] = value.strip()
+    return found
+
+
+def _listed(where: str, texts: Mapping[str, str]) -> Iterator[Threshold]:
+    for signal, text in texts.items():
+        _known(where, signal)
+        if text in ("0%", "100%"):
+            continue
+        yield Threshold(signal=signal, value=value(where, signal, text))
+
+
+def _known(where: str, signal: str) -> None:
+    if signal not in SIGNALS:
+        raise ThresholdError(f"unsupported eviction signal {signal}", where, signal)
+
+
+def value(where: str, signal: str, text: str) -> Value:
+    """A threshold's value; ``ThresholdError`` names the map and the signal."""
+    if text.endswith("%"):
+        part = _part(where, signal, text)
+        if part < 0:
+            message = f"eviction percentage threshold {signal} must be >= 0%: {text}"
+            raise ThresholdError(message, where, signal)
+        if part > 1:
+            message = f"eviction percentage threshold {signal} must be <= 100%: {text}"
+            raise ThresholdError(message, where, signal)
+        return Value(text, part=part)
+    amount = _amount(where, signal, text)
+    if amount <= 0:
+        shown = quantity_text.canonical(text)
+        message = f"eviction threshold {signal} must be positive: {shown}"
+        raise ThresholdError(message, where, signal)
+    return Value(text, amount=amount)
+
+
+def _reclaim(signal: str, text: str) -> Value:
+    _known(RECLAIM, signal)
+    if text.endswith("%"):
+        part = _part(RECLAIM, signal, text)
+        if part <= 0:
+            message = f"eviction percentage minimum reclaim {signal} must be positive: {text}"
+            raise ThresholdError(message, RECLAIM, signal)
+        return Value(text, part=part)
+    amount = _amount(RECLAIM, signal, text)
+    if amount < 0:
+        message = f"negative eviction minimum reclaim specified for {signal}"
+        raise ThresholdError(message, RECLAIM, signal)
+    return Value(text, amount=amount)
+
+
+def _grace(signal: str, text: str) -> float:
+    _known(GRACE, signal)
+    try:
+        seconds = duration.parse(text)
+    except ValueError as error:
+        raise ThresholdError(str(error), GRACE, signal) from error
+    if seconds < 0:
+        message = f"invalid eviction grace period specified: {text}, must be a positive value"
+        raise ThresholdError(message, GRACE, signal)
+    return seconds
+
+
+def _part(where: str, signal: str, text: str) -> float:
+    number = text.rstrip("%")
+    if _NUMBER.match(number) is None:
+        raise ThresholdError(f"invalid percentage {text!r} of {signal}", where, signal)
+    try:
+        return _single(_single(float(number)) / 100)
+    except OverflowError as error:
+        message = f"percentage {text!r} of {signal} is out of range"
+        raise ThresholdError(message, where, signal) from error
+
+
+def _single(value: float) -> float:
+    """Rounded to 32 bits."""
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded
+
+
+def _amount(where: str, signal: str, text: str) -> int:
+    if text != text.strip():
+        raise ThresholdError(f"{signal}: not a quantity: {text[:64]!r}", where, signal)
+    try:
+        return quantity.units(text)
+    except ValueError as error:
+        raise ThresholdError(f"{signal}: {error}", where, signal) from error

@@ -1,0 +1,303 @@
+"""batch_resources: what of this node may be promised to batch and mid workloads.
+
+    batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
+
+Covers: the peer's sums for CPU and memory, its three policies, both classes, old metrics.
+Does not cover: writing the node object (whoever writes objects reads ``Decision.offer``), limits of
+single pods (``batch_limits``), what best-effort work may use now (``adaptive``, ``cpu_suppress``).
+
+Rules, as the peer's manager has them:
+1. ``usage`` takes off what is used; ``request`` (memory only) what was asked for, and of the system
+   what is reserved; ``maxUsageRequest`` the larger of both, pod by pod.
+2. High priority is every band but batch and free, with the default of the class. A pod that was not
+   measured counts with its request; an LSE pod with its CPU request and its memory use.
+3. Use is the mean of the aggregate duration (5 min). While less than half of that was seen, or
+   workloads are not known, the last offer stays; after ``degradeTimeMinutes`` nothing is offered.
+4. ``formula: seed`` takes allocatable for the base; otherwise it is capacity.
+5. ``limits`` are parts of the base that no offer exceeds.
+
+An object of the cluster decides whether, and how, this is computed; without one the file does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from koordlet.history import series
+from koordlet.model import (
+    best_effort,
+    cgroup,
+    decision,
+    meter,
+    nodeslo,
+    pod,
+    qos,
+    resources,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import be_groups, be_usage
+
+STEM = "batch_resources"
+#: Version of ``State``: a checkpoint of another one is discarded.
+SCHEMA = 1
+
+_RATIO = "node.koordinator.sh/cpu-normalization-ratio"
+#: Means of five minutes of every workload are not computed each second.
+_EVERY = 15.0
+_NAMES = {
+    resources.CPU: (resources.BATCH_CPU, resources.MID_CPU),
+    resources.MEMORY: (resources.BATCH_MEMORY, resources.MID_MEMORY),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; an object of the cluster takes the place of the first."""
+
+    strategy: strategies.Colocation = nodeslo.DEFAULTS.colocation
+    #: The base is allocatable.
+    seed: bool = False
+    #: No offer is above these parts of the base.
+    max_cpu_percent: int | None = None
+    max_memory_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The last offer that was computed, and when (monotonic)."""
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    at: float | None = None
+    wall: float = 0.0
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """The state from a checkpoint; ``ValueError`` when it is none."""
+    amounts, at, wall = body.get("amounts"), body.get("at"), body.get("wall", 0.0)
+    if not isinstance(amounts, dict) or not all(isinstance(v, int) for v in amounts.values()):
+        raise ValueError("amounts is not a map of numbers")
+    if not isinstance(at, int | float | None) or not isinstance(wall, int | float):
+        raise ValueError("at and wall must be numbers")  # noqa: TRY004 -- as every bad checkpoint
+    return State(amounts=amounts, at=at, wall=float(wall))
+
+
+def keep(state: State) -> State:
+    """A restart computes anew: nothing of this is worth a write at each tick."""
+    del state
+    return State()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """One resource of the node, in thousandths of a core or in bytes."""
+
+    base: int
+    reserved: int
+    #: Measured use of the whole node, and of the system with its high-priority applications.
+    node: int
+    system: int
+    #: Of high-priority pods.
+    used: int
+    requested: int
+    either: int
+    #: Of prod pods alone.
+    prod_requested: int
+    #: What prod pods will not need of what they asked for.
+    reclaimable: int
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The offer at this moment."""
+    strategy = now.slo.colocation if now.slo is not None else settings.strategy
+    if not strategy.enable:
+        return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
+    if state.at is not None and 0 <= now.at - state.at < _EVERY:
+        return decision.Decision(
+            next_state=state, offer=best_effort.Offer(amounts=state.amounts, wall=state.wall)
+        )
+    found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
+    missing = [name for name, one in found.items() if one is None] or _unsure(now)
+    if missing:
+        return _held(now, strategy, state, f"not known: {', '.join(missing)}")
+    amounts: dict[str, int] = {}
+    reasons: dict[str, str] = {}
+    for name, one in found.items():
+        if one is not None:
+            batch, mid = _NAMES[name]
+            amounts[batch], reasons[batch] = offered(one, name, strategy, _most(settings, name))
+            amounts[mid], reasons[mid] = _mid(one, name, strategy)
+    amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
+    offer = best_effort.Offer(amounts=amounts, wall=now.wall, reasons=reasons)
+    return decision.Decision(
+        next_state=State(amounts=amounts, at=now.at, wall=now.wall),
+        offer=offer,
+        explanation=reasons,
+    )
+
+
+def _unsure(now: snapshot.Snapshot) -> list[str]:
+    old = [one.name for one in now.sources if one.aged(now.at)]
+    return old or (["who runs here"] if any(one.stale for one in now.pods) else [])
+
+
+def _held(
+    now: snapshot.Snapshot, strategy: strategies.Colocation, state: State, why: str
+) -> decision.Decision[State]:
+    """Rule 3: the last offer, until it is too old to be one."""
+    patience = 60.0 * (strategy.degrade_time_minutes or 15)
+    if state.at is None or now.at - state.at > patience:
+        offer = best_effort.Offer(wall=state.wall, degraded=why)
+        return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
+    offer = best_effort.Offer(amounts=state.amounts, wall=state.wall)
+    return decision.Decision(next_state=state, offer=offer, explanation={"offer": f"held: {why}"})
+
+
+def _most(settings: Settings, name: str) -> int | None:
+    is_cpu = name == resources.CPU
+    return settings.max_cpu_percent if is_cpu else settings.max_memory_percent
+
+
+def _ratio(now: snapshot.Snapshot) -> float:
+    """Batch CPU is counted in CPUs of the usual speed."""
+    try:
+        return max(1.0, float(now.node.annotations.get(_RATIO, "1")))
+    except ValueError:
+        return 1.0
+
+
+# The formulas ------------------------------------------------------------------------------------
+
+
+def offered(
+    one: Sums, name: str, strategy: strategies.Colocation, most: int | None
+) -> tuple[int, str]:
+    """Batch of one resource, and why."""
+    is_cpu = name == resources.CPU
+    if is_cpu:
+        reclaim, how = strategy.cpu_reclaim_threshold_percent, strategy.cpu_calculate_policy
+        cap = strategy.batch_cpu_threshold_percent
+    else:
+        reclaim, how = strategy.memory_reclaim_threshold_percent, strategy.memory_calculate_policy
+        cap = strategy.batch_memory_threshold_percent
+    margin = one.base * (100 - (100 if reclaim is None else reclaim)) // 100
+    system = max(one.system, one.reserved)
+    if how == "request" and not is_cpu:
+        system, taken = one.reserved, one.requested
+    else:
+        taken = one.either if how == "maxUsageRequest" else one.used
+    found = max(one.base - margin - system - taken, 0)
+    for percent in (cap, most):
+        if percent is not None:
+            found = min(found, one.base * percent // 100)
+    return found, f"{one.base} - margin {margin} - system {system} - high priority {taken} ({how})"
+
+
+def _mid(one: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
+    """Mid of one resource: what prod asked for and will not need."""
+    is_cpu = name == resources.CPU
+    percent = (
+        strategy.mid_cpu_threshold_percent if is_cpu else strategy.mid_memory_threshold_percent
+    )
+    unallocated = max(one.base - max(one.system, one.reserved) - one.prod_requested, 0)
+    share = unallocated * (strategy.mid_unallocated_percent or 0) // 100
+    unused = min(one.reclaimable, max(one.base - one.node, 0))
+    most = one.base * (100 if percent is None else percent) // 100
+    return min(unused + share, most), f"reclaimable {unused} + unallocated {share}, at most {most}"
+
+
+# The sums ----------------------------------------------------------------------------------------
+
+
+def measured(
+    now: snapshot.Snapshot,
+    past: series.History,
+    name: str,
+    strategy: strategies.Colocation,
+    *,
+    seed: bool,
+) -> Sums | None:
+    """What is known of one resource; ``None`` where the node itself is not."""
+    is_cpu = name == resources.CPU
+    scale = 1000.0 if is_cpu else 1.0
+    seconds = float(strategy.metric_aggregate_duration_seconds or 300)
+    cached = strategy.metric_memory_collect_policy == "usageWithPageCache"
+    of_pod = meter.CPU if is_cpu else meter.MEMORY if cached else meter.MEMORY_ANON
+    whole = past.node.window("", meter.CPU if is_cpu else meter.WORKING_SET, now.at, seconds)
+    capacity = _capacity(now, past, name)
+    if whole is None or capacity is None:
+        return None
+    use = _use(now, past, of_pod, seconds, scale)
+    node = int(whole.average * scale)
+    high = [one for one in now.pods if _is_high(one)]
+    # In a cluster, what runs beside Kubernetes is part of the system.
+    beside = [one for one in high if one.kube_qos is None and now.slo is not None]
+    pods = [one for one in high if one not in beside]
+    rest = max(node - sum(use.values()), 0)
+    asked = {one.uid: one.requests.get(name, 0) for one in pods}
+    return Sums(
+        base=_base(now, capacity, name) if seed else capacity,
+        reserved=_reserved(now, past, capacity, name, seed=seed),
+        node=node,
+        system=rest + sum(use.get(one.uid, 0) for one in beside),
+        used=sum(_used(one, use.get(one.uid), name) for one in pods),
+        requested=sum(asked.values()),
+        # The peer leaves a pod without metrics out of this sum; here it counts with its request.
+        either=sum(max(use.get(uid, 0), amount) for uid, amount in asked.items()),
+        prod_requested=sum(asked[one.uid] for one in pods if _band(one) is qos.Band.PROD),
+        reclaimable=int(past.predicted.reclaimable.get(name, 0.0) * scale),
+    )
+
+
+def _use(
+    now: snapshot.Snapshot, past: series.History, what: meter.Meter, seconds: float, scale: float
+) -> dict[str, int]:
+    """What each workload used; one that was not seen for long enough is missing."""
+    found: dict[str, int] = {}
+    groups = {one.group for one in now.pods if one.group is not None}
+    for one in now.pods:
+        if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
+            window = past.groups.window(one.group, what, now.at, seconds)
+            if window is not None:
+                found[one.uid] = int(window.average * scale)
+    return found
+
+
+def _band(one: pod.Pod) -> qos.Band:
+    return one.band or qos.Band.default_of(one.qos)
+
+
+def _is_high(one: pod.Pod) -> bool:
+    low = _band(one) in (qos.Band.BATCH, qos.Band.FREE) or be_groups.is_best_effort(one)
+    return one.active and not low
+
+
+def _used(one: pod.Pod, amount: int | None, name: str) -> int:
+    if amount is None or (one.qos is qos.Qos.LSE and name == resources.CPU):
+        return one.requests.get(name, 0)
+    return amount
+
+
+def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | None:
+    said = now.node.capacity.get(name)
+    if said:
+        return said
+    if name == resources.CPU:
+        return 1000 * len(now.topology.online)
+    total = past.node.last("", meter.MEMORY_TOTAL)
+    return None if total is None else int(total)
+
+
+def _base(now: snapshot.Snapshot, capacity: int, name: str) -> int:
+    return now.node.allocatable.get(name, capacity)
+
+
+def _reserved(
+    now: snapshot.Snapshot, past: series.History, capacity: int, name: str, *, seed: bool
+) -> int:
+    if name == resources.CPU:
+        return be_usage.measure(replace(now, pods=()), past, seed=seed).reserved
+    return 0 if seed else max(0, capacity - now.node.allocatable.get(name, capacity))

@@ -1,0 +1,87 @@
+"""Chosen sets laid out anew, as if everybody came at once, and whether that is worth it.
+
+Covers: the layout, its cost. Does not cover: moving anybody (``exclusive_cpus``).
+
+Sets are chosen one after the other, and what departs leaves holes: after a day a workload of four
+CPUs may lie on four cores of two sockets while each socket has a free core. Anew means: largest
+first, those with a required policy before those without, then by key. Every CPU of another's set
+that is not chosen here stays where it is.
+
+Cost of a layout, compared in this order:
+* NUMA nodes that each workload lies on, summed
+* L3 domains, summed
+* cores that each workload lies on, summed
+* cores that are partly held
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_allocation, cpu_shape
+
+Cost = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A workload whose CPUs were chosen here."""
+
+    uid: str
+    key: str
+    request: cpu_allocation.Request
+    cpus: cpuset.CPUSet
+
+
+def better(
+    shape: cpu_shape.Shape,
+    placed: Sequence[Placed],
+    *,
+    reserved: cpuset.CPUSet,
+    others: Iterable[cpu_allocation.Holding],
+) -> Mapping[str, cpuset.CPUSet] | None:
+    """UID to new CPUs; ``None`` where a new layout costs as much, or cannot be made."""
+    fixed = tuple(others)
+    holdings = list(fixed)
+    found: dict[str, cpuset.CPUSet] = {}
+    for one in sorted(placed, key=_size):
+        node = cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
+        grant = node.allocate(one.request)
+        if isinstance(grant, cpu_allocation.Refusal):
+            return None
+        found[one.uid] = grant.cpus
+        holdings.append(
+            cpu_allocation.Holding(
+                holder=one.key, cpus=grant.cpus, exclusive=one.request.cpus.exclusive
+            )
+        )
+    held = cpuset.union(one.cpus for one in fixed)
+    now = cost(shape, [one.cpus for one in placed], held)
+    return found if cost(shape, found.values(), held) < now else None
+
+
+def cost(shape: cpu_shape.Shape, sets: Iterable[cpuset.CPUSet], held: cpuset.CPUSet) -> Cost:
+    """What a layout costs."""
+    every = [one.bits for one in sets]
+    cores = [core.bits for core in shape.cores]
+    whole = held.bits
+    for bits in every:
+        whole |= bits
+    return (
+        _spread(every, shape.nodes.values()),
+        _spread(every, shape.l3),
+        _spread(every, cores),
+        sum(1 for core in cores if core & whole and core & ~whole),
+    )
+
+
+def _spread(sets: Iterable[int], domains: Iterable[int]) -> int:
+    listed = tuple(domains)
+    return sum(1 for bits in sets for domain in listed if domain & bits)
+
+
+def _size(one: Placed) -> tuple[int, bool, str, str]:
+    wanted = one.request.cpus
+    return (-wanted.count, not wanted.required, one.key, one.uid)

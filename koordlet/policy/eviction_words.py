@@ -1,0 +1,113 @@
+"""What is said of an eviction: the kubelet's sentences, for status, event and audit. Pure.
+
+Covers: messages, annotations of the event, words of the conditions.
+Does not cover: who goes (``eviction_ranking``), publishing.
+
+Each sentence ends with a full stop and a blank, as the kubelet's do. Facts: the kubelet's messages,
+which controllers and people search for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from koordlet.model import decision, pod, quantity_text, resources, thresholds
+from koordlet.policy import pod_use, pressure_signals
+
+REASON = "Evicted"
+
+#: Condition to reason and message where it holds, and where it does not.
+_WORDS = {
+    "MemoryPressure": (
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ),
+}
+
+
+def conditions(holding: tuple[str, ...]) -> tuple[decision.Condition, ...]:
+    """All conditions of a node, in the kubelet's words."""
+    return tuple(
+        decision.Condition(
+            type=kind,
+            status=kind in holding,
+            reason=words[kind not in holding][0],
+            message=words[kind not in holding][1],
+        )
+        for kind, words in _WORDS.items()
+    )
+
+
+def available(signal: str, value: int) -> str:
+    """An amount as messages print it: bytes in binary, counts in decimal form."""
+    counted = signal == thresholds.PIDS or signal.endswith("inodesFree")
+    return quantity_text.decimal(value) if counted else quantity_text.binary(value)
+
+
+def message(
+    one: pod.Pod,
+    use: pod_use.Use | None,
+    due: thresholds.Threshold,
+    seen: pressure_signals.Observation | None,
+) -> str:
+    """Why this pod, in sentences."""
+    resource = thresholds.RESOURCE[due.signal]
+    text = f"The node was low on resource: {resource}. "
+    if seen is not None:
+        wanted = due.value.spelled(seen.capacity)
+        there = available(due.signal, seen.available)
+        text += f"Threshold quantity: {wanted}, available: {there}. "
+    whole = _whole(one, use, resource)
+    if whole:
+        text += f"Pod {one.name} was using {whole[0]}, request is {whole[1]}, has larger"
+        text += f" consumption of {resource}. "
+    for name, used, asked in _large(one, use, resource):
+        text += f"Container {name} was using {used}, request is {asked}, has larger"
+        text += f" consumption of {resource}. "
+    return text
+
+
+def event_annotations(one: pod.Pod, use: pod_use.Use | None, resource: str) -> Mapping[str, str]:
+    """Of the pod's event."""
+    if use is None:
+        return {}
+    large = list(_large(one, use, resource))
+    found = {
+        "offending_containers": ",".join(name for name, _, _ in large),
+        "offending_containers_usage": ",".join(used for _, used, _ in large),
+        "starved_resource": resource,
+    }
+    whole = _whole(one, use, resource)
+    if whole:
+        found |= {"offending_pod": one.name, "offending_pod_usage": whole[0]}
+    return found
+
+
+def _whole(one: pod.Pod, use: pod_use.Use | None, resource: str) -> tuple[str, str] | None:
+    """Use and request of a pod that asks for memory as a whole, where it uses more."""
+    asked = one.own_requests.get(resources.MEMORY)
+    if use is None or resource != resources.MEMORY or asked is None or use.memory is None:
+        return None
+    if use.memory <= asked:
+        return None
+    return quantity_text.binary(use.memory), quantity_text.binary(asked)
+
+
+def _large(one: pod.Pod, use: pod_use.Use | None, resource: str) -> Iterator[tuple[str, str, str]]:
+    """Containers that use more than they asked for, in the order of the statistics."""
+    if use is None or resource not in (resources.MEMORY, resources.EPHEMERAL_STORAGE):
+        return
+    counted = use.container_memory if resource == resources.MEMORY else use.container_disk
+    boxes = {box.name: box for box in one.containers if box.kind is not pod.Kind.EPHEMERAL}
+    for name, used in counted.items():
+        asked = boxes[name].requests.get(resource, 0) if name in boxes else used
+        if used > asked:
+            yield name, quantity_text.binary(used), quantity_text.binary(asked)

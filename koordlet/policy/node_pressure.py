@@ -1,0 +1,334 @@
+"""node_pressure: a node that runs out of memory, disk, inodes or processes, and who goes then.
+
+Covers: when a pass takes place, conditions, the one victim of a pass, when nobody is evicted.
+Does not cover: the numbers (``pressure_signals``), grace periods and minimum reclaim
+(``pressure_book``), the order (``eviction_ranking``), doing it (``apply.evictor``).
+
+Rules:
+1. A pass every ``pass_seconds``; at once where a threshold is crossed, and where a victim is gone.
+   Between passes everything stays as the last one decided.
+2. One victim a pass, the first in the order that is neither critical nor static; the next pass
+   waits for it to go, for half a minute at most.
+3. Whatever local-storage limits demand comes first: a pass in which they evict evicts nobody else.
+4. Beside a kubelet nobody is evicted for what the kubelet evicts for. With ``act`` it is done where
+   our threshold is strictly earlier than the kubelet's, and the kubelet has no such condition.
+5. Input that may be out of date evicts nobody; a counter that was not read yet is waited for.
+6. Clocks: only the monotonic one counts.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from koordlet.history import series
+from koordlet.model import action, decision, eviction, pod, snapshot, thresholds
+from koordlet.policy import eviction_words, pressure_book, pressure_signals, stalls
+
+if typing.TYPE_CHECKING:
+    from koordlet.policy import pod_use
+
+STEM = "node_pressure"
+#: Version of ``State``: a checkpoint of another one is discarded.
+SCHEMA = 1
+
+#: Seconds that a hard threshold leaves to a pod.
+HARD_GRACE = 1
+#: Seconds that a pass waits for a victim to go.
+_CLEANUP = 30.0
+#: Seconds for which counters of a running pod that were not read yet are waited for.
+_UNREAD = 2.5
+#: What file systems said longer ago is not believed.
+_STALE_DISKS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured."""
+
+    limits: tuple[thresholds.Threshold, ...] = thresholds.parse(thresholds.Texts())
+    #: Seconds that a condition holds after its last threshold was met.
+    transition: float = 300.0
+    #: The most that a soft threshold leaves to a pod, in seconds.
+    max_grace: int = 0
+    #: ``None``: on machines without a kubelet only.
+    act: bool | None = None
+    #: Seconds between two passes; ``None``: ten beside a kubelet, each tick elsewhere.
+    pass_seconds: float | None = None
+    #: Whether local-storage limits evict as well (rule 3).
+    local_storage: bool = True
+    #: Limits of our own: ``memory.full.avg10`` to percent of time.
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    #: Swap space that shall be left, as a threshold.
+    swap: thresholds.Value | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive a tick."""
+
+    book: pressure_book.Book = field(default_factory=pressure_book.Book)
+    #: When the last pass was; ``None`` before the first.
+    passed: float | None = None
+    #: Who was chosen in the last pass.
+    victims: tuple[eviction.Eviction, ...] = ()
+    #: What was below its threshold at the last tick.
+    below: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What of it outlives this process."""
+
+    first: Mapping[str, float] = field(default_factory=dict)
+    seen: Mapping[str, float] = field(default_factory=dict)
+
+
+#: Times are kept this exactly, so that a lasting condition is not written at every pass.
+_GRAIN = 30.0
+
+
+def keep(state: State) -> Kept:
+    """The part that is worth a checkpoint."""
+    seen = {kind: at - at % _GRAIN for kind, at in state.book.seen.items()}
+    return Kept(first=state.book.first, seen=seen)
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """The state from a checkpoint; ``ValueError`` when it is none."""
+    return State(
+        book=pressure_book.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
+    )
+
+
+def _times(body: object) -> dict[str, float]:
+    if not isinstance(body, dict) or not all(isinstance(at, int | float) for at in body.values()):
+        msg = "times must be numbers by name"
+        raise ValueError(msg)
+    return {str(name): float(at) for name, at in body.items()}
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Signals and conditions at this moment, and who shall go."""
+    seen = pressure_signals.observe(now)
+    found = _believed(seen.by_signal, now.at)
+    configured = thresholds.with_containerfs(settings.limits, seen.layout)
+    below = frozenset(
+        pressure_book.name(one) for one in configured if pressure_book.is_met(one, found)
+    )
+    victims = state.victims
+    if _due(now, settings, state, below):
+        page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
+        victims = _victims(now, past, settings, page, seen)
+        state = State(book=page.book, passed=now.at, victims=victims, below=below)
+    elif below != state.below:
+        state = replace(state, below=below)
+    holding = pressure_book.holding(state.book.seen, now.at, settings.transition)
+    own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(_act(one) for one in victims if not one.held),
+        evictions=victims,
+        signals=(*_signals(configured, found, seen.missing, state.book, now), *own_signals),
+        conditions=(*eviction_words.conditions(holding), *own_conditions),
+        explanation={"layout": seen.layout, "held": _stale(now)},
+    )
+
+
+def _believed(
+    found: Mapping[str, pressure_signals.Observation], at: float
+) -> dict[str, pressure_signals.Observation]:
+    """Without what is too old: a file system that hangs says nothing any more."""
+    return {
+        signal: one
+        for signal, one in found.items()
+        if one.at is None or at - one.at <= _STALE_DISKS
+    }
+
+
+def _due(now: snapshot.Snapshot, settings: Settings, state: State, below: frozenset[str]) -> bool:
+    """Rule 1."""
+    if state.passed is None or now.at < state.passed or not below <= state.below:
+        return True
+    waited = now.at - state.passed
+    there = {one.uid for one in now.pods if one.active}
+    acted = [one for one in state.victims if not one.held]
+    if acted:
+        left = [one for one in acted if one.uid in there]
+        return not left or waited >= _CLEANUP
+    seconds = settings.pass_seconds
+    if seconds is None:
+        seconds = 10.0 if beside_kubelet(now) else 0.0
+    return waited >= seconds
+
+
+def beside_kubelet(now: snapshot.Snapshot) -> bool:
+    """Whether this node has a kubelet or a control plane, and is not on its own."""
+    return any(one.name != "configuration" for one in now.sources)
+
+
+def _stale(now: snapshot.Snapshot) -> str:
+    """Why what is known of workloads may be out of date; empty where it is not."""
+    old = [one.name for one in now.sources if one.aged(now.at)]
+    if old:
+        return f"{', '.join(old)} said nothing lately"
+    return "who runs here may be out of date" if any(one.stale for one in now.pods) else ""
+
+
+# Victims -----------------------------------------------------------------------------------------
+
+
+def _victims(
+    now: snapshot.Snapshot,
+    past: series.History,
+    settings: Settings,
+    page: pressure_book.Page,
+    seen: pressure_signals.Observations,
+) -> tuple[eviction.Eviction, ...]:
+    """Rules 2, 3 and 5."""
+    if not page.due or _stale(now):
+        return ()
+    # Late: a node that lacks nothing ranks nobody.
+    from koordlet.policy import eviction_ranking, local_storage_evict, pod_use  # noqa: PLC0415
+
+    if settings.local_storage and next(local_storage_evict.offenders(now), None):
+        return ()
+    due = page.due[0]
+    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one)]
+    first = page.book.first.get(pressure_book.name(due), now.at)
+    waits = not past.complete and now.at - first < _UNREAD
+    if waits and any(_unread(due.signal, one, use) for one, use in pods):
+        return ()
+    ranked = eviction_ranking.rank(due.signal, seen.layout, pods)
+    chosen = next((one for one in ranked if not eviction_ranking.spared(one.pod)), None)
+    if chosen is None:
+        return ()
+    observed = seen.by_signal[due.signal]
+    resource = thresholds.RESOURCE[due.signal]
+    return (
+        eviction.Eviction(
+            pod=chosen.pod.key,
+            uid=chosen.pod.uid,
+            policy=STEM,
+            signal=due.signal,
+            reason=eviction_words.REASON,
+            message=eviction_words.message(chosen.pod, chosen.use, due, observed),
+            observed=eviction_words.available(due.signal, observed.available),
+            threshold=due.value.spelled(observed.capacity),
+            grace_seconds=_grace(chosen.pod, due, settings),
+            since=now.wall - (now.at - first),
+            group=chosen.pod.group,
+            match=chosen.pod.match,
+            held=_held(now, settings, due, observed),
+            annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
+            ranking=tuple(one.candidate for one in ranked),
+        ),
+    )
+
+
+def _runs(one: pod.Pod) -> bool:
+    """A workload of a machine without a cluster runs where its group is."""
+    return one.active and (one.kube_qos is not None or one.group is not None)
+
+
+def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
+    """Whether a pod runs of which the counter in question was not read yet."""
+    if one.group is None or signal in thresholds.DISK_SIGNALS:
+        return False
+    return use is None or (signal == thresholds.PIDS and use.processes is None)
+
+
+def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
+    if due.hard:
+        return HARD_GRACE
+    if one.grace_seconds is None:
+        return settings.max_grace
+    return min(settings.max_grace, one.grace_seconds)
+
+
+def _held(
+    now: snapshot.Snapshot,
+    settings: Settings,
+    due: thresholds.Threshold,
+    observed: pressure_signals.Observation,
+) -> str:
+    """Why the victim is only named (rule 4); empty where it goes."""
+    if not beside_kubelet(now):
+        return "" if settings.act in (None, True) else "policies.node_pressure.act is false"
+    if not settings.act:
+        return "the kubelet evicts for this by itself (policies.node_pressure.act is not set)"
+    kind = thresholds.CONDITION[due.signal]
+    if now.node.conditions.get(kind):
+        return f"the kubelet has the condition {kind} and acts by itself"
+    return _not_earlier(now, due, observed)
+
+
+def _not_earlier(
+    now: snapshot.Snapshot, due: thresholds.Threshold, observed: pressure_signals.Observation
+) -> str:
+    """Why our threshold comes too late; empty where it is earlier than each of the kubelet's."""
+    said = now.kubelet.configuration if now.kubelet is not None else None
+    if said is None:
+        return "the kubelet's own thresholds are not known yet"
+    texts = {**said.eviction_soft, **said.eviction_hard}
+    theirs = texts.get(thresholds.MEMORY if due.signal in thresholds.MEMORY_SIGNALS else due.signal)
+    if theirs is None:
+        return ""
+    try:
+        parsed = thresholds.parse(thresholds.Texts(hard={due.signal: theirs}, enforce_pods=False))
+    except thresholds.ThresholdError as error:
+        return f"the kubelet's threshold cannot be read: {error}"
+    ours = due.value.of(observed.capacity)
+    if all(ours > one.value.of(observed.capacity) for one in parsed):
+        return ""
+    return f"{due.signal}<{due.value.text} is not earlier than the kubelet's {theirs}"
+
+
+def _act(one: eviction.Eviction) -> action.Evict:
+    reason = f"{one.signal} is {one.observed}, less than {one.threshold}"
+    return action.Evict(
+        target=f"pod/{one.pod}", victim=one, policy=STEM, reason=reason, group=one.group or ""
+    )
+
+
+# Signals -----------------------------------------------------------------------------------------
+
+
+def _signals(
+    configured: tuple[thresholds.Threshold, ...],
+    found: Mapping[str, pressure_signals.Observation],
+    missing: Mapping[str, str],
+    book: pressure_book.Book,
+    now: snapshot.Snapshot,
+) -> Iterator[decision.Signal]:
+    for one in configured:
+        seen = found.get(one.signal)
+        if seen is None:
+            why = missing.get(one.signal) or "its file system has not answered for a while"
+            yield decision.Signal(
+                name=one.signal, observed="", threshold=one.value.text, met=None, why=why
+            )
+            continue
+        name = pressure_book.name(one)
+        first = book.first.get(name)
+        met = pressure_book.is_met(one, found) or (
+            name in book.acted and pressure_book.is_met(one, found, reclaim=True)
+        )
+        wanted = one.value.spelled(seen.capacity)
+        yield decision.Signal(
+            name=one.signal,
+            observed=eviction_words.available(one.signal, seen.available),
+            threshold=wanted,
+            met=met,
+            why=_waiting(one, now.at, first) if met else "",
+            spelled="" if wanted == one.value.text else one.value.text,
+            since=now.wall - (now.at - first) if met and first is not None else None,
+        )
+
+
+def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
+    left = one.grace - (at - (at if first is None else first))
+    return f"soft: {left:.0f} s of {one.grace:.0f} s grace are left" if left > 0 else ""

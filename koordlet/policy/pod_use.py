@@ -1,0 +1,115 @@
+"""What each pod uses of what a node may run out of: memory, processes, file systems. Pure.
+
+Covers: the one place that says whose number counts. Does not cover: ranking by it.
+
+The kubelet's statistics count where they are; else what our own counters say of the pod's group;
+else what somebody else reported of it (a NodeMetric, in ``plan``). A pod of which nobody says
+anything has no use at all, which is not the same as none.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import meter, pod, resources, snapshot
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import kubelet
+
+#: Parts of a pod's files: writable layers, logs, volumes on the node's disk.
+ROOT, LOGS, VOLUMES = "root", "logs", "volumes"
+INODES = "inodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Of one pod. ``None`` is not known, and counts as nothing."""
+
+    memory: int | None = None
+    processes: int | None = None
+    #: Part of its files to bytes, and to inodes.
+    disk: Mapping[str, int] = field(default_factory=dict)
+    inodes: Mapping[str, int] = field(default_factory=dict)
+    #: Container to working set, to bytes of its layer and logs; in the order of the statistics.
+    container_memory: Mapping[str, int] = field(default_factory=dict)
+    container_disk: Mapping[str, int] = field(default_factory=dict)
+
+
+def of(one: pod.Pod, now: snapshot.Snapshot, past: series.History) -> Use | None:
+    """What a pod uses; ``None`` where nobody says anything."""
+    summary = now.kubelet.summary if now.kubelet is not None else None
+    told = summary.pods.get(one.uid) if summary is not None else None
+    counted = _counted(one, past)
+    if told is not None:
+        return _told(one, told, counted)
+    if counted is not None:
+        return counted
+    amounts = now.metric.pods.get(one.key) if now.metric is not None else None
+    return None if amounts is None else _reported(amounts)
+
+
+def _counted(one: pod.Pod, past: series.History) -> Use | None:
+    memory = None if one.group is None else _memory(one.group, past)
+    tasks = None if one.group is None else past.groups.last(one.group, meter.PIDS)
+    if memory is None and tasks is None:
+        return None
+    boxes = {box.name: _memory(box.group, past) for box in one.containers if box.group is not None}
+    return Use(
+        memory=None if memory is None else int(memory),
+        processes=None if tasks is None else int(tasks),
+        container_memory={box: int(used) for box, used in boxes.items() if used is not None},
+    )
+
+
+def _memory(group: str, past: series.History) -> float | None:
+    """The working set; all that it uses until its page cache was read, seconds after its start."""
+    found = past.groups.last(group, meter.WORKING_SET)
+    return past.groups.last(group, meter.MEMORY) if found is None else found
+
+
+def _reported(amounts: resources.Amounts) -> Use:
+    disk, inodes = amounts.get(resources.EPHEMERAL_STORAGE), amounts.get(INODES)
+    return Use(
+        memory=amounts.get(resources.MEMORY),
+        processes=amounts.get("pids"),
+        disk={} if disk is None else {ROOT: disk},
+        inodes={} if inodes is None else {ROOT: inodes},
+    )
+
+
+def _told(one: pod.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use:
+    local = {each.name for each in one.volumes if each.local}
+    volumes = [files for name, files in told.volumes.items() if name in local]
+    memory = told.working_set_bytes
+    layers = {
+        name: files.used_bytes + told.logs[name].used_bytes  # type: ignore[operator] # both known
+        for name, files in told.rootfs.items()
+        if files.used_bytes is not None
+        and name in told.logs
+        and told.logs[name].used_bytes is not None
+    }
+    return Use(
+        # Ours is a second old at most, theirs ten.
+        memory=counted.memory if counted is not None and counted.memory is not None else memory,
+        processes=told.processes
+        if told.processes is not None or counted is None
+        else counted.processes,
+        disk={
+            ROOT: sum(files.used_bytes or 0 for files in told.rootfs.values()),
+            LOGS: sum(files.used_bytes or 0 for files in told.logs.values()),
+            VOLUMES: sum(files.used_bytes or 0 for files in volumes),
+        },
+        inodes={
+            ROOT: sum(files.inodes_used or 0 for files in told.rootfs.values()),
+            LOGS: sum(files.inodes_used or 0 for files in told.logs.values()),
+            VOLUMES: sum(files.inodes_used or 0 for files in volumes),
+        },
+        container_memory={
+            **{name: used for name, used in told.memory.items() if used is not None},
+            **(counted.container_memory if counted is not None else {}),
+        },
+        container_disk=layers,
+    )

@@ -1,0 +1,128 @@
+"""What a node remembers of its thresholds from one pass to the next, as the kubelet does. Pure.
+
+Covers: which thresholds are met, since when, grace periods, minimum reclaim, conditions that do not
+oscillate, observations that are no news.
+Does not cover: when a pass takes place, who is evicted (``node_pressure``).
+
+One pass, in this order:
+1. Met is every threshold that is larger than what is available; without an observation none is.
+2. What was acted on in the last pass stays met until the minimum reclaim is available on top.
+3. The time since when counts from the first pass of an unbroken row; a break starts it again.
+4. A condition holds while a threshold of it is met, and for the transition period after that,
+   whatever the grace period.
+5. To act on are those that were met for their grace period …
+6. … of which the observation is newer than at the last pass, so that nobody is evicted twice for
+   one and the same reading.
+7. Memory comes first, then the order of the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from koordlet.model import thresholds
+from koordlet.policy import pressure_signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """What is remembered. Times are monotonic seconds."""
+
+    #: Of each threshold that is met, since when.
+    first: Mapping[str, float] = field(default_factory=dict)
+    #: Of each condition, when a threshold of it was met last.
+    seen: Mapping[str, float] = field(default_factory=dict)
+    #: Thresholds that were to be acted on.
+    acted: tuple[str, ...] = ()
+    #: Of each signal, when the observation was made that the last pass had.
+    observed: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The outcome of one pass."""
+
+    book: Book
+    #: Everything that is met, whatever its grace period.
+    met: tuple[thresholds.Threshold, ...] = ()
+    #: What must be acted on now, the first first.
+    due: tuple[thresholds.Threshold, ...] = ()
+    #: The types of conditions that hold.
+    conditions: tuple[str, ...] = ()
+
+
+def name(one: thresholds.Threshold) -> str:
+    """What a threshold is remembered by."""
+    return f"{one.signal}<{one.value.text}/{one.grace:g}"
+
+
+def is_met(
+    one: thresholds.Threshold,
+    found: Mapping[str, pressure_signals.Observation],
+    *,
+    reclaim: bool = False,
+) -> bool:
+    """Rule 1; with ``reclaim`` the minimum reclaim counts on top."""
+    seen = found.get(one.signal)
+    if seen is None:
+        return False
+    wanted = one.value.of(seen.capacity)
+    if reclaim and one.reclaim is not None:
+        wanted += one.reclaim.of(seen.capacity)
+    return wanted > seen.available
+
+
+def turn(
+    configured: Sequence[thresholds.Threshold],
+    found: Mapping[str, pressure_signals.Observation],
+    book: Book,
+    at: float,
+    transition: float,
+) -> Page:
+    """One pass."""
+    acted = set(book.acted)
+    met = tuple(
+        one
+        for one in configured
+        if is_met(one, found) or (name(one) in acted and is_met(one, found, reclaim=True))
+    )
+    first = {name(one): min(book.first.get(name(one), at), at) for one in met}
+    seen = {
+        # A clock that was set back must not hold a condition for longer than it would.
+        kind: min(when, at)
+        for kind, when in book.seen.items()
+        if at - when < transition
+    }
+    seen.update((thresholds.CONDITION[one.signal], at) for one in met)
+    graced = [one for one in met if at - first[name(one)] >= one.grace]
+    fresh = [one for one in graced if _news(one.signal, found, book.observed)]
+    return Page(
+        book=Book(
+            first=first,
+            seen=seen,
+            acted=tuple(name(one) for one in graced),
+            observed={signal: one.at for signal, one in found.items() if one.at is not None},
+        ),
+        met=met,
+        due=tuple(sorted(fresh, key=lambda one: one.signal not in thresholds.MEMORY_SIGNALS)),
+        conditions=holding(seen, at, transition),
+    )
+
+
+def holding(seen: Mapping[str, float], at: float, transition: float) -> tuple[str, ...]:
+    """The conditions that hold at this moment (rule 4)."""
+    return tuple(kind for kind in _KINDS if kind in seen and at - seen[kind] < transition)
+
+
+_KINDS: Iterable[str] = tuple(dict.fromkeys(thresholds.CONDITION.values()))
+
+
+def _news(
+    signal: str,
+    found: Mapping[str, pressure_signals.Observation],
+    before: Mapping[str, float],
+) -> bool:
+    """Rule 6."""
+    at = found[signal].at if signal in found else None
+    return signal in found and (at is None or signal not in before or at > before[signal])

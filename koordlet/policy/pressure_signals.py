@@ -1,0 +1,156 @@
+"""What is available of each resource that a node may run out of, as the kubelet counts it. Pure.
+
+Covers: the kubelet's signals from what was read here and from what the kubelet itself says.
+Does not cover: thresholds (``node_pressure``), reading (``host.pressure``).
+
+Rules:
+1. An observation exists only where both what is available and the capacity are known.
+2. Memory: the limit less the working set; of the root the limit is the machine's memory, of all
+   pods it is that of their group. A group without a limit gives no observation.
+3. A file system is the one that the kubelet names in its statistics; our own, fresher reading
+   counts where it is of the same one. Without statistics our own reading counts.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import pressure, snapshot, thresholds
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import kubelet
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Of one signal."""
+
+    available: int
+    capacity: int
+    #: Monotonic time; ``None``: nobody says when.
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """Of one moment."""
+
+    by_signal: Mapping[str, Observation] = field(default_factory=dict)
+    #: How file systems are shared out, as ``model.pressure`` names it.
+    layout: str = pressure.SINGLE
+    #: Signal to why it is not observed.
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def observe(now: snapshot.Snapshot) -> Observations:
+    """Every signal that can be told now."""
+    summary = now.kubelet.summary if now.kubelet is not None else None
+    systems, layout = _systems(now.pressure, summary)
+    found = dict(_memory(now.pressure, summary))
+    for name, one in systems.items():
+        at = now.pressure.disks_at
+        if one.available is not None and one.capacity is not None:
+            found[f"{name}.available"] = Observation(one.available, one.capacity, at)
+        if one.inodes_free is not None and one.inodes is not None:
+            found[f"{name}.inodesFree"] = Observation(one.inodes_free, one.inodes, at)
+    most, there = now.pressure.max_pids, now.pressure.processes
+    if most is None or there is None:
+        most = summary.max_pids if summary is not None else None
+        there = summary.processes if summary is not None else None
+    if most is not None and there is not None:
+        found[thresholds.PIDS] = Observation(max(0, most - there), most, now.pressure.at)
+    missing = {
+        signal: _why(signal, now.pressure) for signal in thresholds.SIGNALS if signal not in found
+    }
+    return Observations(by_signal=found, layout=layout, missing=missing)
+
+
+def _memory(
+    read: pressure.Reading, summary: kubelet.Summary | None
+) -> Iterator[tuple[str, Observation]]:
+    if read.root is not None and read.root.available is not None:
+        available = read.root.available
+        yield (
+            thresholds.MEMORY,
+            Observation(available, available + read.root.working_set, read.at),
+        )
+    elif (
+        summary is not None
+        and summary.memory_available_bytes is not None
+        and summary.memory_working_set_bytes is not None
+    ):
+        available = summary.memory_available_bytes
+        capacity = available + summary.memory_working_set_bytes
+        yield thresholds.MEMORY, Observation(available, capacity)
+    if read.pods is not None and read.pods.available is not None:
+        available = read.pods.available
+        capacity = available + read.pods.working_set
+        yield thresholds.ALLOCATABLE_MEMORY, Observation(available, capacity, read.at)
+
+
+def _systems(
+    read: pressure.Reading, summary: kubelet.Summary | None
+) -> tuple[Mapping[str, pressure.FileSystem], str]:
+    """The three file systems and how they lie (rule 3)."""
+    own = {"nodefs": read.nodefs, "imagefs": read.imagefs, "containerfs": read.containerfs}
+    if summary is None or summary.node_fs.capacity_bytes is None:
+        return {name: one for name, one in own.items() if one is not None}, read.layout
+    told = {
+        "nodefs": _told(summary.node_fs),
+        "imagefs": _told(summary.image_fs),
+        "containerfs": _told(summary.container_fs),
+    }
+    if told["imagefs"].capacity is None:
+        told["imagefs"] = told["nodefs"]
+    if told["containerfs"].capacity is None:
+        told["containerfs"] = told["imagefs"]
+    layout = _layout(told)
+    known = [one for one in own.values() if one is not None]
+    fresh = {
+        name: next((mine for mine in known if _same(mine, one)), one) for name, one in told.items()
+    }
+    return fresh, layout
+
+
+def _told(one: kubelet.FileSystem) -> pressure.FileSystem:
+    return pressure.FileSystem(
+        available=one.available_bytes,
+        capacity=one.capacity_bytes,
+        inodes_free=one.inodes_free,
+        inodes=one.inodes,
+    )
+
+
+def _layout(told: Mapping[str, pressure.FileSystem]) -> str:
+    """The statistics name no devices: two file systems are one where their sizes are."""
+    if _same(told["nodefs"], told["imagefs"]):
+        return pressure.SINGLE
+    if _same(told["imagefs"], told["containerfs"]):
+        return pressure.DEDICATED
+    return pressure.SPLIT
+
+
+def _same(one: pressure.FileSystem, other: pressure.FileSystem) -> bool:
+    return (one.capacity, one.inodes) == (other.capacity, other.inodes)
+
+
+_SUBJECTS = {
+    thresholds.MEMORY: ("memory", "memory.total"),
+    thresholds.ALLOCATABLE_MEMORY: ("memory.pods",),
+    thresholds.PIDS: ("processes", "pid_max", "threads-max"),
+}
+
+
+def _why(signal: str, read: pressure.Reading) -> str:
+    name, _, kind = signal.partition(".")
+    subjects = _SUBJECTS.get(signal, (name,))
+    why = next((read.problems[one] for one in subjects if one in read.problems), "")
+    if why:
+        return why
+    if signal == thresholds.ALLOCATABLE_MEMORY:
+        return f"the group {read.pods_group} has no memory limit"
+    if kind == "inodesFree":
+        return "the file system does not count inodes"
+    return "not read yet"

@@ -1,0 +1,231 @@
+"""NodeMetric's status: what node, pods and host applications use, over which windows. Pure.
+
+Covers: reading the wish (``Wish``), the status. Does not cover: when it is written
+(``report.writing``), computing windows (``history``).
+
+Rules:
+1. A window that its samples do not fill to the half is an empty map, as the peer writes it.
+2. Memory is the working set, the peer's default, also where another policy is wished: the cache is
+   not remembered.
+3. Of pods and applications the average over the plain window; without one they are left out:
+   a pod that was never measured is not a pod that uses nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from koordlet.history import shares, window
+from koordlet.model import meter, pod, qos
+from koordlet.report import usage_families, view
+
+_QUANTILES = tuple((f"p{part * 100:.0f}", part) for part in window.REPORTED)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_FLOORS = {"reportIntervalSeconds": 30, "aggregateDurationSeconds": 60}
+
+Rows = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the control plane wants reported."""
+
+    report_seconds: int = 60
+    window_seconds: int = 300
+    durations: tuple[int, ...] = (300, 600, 1800)
+
+
+def wish(body: Mapping[str, Any]) -> Wish:
+    """Of the object's spec; what makes no sense there has its default."""
+    policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
+    plain = Wish()
+    listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
+    durations = tuple(
+        found for one in (listed if isinstance(listed, list) else ()) if (found := _seconds(one))
+    )
+    return Wish(
+        report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
+        window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),
+        durations=durations or plain.durations,
+    )
+
+
+class Windows(Protocol):
+    """One kind of subjects in the past."""
+
+    def window(
+        self, subject: str, what: meter.Meter, now: float, seconds: float
+    ) -> window.Window | None:
+        """What a meter was; ``None`` where too little is known."""
+
+
+class Past(Protocol):
+    """The parts of ``history.series.History`` that are reported."""
+
+    @property
+    def groups(self) -> Windows:
+        """By cgroup path."""
+
+    @property
+    def node(self) -> Windows:
+        """One subject, the empty name."""
+
+    @property
+    def numa(self) -> Windows:
+        """By node number, as text."""
+
+    @property
+    def shares(self) -> Windows:
+        """By class of workloads."""
+
+
+def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
+    """The part about the node."""
+    at = now.snapshot.at
+    whole = _Subject(past.node, "", meter.CPU, meter.WORKING_SET)
+    system = _Subject(past.shares, shares.SYSTEM, meter.CPU_SHARE, meter.MEMORY_SHARE)
+    numa = [
+        {
+            "numaNodeID": one.node,
+            "nodeUsage": _Subject(past.numa, str(one.node)).average(at, want.window_seconds),
+        }
+        for one in sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
+    ]
+    return {
+        "nodeUsage": whole.average(at, want.window_seconds),
+        "systemUsage": system.average(at, want.window_seconds),
+        "aggregatedNodeUsages": [whole.aggregated(at, each) for each in want.durations],
+        "aggregatedSystemUsages": [system.aggregated(at, each) for each in want.durations],
+        "numaUsages": numa,
+    }
+
+
+def pods(now: view.View, past: Past, want: Wish) -> Rows:
+    """One row for each pod that was measured, by namespace and name; lazily, they may be many."""
+    for one in sorted(now.snapshot.pods, key=lambda one: (one.namespace, one.name)):
+        if one.active and one.namespace and not usage_families.is_host_application(one):
+            used = _of(one, past, now.snapshot.at, want)
+            if used["resources"]:
+                names = {"namespace": one.namespace, "name": one.name}
+                yield {**names, **_classes(one), "podUsage": used}
+
+
+def applications(now: view.View, past: Past, want: Wish) -> Rows:
+    """One row for each host application that was measured."""
+    for one in sorted(now.snapshot.pods, key=lambda one: one.name):
+        if usage_families.is_host_application(one):
+            used = _of(one, past, now.snapshot.at, want)
+            if used["resources"]:
+                yield {"name": one.name, **_classes(one), "usage": used}
+
+
+def status(
+    now: view.View, measured: Mapping[str, Any], pod_rows: list[Any], application_rows: list[Any]
+) -> dict[str, Any]:
+    """The whole status of parts that were made before."""
+    made: dict[str, Any] = {
+        "updateTime": time_text(now.snapshot.wall),
+        "nodeMetric": measured,
+        "podsMetric": pod_rows,
+        "hostApplicationMetric": application_rows,
+    }
+    expected = (
+        ("prodReclaimableMetric", now.predicted.reclaimable),
+        ("prodPeakMetric", now.predicted.peak),
+    )
+    for key, amounts in expected:
+        if amounts:
+            shown = _amounts(amounts.get("cpu"), amounts.get("memory"))
+            made[key] = {"resource": {"resources": shown}}
+    return made
+
+
+def time_text(wall: float) -> str:
+    """A time as API objects have it."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """Somebody whose CPU and memory are reported."""
+
+    where: Windows
+    name: str
+    cpu: meter.Meter = meter.CPU
+    memory: meter.Meter = meter.WORKING_SET
+
+    def average(self, at: float, seconds: float) -> dict[str, Any]:
+        cpu, memory = self._windows(at, seconds)
+        return {
+            "resources": _amounts(
+                None if cpu is None else cpu.average, None if memory is None else memory.average
+            )
+        }
+
+    def aggregated(self, at: float, seconds: int) -> dict[str, Any]:
+        cpu, memory = self._windows(at, seconds)
+        usage: dict[str, Any] = {"avg": self.average(at, seconds)}
+        for name, part in _QUANTILES:
+            values = (None if one is None else one.quantile(part) for one in (cpu, memory))
+            usage[name] = {"resources": _amounts(*values)}
+        known = cpu is not None or memory is not None
+        return {"duration": duration_text(seconds), "usage": usage if known else {}}
+
+    def _windows(
+        self, at: float, seconds: float
+    ) -> tuple[window.Window | None, window.Window | None]:
+        return (
+            self.where.window(self.name, self.cpu, at, seconds),
+            self.where.window(self.name, self.memory, at, seconds),
+        )
+
+
+def _of(one: pod.Pod, past: Past, at: float, want: Wish) -> dict[str, Any]:
+    subject = _Subject(past.groups, one.group or "", meter.CPU, meter.WORKING_SET)
+    return subject.average(at, want.window_seconds) if one.group else {"resources": {}}
+
+
+def _classes(one: pod.Pod) -> dict[str, str]:
+    band = one.band or qos.Band.default_of(one.qos)
+    return {"priority": band.label, "qos": one.qos.value}
+
+
+def _amounts(cpu: float | None, memory: float | None) -> dict[str, str]:
+    made = {}
+    if cpu is not None:
+        made["cpu"] = f"{int(cpu * 1000)}m"
+    if memory is not None:
+        made["memory"] = str(int(memory))
+    return made
+
+
+def duration_text(seconds: int) -> str:
+    """As Go prints it: ``5m0s``, ``1h0m0s``."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def _seconds(text: object) -> int:
+    """A Go duration in whole seconds; 0 for what is none."""
+    if not isinstance(text, str) or not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
+        return 0
+    return int(sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text)))
+
+
+def _floored(found: Mapping[str, Any], key: str, plain: int) -> int:
+    value = found.get(key)
+    good = isinstance(value, int) and not isinstance(value, bool)
+    return max(_FLOORS[key], value) if good and isinstance(value, int) else plain
+
+
+def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = found.get(key)
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,301 @@
+"""NodeResourceTopology: the machine and its CPU pools, as both peers read them. Pure.
+
+Covers: zones, costs, resources, attributes, policies, the annotations; laying them over an object
+that others write to as well. Does not cover: when it is written (``report.writing``).
+
+Rules:
+1. Zones are in the order of their numbers: ``node-2`` before ``node-10``.
+2. What others wrote stays: other annotations and labels, other resources of a zone that is here,
+   other attributes. Zones that this machine does not have go, as the peer does it.
+3. ``available`` is what is left of ``allocatable`` after exclusive CPUs; the peer's own view has no
+   such difference, and its scheduler subtracts what it gave away itself. ``View`` chooses.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from koordlet.model import cpuset, kubelet, ledger, resources, snapshot, topology
+from koordlet.report import view
+from koordlet.report.objects import fingerprint
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+_PREFIX = "node.koordinator.sh/"
+CPU_TOPOLOGY = f"{_PREFIX}cpu-topology"
+LS_POOLS = f"{_PREFIX}cpu-shared-pools"
+BE_POOLS = f"{_PREFIX}be-cpu-shared-pools"
+POD_ALLOCS = f"{_PREFIX}pod-cpu-allocs"
+RESERVATION = f"{_PREFIX}reservation"
+SYSTEM_QOS = f"{_PREFIX}system-qos-resource"
+BASIC_INFO = f"{_PREFIX}cpu-basic-info"
+NUMA_RESERVATION = f"{_PREFIX}enable-numa-reservation"
+KUBELET_POLICY = "kubelet.koordinator.sh/cpu-manager-policy"
+
+#: The kubelet's policy to the first half of the word that says it, without its scope.
+_POLICIES = {
+    "single-numa-node": "SingleNUMANode",
+    "restricted": "Restricted",
+    "best-effort": "BestEffort",
+}
+_PAGES = {"2048kB": "hugepages-2Mi", "1048576kB": "hugepages-1Gi", "64kB": "hugepages-64Ki"}
+
+
+class View(enum.Enum):
+    """What ``available`` means."""
+
+    EXACT = "exact"
+    PEER = "peer"
+
+
+def render(now: view.View, how: View = View.EXACT) -> dict[str, Any]:
+    """Everything of the object that is ours."""
+    seen = now.snapshot
+    labels = {MANAGED_BY: "Koordinator"}
+    if seen.node.labels.get(NUMA_RESERVATION) == "true":
+        labels[NUMA_RESERVATION] = "true"
+    return {
+        "metadata": {
+            "name": seen.node.name,
+            "labels": labels,
+            "annotations": _annotations(now),
+        },
+        "topologyPolicies": [_policy(seen)],
+        "zones": _zones(now, how),
+        "attributes": _attributes(seen),
+    }
+
+
+def _configured(seen: snapshot.Snapshot) -> kubelet.Configuration:
+    found = seen.kubelet.configuration if seen.kubelet is not None else None
+    return found or kubelet.Configuration()
+
+
+def _policy(seen: snapshot.Snapshot) -> str:
+    said = _configured(seen)
+    word = _POLICIES.get(said.topology_manager_policy)
+    if word is None:
+        return "None"
+    return f"{word}{'Pod' if said.topology_manager_scope == 'pod' else 'Container'}Level"
+
+
+# Zones --------------------------------------------------------------------------------------------
+
+
+def _zones(now: view.View, how: View) -> list[dict[str, Any]]:
+    nodes = sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
+    order = [one.node for one in now.snapshot.topology.nodes]
+    return [
+        {
+            "name": f"node-{one.node}",
+            "type": "Node",
+            "costs": [
+                {"name": f"node-{other}", "value": distance}
+                for other, distance in sorted(zip(order, one.distances, strict=False))
+            ],
+            "resources": _resources(now, one, how),
+        }
+        for one in nodes
+    ]
+
+
+def _resources(now: view.View, one: topology.Node, how: View) -> list[dict[str, str]]:
+    seen, book = now.snapshot, now.plan.ledger
+    cpus = one.cpus & seen.topology.online
+    reserved = book.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) & cpus
+    held = (book.held(ledger.Owner.LSE, ledger.Owner.LSR) & cpus) - reserved
+    pages = {
+        _PAGES[size]: int(size.removesuffix("kB")) * 1024 * found.total
+        for size, found in one.hugepages.items()
+        if size in _PAGES
+    }
+    memory = max(0, (one.memory_bytes or 0) - sum(pages.values()))
+    capacity = {resources.CPU: len(cpus) * 1000, resources.MEMORY: memory, **pages}
+    if how is View.PEER:
+        allocatable = _reduced(seen, capacity)
+        free = dict(allocatable)
+    else:
+        left = {**capacity, resources.CPU: 1000 * len(cpus - reserved)}
+        allocatable = _reduced(seen, capacity, left)
+        taken = {resources.CPU: 1000 * len(held), resources.MEMORY: _pinned(seen, one.node)}
+        free = {name: max(0, size - taken.get(name, 0)) for name, size in allocatable.items()}
+    offer = now.plan.offer.zones.get(one.node, {}) if now.plan.offer is not None else {}
+    rows = [(name, capacity[name], allocatable[name], free[name]) for name in capacity]
+    rows += [(name, size, size, size) for name, size in offer.items()]
+    return [
+        {
+            "name": name,
+            **{
+                key: resources.texts({name: size})[name]
+                for key, size in zip(("capacity", "allocatable", "available"), sizes, strict=True)
+            },
+        }
+        for name, *sizes in sorted(rows)
+    ]
+
+
+def _reduced(
+    seen: snapshot.Snapshot, capacity: Mapping[str, int], left: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Where the node asks for it, each zone bears its part of what the node keeps from pods."""
+    base = dict(capacity if left is None else left)
+    node = seen.node
+    if node.labels.get(NUMA_RESERVATION) != "true" or not seen.topology.nodes:
+        return base
+    for name in (resources.CPU, resources.MEMORY):
+        if name in node.capacity and name in node.allocatable:
+            kept = max(0, node.capacity[name] - node.allocatable[name])
+            part = -(-kept // len(seen.topology.nodes))
+            base[name] = min(base[name], max(0, capacity[name] - part))
+    return base
+
+
+def _pinned(seen: snapshot.Snapshot, node: int) -> int:
+    """Memory that the kubelet holds for single containers on a NUMA node."""
+    state = seen.kubelet.memory if seen.kubelet is not None else None
+    if state is None:
+        return 0
+    return sum(
+        block.size // len(block.nodes)
+        for containers in state.entries.values()
+        for blocks in containers.values()
+        for block in blocks
+        if block.type == resources.MEMORY and node in block.nodes
+    )
+
+
+def _attributes(seen: snapshot.Snapshot) -> list[dict[str, str]]:
+    said = _configured(seen)
+    return [
+        {"name": "topologyManagerPolicy", "value": said.topology_manager_policy},
+        {"name": "topologyManagerScope", "value": said.topology_manager_scope},
+        {"name": fingerprint.ATTRIBUTE, "value": _fingerprint(seen)},
+        {"name": fingerprint.METHOD, "value": "exclude-terminal"},
+    ]
+
+
+def _fingerprint(seen: snapshot.Snapshot) -> str:
+    return fingerprint.of(
+        (one.namespace, one.name)
+        for one in seen.pods
+        if one.active and one.namespace and one.source not in ("configuration", "NodeSLO")
+    )
+
+
+# Annotations --------------------------------------------------------------------------------------
+
+
+def _annotations(now: view.View) -> dict[str, str]:
+    seen, book = now.snapshot, now.plan.ledger
+    found: dict[str, Any] = {
+        CPU_TOPOLOGY: {"detail": _detail(seen.topology)},
+        LS_POOLS: _pools(book, "LS"),
+        BE_POOLS: _pools(book, "BE"),
+        POD_ALLOCS: _allocs(seen, book) or None,
+        BASIC_INFO: _basic(seen),
+        KUBELET_POLICY: _kubelet_policy(seen),
+    }
+    reserved = book.held(ledger.Owner.RESERVED)
+    if reserved:
+        found[RESERVATION] = {"reservedCPUs": str(reserved)}
+    system = book.held(ledger.Owner.SYSTEM)
+    if system:
+        found[SYSTEM_QOS] = {"cpuset": str(system), "cpusetExclusive": True}
+    texts = {name: json.dumps(value, separators=(",", ":")) for name, value in found.items()}
+    return {**texts, fingerprint.ANNOTATION: _fingerprint(seen)}
+
+
+def _detail(found: topology.Topology) -> list[dict[str, int]]:
+    """Only CPUs that are online and placed: the peer's scheduler would give away any other."""
+    return [
+        {"id": one.cpu, "core": one.core, "socket": one.socket, "node": one.node or 0}
+        for one in sorted(found.cpus, key=lambda one: one.cpu)
+        if one.online and one.core is not None and one.socket is not None
+    ]
+
+
+def _pools(book: ledger.Ledger, kind: str) -> list[dict[str, Any]]:
+    pools = [one for one in book.pools if one.kind == kind]
+    return [
+        {"socket": one.socket or 0, "node": one.node or 0, "cpuset": str(one.cpus)}
+        for one in sorted(pools, key=lambda one: (one.socket or 0, one.node or 0))
+    ]
+
+
+def _allocs(seen: snapshot.Snapshot, book: ledger.Ledger) -> list[dict[str, Any]]:
+    """What the kubelet's static policy gave away; ours are in the pods' own annotations."""
+    pods = {one.uid: one for one in seen.pods}
+    found = []
+    for claim in sorted(book.claims, key=lambda one: one.uid):
+        if claim.kubelet and claim.uid:
+            known = pods.get(claim.uid)
+            names = {"namespace": known.namespace, "name": known.name} if known is not None else {}
+            own = {"uid": claim.uid, "cpuset": str(claim.cpus), "managedByKubelet": True}
+            found.append({**names, **own})
+    return found
+
+
+def _basic(seen: snapshot.Snapshot) -> dict[str, Any]:
+    said = seen.topology
+    mask = "" if seen.resctrl is None else _mask(seen)
+    return {
+        "cpuModel": said.model_name or "",
+        "hyperThreadEnabled": said.smt == "on",
+        "turboEnabled": False,
+        "catL3CbmMask": mask,
+        "vendorID": said.vendor or "",
+    }
+
+
+def _mask(seen: snapshot.Snapshot) -> str:
+    caches = seen.resctrl.hardware.caches if seen.resctrl is not None else ()
+    return next((f"{one.mask:x}" for one in caches), "")
+
+
+def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
+    said = _configured(seen)
+    found: dict[str, Any] = {"policy": said.cpu_manager_policy}
+    if said.cpu_manager_options:
+        found["options"] = dict(said.cpu_manager_options)
+    reserved = said.reserved_cpus if said.cpu_manager_policy == "static" else cpuset.CPUSet()
+    if reserved:
+        found["reservedCPUs"] = str(reserved)
+    return found
+
+
+# Foreign content ----------------------------------------------------------------------------------
+
+#: Annotations that go when we do not name them: ours alone, and not always there.
+_OWN = (RESERVATION, SYSTEM_QOS)
+
+
+def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes the object say what is ours and keeps the rest (rule 2)."""
+    before = there.get("metadata") or {}
+    annotations: dict[str, Any] = {
+        key: None for key in _OWN if key in (before.get("annotations") or {})
+    }
+    annotations |= ours["metadata"]["annotations"]
+    return {
+        "metadata": {"labels": ours["metadata"]["labels"], "annotations": annotations},
+        "topologyPolicies": ours["topologyPolicies"],
+        "zones": [_zone(there, one) for one in ours["zones"]],
+        "attributes": _named(there.get("attributes"), ours["attributes"]),
+    }
+
+
+def _zone(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    known = (one for one in there.get("zones") or () if isinstance(one, Mapping))
+    before: Mapping[str, Any] = next((one for one in known if one.get("name") == ours["name"]), {})
+    return {**before, **ours, "resources": _named(before.get("resources"), ours["resources"])}
+
+
+def _named(before: Any, ours: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Ours, and what others put beside them, by name."""
+    made = [dict(one) for one in ours]
+    names = {one["name"] for one in made}
+    foreign = before if isinstance(before, list) else []
+    made += [dict(o) for o in foreign if isinstance(o, Mapping) and o.get("name") not in names]
+    return made

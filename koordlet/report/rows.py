@@ -1,0 +1,269 @@
+"""The kinds that are written: what makes each due, and what is read and sent for it.
+
+Covers: NodeResourceTopology, NodeMetric, Device, the Node's status.
+Does not cover: the loop around them (``writing``), their contents (``objects``).
+
+An idle node sends one patch of NodeMetric in each report interval and reads each other object once
+in ``resync_seconds``; it writes nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import kinds, objects, refusals
+from koordlet.report import view, writing
+from koordlet.report.objects import device_object, metric_object, node_status, topology_object
+
+#: Newest first: an installed definition is adapted to.
+_TOPOLOGIES = tuple(
+    kinds.Kind(
+        kinds.NODE_RESOURCE_TOPOLOGIES.group,
+        version,
+        kinds.NODE_RESOURCE_TOPOLOGIES.plural,
+        kinds.NODE_RESOURCE_TOPOLOGIES.name,
+        namespaced=False,
+    )
+    for version in ("v1alpha2", "v1alpha1")
+)
+#: Rows of pods that are made before others have a turn: each takes some 100 µs.
+_BREATH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How eager the rows are."""
+
+    available: topology_object.View = topology_object.View.EXACT
+    tolerance: float = 0.1
+    resync_seconds: float = 300.0
+
+
+class _Watched:
+    """When to look again at what stands there."""
+
+    def __init__(self, manners: Manners, clock: Callable[[], float], budget: float) -> None:
+        self._manners = manners
+        self._clock = clock
+        self._budget = writing.Budget(clock, seconds=budget)
+        self._looked = float("-inf")
+
+    def due(self) -> bool:
+        """Whether what is known may be out of date."""
+        return self._clock() - self._looked >= self._manners.resync_seconds
+
+    def looked(self) -> None:
+        """It was read now."""
+        self._looked = self._clock()
+
+    def turn(self) -> bool:
+        """Whether one more request is within the budget."""
+        return self._budget.take()
+
+
+class Topology:
+    """NodeResourceTopology."""
+
+    name = "NodeResourceTopology"
+    period = 3.0
+
+    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+        self._manners = manners
+        self._watched = _Watched(manners, clock, 10.0)
+        self._done: object = None
+        self._keepers: dict[kinds.Kind, writing.Keeper] = {}
+        self._kind: kinds.Kind | None = None
+        #: What was sent last, and the revision that it made: a server may drop a part of it.
+        self._sent: tuple[Mapping[str, Any], str] = ({}, "")
+
+    async def bring(self, store: objects.Objects, now: view.View) -> int:
+        """Render, unless nothing that it is made of has changed."""
+        offer = now.plan.offer.zones if now.plan.offer is not None else {}
+        basis = (now.epoch, now.revision, now.snapshot.node, now.snapshot.kubelet, offer)
+        if (basis == self._done and not self._watched.due()) or not self._watched.turn():
+            return 0
+        ours = topology_object.render(now, self._manners.available)
+        wrote = await self._served(store, ours)
+        self._done = basis
+        return wrote
+
+    async def _served(self, store: objects.Objects, ours: Mapping[str, Any]) -> int:
+        """Write in the newest version that the server has."""
+        for kind in _TOPOLOGIES if self._kind is None else (self._kind,):
+            try:
+                wrote = await self._lay(store, kind, ours)
+            except refusals.NotServed:
+                self._kind = None
+                if kind is _TOPOLOGIES[-1]:
+                    raise
+            else:
+                self._kind = kind
+                return wrote
+        raise refusals.NotServed("the version was taken away", culprit=self.name)
+
+    async def _lay(self, store: objects.Objects, kind: kinds.Kind, ours: Mapping[str, Any]) -> int:
+        ref = objects.Ref(kind, ours["metadata"]["name"])
+        keeper = self._keepers.setdefault(kind, writing.Keeper(store, ref))
+        if self._watched.due():
+            await keeper.read()
+            self._watched.looked()
+
+        async def create() -> Mapping[str, Any]:
+            owners = await writing.owner(store, ref.name)
+            return {**ours, "metadata": {**ours["metadata"], "ownerReferences": owners}}
+
+        def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
+            body = topology_object.laid_over(there, ours)
+            again = (body, objects.revision(there)) == self._sent
+            return None if again or says(there, body) else body
+
+        if not await keeper.patch(lay, create):
+            return 0
+        after = keeper.known or {}
+        # What is laid over the answer differs from what was sent only by foreign parts.
+        self._sent = (topology_object.laid_over(after, ours), objects.revision(after))
+        return 1
+
+
+class Metric:
+    """NodeMetric's status."""
+
+    name = "NodeMetric"
+
+    def __init__(self, past: metric_object.Past) -> None:
+        self._past = past
+        self._wish = metric_object.Wish()
+        self._known: objects.Object | None = None
+
+    @property
+    def period(self) -> float:
+        """As the object's spec wishes it."""
+        return float(self._wish.report_seconds)
+
+    async def bring(self, store: objects.Objects, now: view.View) -> int:
+        """One patch; its answer brings the newest wish. A missing object is made once."""
+        ref = objects.Ref(kinds.NODE_METRICS, now.snapshot.node.name)
+        if self._known is None:
+            await self._find(store, ref)
+        status = await self._status(now)
+        before = (self._known or {}).get("status") or {}
+        gone = {key: None for key in before if key.startswith("prod") and key not in status}
+        try:
+            self._take(
+                await store.patch(
+                    ref, objects.Merge({"status": {**status, **gone}}), subresource="status"
+                )
+            )
+        except refusals.NotFound as error:
+            self._known = None
+            if isinstance(error, refusals.NotServed):
+                raise
+            # Deleted since: made again with the next attempt.
+            raise refusals.Conflict(error.message, culprit=error.culprit) from error
+        return 1
+
+    async def _find(self, store: objects.Objects, ref: objects.Ref) -> None:
+        try:
+            self._take(await store.get(ref))
+        except refusals.NotServed:
+            raise
+        except refusals.NotFound:
+            owners = await writing.owner(store, ref.name)
+            metadata = {"name": ref.name, "ownerReferences": owners}
+            self._take(await store.create(ref.kind, {"metadata": metadata, "spec": {}}))
+
+    def _take(self, found: objects.Object) -> None:
+        self._known = found
+        self._wish = metric_object.wish(found)
+
+    async def _status(self, now: view.View) -> dict[str, Any]:
+        """In small pieces: the loop that protects workloads comes first."""
+        pods = []
+        for number, row in enumerate(metric_object.pods(now, self._past, self._wish)):
+            pods.append(row)
+            if number % _BREATH == _BREATH - 1:
+                await asyncio.sleep(0)
+        return metric_object.status(
+            now,
+            metric_object.node(now, self._past, self._wish),
+            pods,
+            list(metric_object.applications(now, self._past, self._wish)),
+        )
+
+
+class Device:
+    """Device."""
+
+    name = "Device"
+    period = 60.0
+
+    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+        self._watched = _Watched(manners, clock, 10.0)
+        self._done: object = None
+
+    async def bring(self, store: objects.Objects, now: view.View) -> int:
+        """Devices of other types, which others wrote, stay."""
+        ours = device_object.render(now)
+        if (ours == self._done and not self._watched.due()) or not self._watched.turn():
+            return 0
+        self._watched.looked()
+        keeper = writing.Keeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
+
+        async def create() -> Mapping[str, Any]:
+            owners = await writing.owner(store, keeper.ref.name)
+            return {**ours, "metadata": {**ours["metadata"], "ownerReferences": owners}}
+
+        def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
+            spec = there.get("spec")
+            listed = spec.get("devices") if isinstance(spec, Mapping) else None
+            foreign = [one for one in listed or () if one.get("type") != "gpu"]
+            body = {"spec": {"devices": [*ours["spec"]["devices"], *foreign]}}
+            return None if says(there, body) else body
+
+        wrote = await keeper.patch(lay, create)
+        self._done = ours
+        return int(wrote)
+
+
+class Status:
+    """The Node's status."""
+
+    name = "Node status"
+    period = 1.0
+
+    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+        self._manners = manners
+        self._watched = _Watched(manners, clock, 10.0)
+        self._known: objects.Object | None = None
+
+    async def bring(self, store: objects.Objects, now: view.View) -> int:
+        """Compared with what was read or written last; a strategic patch names what is ours."""
+        ref = objects.Ref(kinds.NODES, now.snapshot.node.name)
+        if self._known is None or self._watched.due():
+            self._known = await store.get(ref)
+            self._watched.looked()
+        body = node_status.patch(
+            self._known,
+            node_status.wanted(now),
+            wall=now.snapshot.wall,
+            tolerance=self._manners.tolerance,
+        )
+        if body is None or not self._watched.turn():
+            return 0
+        self._known = await store.patch(ref, objects.Strategic(body), subresource="status")
+        return 1
+
+
+def says(there: Any, body: Any) -> bool:
+    """Whether a merge patch would change nothing."""
+    if not isinstance(body, Mapping):
+        return bool(there == body)
+    if not isinstance(there, Mapping):
+        return False
+    return all(
+        key not in there if value is None else key in there and says(there[key], value)
+        for key, value in body.items()
+    )

@@ -1,0 +1,214 @@
+"""Keeps objects in the API server as this node has them: few writes, and nobody's content lost.
+
+Covers: the loop of each kind, tolerance, budgets, failures and their pace, what is said about them.
+Does not cover: what the objects say (``report.objects``), transport (``kube``).
+
+Rules:
+1. Each kind has its own task: one that is not installed, or refused, costs only itself, is said
+   once and tried again every one to two minutes.
+2. An object is read, laid over, and patched with its revision: whoever wrote in between is read
+   again first. What we did not write stays.
+3. Nothing is written that stands there already; what a server drops of it (a field that its
+   definition does not know) is not written again until it changes here.
+4. A kind has a budget (``Budget``): a value that flips at every tick cannot make more requests.
+5. Attempts are jittered, and nothing is listed or watched: after an outage each agent makes one
+   read and one write for each kind, spread over that kind's period.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from koordlet import log, mirror
+from koordlet.model import kinds, objects, refusals
+from koordlet.report import view
+
+Current = Callable[[], view.View | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How writing one kind is."""
+
+    ok: bool = False
+    #: The last failure, while it lasts.
+    problem: str = "not written yet"
+    failures: int = 0
+    writes: int = 0
+    conflicts: int = 0
+
+
+class Budget:
+    """Requests of one kind: so many at once, and one more each ``seconds``."""
+
+    def __init__(
+        self, clock: Callable[[], float], *, seconds: float = 10.0, burst: int = 2
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._burst = float(burst)
+        self._tokens = float(burst)
+        self._at = clock()
+
+    def take(self) -> bool:
+        """Take one turn; whether there was one."""
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) / self._seconds)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+
+class Row(Protocol):
+    """One kind of objects."""
+
+    name: str
+
+    @property
+    def period(self) -> float:
+        """Seconds between two looks at whether there is something to write."""
+
+    async def bring(self, store: objects.Objects, now: view.View) -> int:
+        """Make it so; how often something was written. Raises ``refusals.ObjectsError``."""
+
+
+class Writers:
+    """All rows of one node."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        rows: Iterable[Row],
+        current: Current,
+        *,
+        chance: Callable[[], float] = random.random,
+        pace: mirror.Pace | None = None,
+    ) -> None:
+        self._store = store
+        self._rows = tuple(rows)
+        self._current = current
+        self._chance = chance
+        self._pace = mirror.Pace(most_seconds=60.0) if pace is None else pace
+        self._tasks: list[asyncio.Task[None]] = []
+        self.health: Mapping[str, Health] = {row.name: Health() for row in self._rows}
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._tasks = [asyncio.create_task(self._keep(row)) for row in self._rows]
+
+    async def stop(self) -> None:
+        """Cease. What is written stays: the next agent goes on with it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """For metrics: writes, conflicts and kinds that fail now."""
+        every = self.health.values()
+        return {
+            "writes": sum(one.writes for one in every),
+            "conflicts": sum(one.conflicts for one in every),
+            "failing": sum(not one.ok for one in every),
+        }
+
+    async def _keep(self, row: Row) -> None:
+        while True:
+            now = self._current()
+            pause = row.period * (0.75 + 0.5 * self._chance())
+            if now is not None and now.ready:
+                pause = await self._once(row, now, pause)
+            await asyncio.sleep(pause)
+
+    async def _once(self, row: Row, now: view.View, pause: float) -> float:
+        """One look; seconds until the next one."""
+        before = self.health[row.name]
+        try:
+            wrote = await row.bring(self._store, now)
+        except refusals.Conflict as error:
+            conflicts = before.conflicts + 1
+            self._set(row, replace(before, conflicts=conflicts, failures=before.failures + 1))
+            return self._pace.wait(before.failures, error, self._chance())
+        except Exception as error:  # noqa: BLE001 - rule 1: a bug in a row costs that row
+            return self._failed(row, before, error)
+        if not before.ok and before.failures:
+            log.get().info("objects.recovered", kind=row.name)
+        self._set(row, Health(ok=True, problem="", writes=before.writes + wrote,
+                              conflicts=before.conflicts))  # fmt: skip
+        return pause
+
+    def _failed(self, row: Row, before: Health, error: Exception) -> float:
+        problem = str(error) if isinstance(error, refusals.ObjectsError) else repr(error)
+        if before.failures == 0 or before.problem != problem:
+            say = log.get().warning
+            say("objects.failed", kind=row.name, detail=problem)
+        failed = replace(before, ok=False, problem=problem, failures=before.failures + 1)
+        self._set(row, failed)
+        known = error if isinstance(error, refusals.ObjectsError) else refusals.Failed(problem)
+        return self._pace.wait(before.failures, known, self._chance())
+
+    def _set(self, row: Row, health: Health) -> None:
+        self.health = {**self.health, row.name: health}
+
+
+#: Reads an object, decides, patches with its revision.
+Lay = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+
+
+@dataclass(slots=True)
+class Keeper:
+    """One object that is read seldom and patched with its revision (rules 2 and 3)."""
+
+    store: objects.Objects
+    ref: objects.Ref
+    subresource: str = ""
+    known: objects.Object | None = None
+
+    async def read(self) -> objects.Object | None:
+        """As it is now; ``None`` where there is none."""
+        try:
+            self.known = await self.store.get(self.ref)
+        except refusals.NotServed:
+            raise
+        except refusals.NotFound:
+            self.known = None
+        return self.known
+
+    async def patch(self, make: Lay, create: Callable[[], Awaitable[Mapping[str, Any]]]) -> bool:
+        """Make it so; whether something was sent. Without an object, ``create`` is made first."""
+        there = self.known if self.known is not None else await self.read()
+        if there is None:
+            self.known = there = await self.store.create(self.ref.kind, await create())
+        body = make(there)
+        if body is None:
+            return False
+        try:
+            self.known = await self.store.patch(
+                self.ref,
+                objects.Merge(body, objects.revision(there)),
+                subresource=self.subresource,
+            )
+        except (refusals.Conflict, refusals.NotFound):
+            self.known = None
+            raise
+        return True
+
+
+async def owner(store: objects.Objects, node: str) -> list[dict[str, Any]]:
+    """The Node as the owner of an object: it goes with it."""
+    found = await store.get(objects.Ref(kinds.NODES, node))
+    return [
+        {
+            "apiVersion": kinds.NODES.api_version,
+            "kind": kinds.NODES.name,
+            "name": node,
+            "uid": objects.text(found, "uid"),
+        }
+    ]

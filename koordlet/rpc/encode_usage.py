@@ -1,0 +1,196 @@
+"""What a node uses, has free, feels and offers, as the messages of the feed.
+
+Covers: the sections usage, free, pressure, best effort; when a change of them is worth telling.
+Does not cover: the other sections (``encode``), what changed (``feed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from google.protobuf import message as protobuf
+
+from koordlet.history import shares, window
+from koordlet.model import cpuset, meter, resources
+from koordlet.report import view
+from koordlet.report.objects import metric_object
+from koordlet.rpc.gen import feed_pb2
+
+#: Seconds of the windows that are told of the node.
+WINDOWS = (300, 1800)
+#: A CPU amount or a memory amount that moves by less, and by less than a part of it, is the same.
+_CPU_STEP, _MEMORY_STEP, _PART = 100, 128 << 20, 0.05
+#: Thousandths of time; a stall that moves by less is the same.
+_STALL_STEP = 50
+
+_SIZES = (("some_milli", "some"), ("full_milli", "full"))
+
+
+def usage(now: view.View, windows: list[feed_pb2.Window]) -> feed_pb2.Usage:
+    """What is used now, and over the windows."""
+    table = now.used.shares
+    classes = [
+        feed_pb2.ClassUsage(
+            name=name,
+            used=_amount(table.value(name, meter.CPU_SHARE), table.value(name, meter.MEMORY_SHARE)),
+        )
+        for name in shares.SUBJECTS
+        if name != shares.SYSTEM
+    ]
+    system = shares.SYSTEM
+    return feed_pb2.Usage(
+        node=_amount(
+            now.used.node.value("", meter.CPU), now.used.node.value("", meter.WORKING_SET)
+        ),
+        system=_amount(
+            table.value(system, meter.CPU_SHARE), table.value(system, meter.MEMORY_SHARE)
+        ),
+        classes=classes,
+        windows=windows,
+    )
+
+
+def windows(past: metric_object.Past, at: float) -> list[feed_pb2.Window]:
+    """Average and quantiles of the node, of the windows that have enough samples."""
+    found = []
+    for seconds in WINDOWS:
+        cpu = past.node.window("", meter.CPU, at, seconds)
+        memory = past.node.window("", meter.WORKING_SET, at, seconds)
+        if cpu is None or memory is None:
+            continue
+        rows = [("avg", cpu.average, memory.average)]
+        rows += [
+            (f"p{part * 100:.0f}", cpu.quantile(part), memory.quantile(part))
+            for part in window.REPORTED
+        ]
+        found += [
+            feed_pb2.Window(seconds=seconds, quantile=name, node=_amount(cores, size))
+            for name, cores, size in rows
+        ]
+    return found
+
+
+def free(now: view.View) -> feed_pb2.Free:
+    """Online CPUs that nobody holds alone, by NUMA node and last-level cache."""
+    seen = now.snapshot.topology
+    left = seen.online - now.plan.ledger.held()
+    parts: dict[tuple[int | None, int | None], list[int]] = {}
+    for one in seen.cpus:
+        if one.online:
+            cpus = parts.setdefault((one.node, one.l3), [])
+            if one.cpu in left:
+                cpus.append(one.cpu)
+    ordered = sorted(parts.items(), key=lambda item: tuple(-1 if k is None else k for k in item[0]))
+    return feed_pb2.Free(
+        domains=[
+            feed_pb2.FreeCpus(node=node, l3=l3, cpus=str(cpuset.CPUSet.of(cpus)))
+            for (node, l3), cpus in ordered
+        ]
+    )
+
+
+def pressure(now: view.View) -> feed_pb2.Pressure:
+    """Signals against their thresholds, and how long tasks were stalled."""
+    stalls = []
+    for one in meter.PRESSURES:
+        some, full = (now.used.node.value("", each[0]) for each in (one.some, one.full))
+        if some is not None or full is not None:
+            stalls.append(
+                feed_pb2.Stall(
+                    resource=one.resource, some_milli=_milli(some), full_milli=_milli(full)
+                )
+            )
+    return feed_pb2.Pressure(
+        signals=[
+            feed_pb2.Signal(
+                name=one.name, observed=one.observed, threshold=one.threshold, met=one.met
+            )
+            for one in now.plan.signals
+        ],
+        stalls=stalls,
+    )
+
+
+def best_effort(now: view.View) -> feed_pb2.BestEffort:
+    """What is offered."""
+    offer = now.plan.offer
+    amounts: Mapping[str, int] = {} if offer is None else offer.amounts
+    return feed_pb2.BestEffort(
+        offers=[feed_pb2.Offer(resource=n, amount=amounts[n]) for n in sorted(amounts)]
+    )
+
+
+def _amount(cores: float | None, size: float | None) -> feed_pb2.Amount:
+    return feed_pb2.Amount(
+        cpu_milli=None if cores is None else max(0, round(cores * 1000)),
+        memory_bytes=None if size is None else max(0, int(size)),
+    )
+
+
+def _milli(percent: float | None) -> int | None:
+    return None if percent is None else max(0, round(percent * 10))
+
+
+# Worth telling ------------------------------------------------------------------------------------
+
+
+def settled(old: protobuf.Message, new: protobuf.Message) -> bool:
+    """Whether a section says what it said, as far as a scheduler cares."""
+    if isinstance(old, feed_pb2.Usage) and isinstance(new, feed_pb2.Usage):
+        return _same_usage(old, new)
+    if isinstance(old, feed_pb2.Pressure) and isinstance(new, feed_pb2.Pressure):
+        return _same_pressure(old, new)
+    if isinstance(old, feed_pb2.BestEffort) and isinstance(new, feed_pb2.BestEffort):
+        steps = {one.resource: one.amount for one in old.offers}
+        return len(steps) == len(new.offers) and all(
+            one.resource in steps and _close(steps[one.resource], one.amount, _step(one.resource))
+            for one in new.offers
+        )
+    return False
+
+
+def _step(resource: str) -> int:
+    cpu = resource in (resources.BATCH_CPU, resources.MID_CPU)
+    return _CPU_STEP if cpu else _MEMORY_STEP
+
+
+def _same_usage(old: feed_pb2.Usage, new: feed_pb2.Usage) -> bool:
+    """Windows move slowly and go along with whatever else is told."""
+    return (
+        _same_amount(old.node, new.node)
+        and _same_amount(old.system, new.system)
+        and len(old.classes) == len(new.classes)
+        and all(_same_amount(a.used, b.used) for a, b in zip(old.classes, new.classes, strict=True))
+        and len(old.windows) == len(new.windows)
+    )
+
+
+def _same_amount(old: feed_pb2.Amount, new: feed_pb2.Amount) -> bool:
+    known = [(one.HasField("cpu_milli"), one.HasField("memory_bytes")) for one in (old, new)]
+    return (
+        known[0] == known[1]
+        and _close(old.cpu_milli, new.cpu_milli, _CPU_STEP)
+        and _close(old.memory_bytes, new.memory_bytes, _MEMORY_STEP)
+    )
+
+
+def _same_pressure(old: feed_pb2.Pressure, new: feed_pb2.Pressure) -> bool:
+    """What counts is which thresholds are passed, not by how much."""
+    signals = [
+        [(one.name, one.threshold, one.HasField("met"), one.met) for one in each.signals]
+        for each in (old, new)
+    ]
+    stalls = [[one.resource for one in each.stalls] for each in (old, new)]
+    return (
+        signals[0] == signals[1]
+        and stalls[0] == stalls[1]
+        and all(
+            abs(getattr(a, field) - getattr(b, field)) < _STALL_STEP
+            for a, b in zip(old.stalls, new.stalls, strict=True)
+            for field, _ in _SIZES
+        )
+    )
+
+
+def _close(old: int, new: int, step: int) -> bool:
+    return abs(new - old) <= max(step, _PART * old)

@@ -1,0 +1,31 @@
+"""What gRPC says when a call fails, as one of two errors with a sentence.
+
+Covers: nobody answers, somebody says no. Does not cover: trying again (``koordlet.client``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+#: What a failing call raises.
+Error = grpc.RpcError
+
+
+class NoAnswerError(Exception):
+    """Nobody answers there, or not in time."""
+
+
+class RefusedError(Exception):
+    """Somebody answers, and says no."""
+
+
+def said(error: Any, address: str) -> NoAnswerError | RefusedError:
+    """What gRPC says, in a sentence. Its errors are calls as well, which no type of it says."""
+    status: grpc.StatusCode | None = error.code() if hasattr(error, "code") else None
+    words = error.details() if hasattr(error, "details") else str(error)
+    silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    if status is None or status in silent:
+        return NoAnswerError(f"{address}: {words}")
+    return RefusedError(f"{address}: {words} ({status.name})")

@@ -1,0 +1,177 @@
+"""The service ``Scheduler``: nodes, assignments, taking objects in, why a pod is where it is.
+
+Covers: messages to values and back. Does not cover: what is answered (``Desk``), who may ask
+(``access``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from koordlet.rpc import services
+from koordlet.rpc.gen import scheduler_pb2
+
+SERVICE = scheduler_pb2.DESCRIPTOR.services_by_name["Scheduler"].full_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLine:
+    """A node as the scheduler sees it; amounts as quantities."""
+
+    name: str
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    requested: Mapping[str, str] = field(default_factory=dict)
+    pods: int = 0
+    unschedulable: bool = False
+    #: Seconds since 1970; ``None``: it reports nothing here.
+    heard: float | None = None
+    pressures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """What shall run on a node; ``verb`` as in the proto."""
+
+    verb: str
+    revision: str
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    node: str = ""
+    cpus: str = ""
+    reservation: str = ""
+    qos: str = ""
+    manifest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of one object that was handed in; no error: it was taken in."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why a pod is where it is."""
+
+    node: str = ""
+    message: str = ""
+    scores: Mapping[str, int] = field(default_factory=dict)
+    refusals: Mapping[str, int] = field(default_factory=dict)
+
+
+class Desk(Protocol):
+    """Who answers."""
+
+    def nodes(self, name: str) -> Sequence[NodeLine]:
+        """One node, or all."""
+
+    def assignments(self, node: str, revision: str) -> AsyncIterator[Assigned]:
+        """What shall run on a node, then what changes."""
+
+    async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[Taken]:
+        """Take objects in, each by itself."""
+
+    def why(self, namespace: str, name: str) -> Why:
+        """Why a pod is where it is; ``refusals.NotFound`` for no such pod."""
+
+
+class Placing:
+    """The service."""
+
+    name = SERVICE
+    descriptor = scheduler_pb2.DESCRIPTOR
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._counts = {"submitted": 0}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was asked, for an operator."""
+        return dict(self._counts)
+
+    def methods(self) -> Mapping[str, services.Method]:
+        """The handlers."""
+        read, admin = services.Right.READ, services.Right.ADMIN
+        return {
+            "ListNodes": services.unary(scheduler_pb2.ListNodesRequest, read, self._nodes),
+            "WatchAssignments": services.streamed(
+                scheduler_pb2.WatchAssignmentsRequest, services.Right.REPORT, self._assignments
+            ),
+            "Submit": services.unary(scheduler_pb2.SubmitRequest, admin, self._submit),
+            "Explain": services.unary(scheduler_pb2.ExplainRequest, read, self._explain),
+        }
+
+    async def _nodes(
+        self, request: scheduler_pb2.ListNodesRequest
+    ) -> scheduler_pb2.ListNodesResponse:
+        return scheduler_pb2.ListNodesResponse(
+            nodes=[_node(one) for one in self._desk.nodes(request.name)]
+        )
+
+    async def _assignments(
+        self, request: scheduler_pb2.WatchAssignmentsRequest
+    ) -> AsyncIterator[scheduler_pb2.AssignmentEvent]:
+        async for one in self._desk.assignments(request.node, request.revision):
+            event = scheduler_pb2.AssignmentEvent(verb=one.verb, revision=one.revision)
+            if one.name:
+                event.assignment.CopyFrom(
+                    scheduler_pb2.Assignment(
+                        namespace=one.namespace,
+                        name=one.name,
+                        uid=one.uid,
+                        node=one.node,
+                        cpus=one.cpus,
+                        reservation=one.reservation,
+                        qos=one.qos,
+                        manifest=one.manifest,
+                    )
+                )
+            yield event
+
+    async def _submit(self, request: scheduler_pb2.SubmitRequest) -> scheduler_pb2.SubmitResponse:
+        taken = await self._desk.submit(tuple(request.manifests), dry_run=request.dry_run)
+        self._counts["submitted"] += len(taken)
+        return scheduler_pb2.SubmitResponse(
+            results=[
+                scheduler_pb2.SubmitResult(
+                    kind=one.kind,
+                    namespace=one.namespace,
+                    name=one.name,
+                    uid=one.uid,
+                    error=one.error,
+                )
+                for one in taken
+            ]
+        )
+
+    async def _explain(
+        self, request: scheduler_pb2.ExplainRequest
+    ) -> scheduler_pb2.ExplainResponse:
+        why = self._desk.why(request.namespace, request.name)
+        return scheduler_pb2.ExplainResponse(
+            node=why.node, message=why.message, scores=why.scores, refusals=why.refusals
+        )
+
+
+def _node(one: NodeLine) -> scheduler_pb2.SchedulerNode:
+    found = scheduler_pb2.SchedulerNode(
+        name=one.name,
+        allocatable=one.allocatable,
+        requested=one.requested,
+        pods=one.pods,
+        unschedulable=one.unschedulable,
+        pressures=one.pressures,
+    )
+    if one.heard is not None:
+        found.heard.FromDatetime(dt.datetime.fromtimestamp(one.heard, dt.UTC))
+    return found

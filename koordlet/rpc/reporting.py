@@ -1,0 +1,245 @@
+"""The agent's side of NodeIngest: one stream to a scheduler, kept open.
+
+Covers: dialling, hello, going on from what the scheduler knows, pace, heartbeats, coming back.
+Does not cover: what is told (``feed``), the other side (``ingest``).
+
+Rules:
+1. At most one event each second, and only where something changed enough; pressure that comes or
+   goes is told at once. When nothing changes, a heartbeat each ``heartbeat_seconds``.
+2. A scheduler that went away is dialled again with full jitter, up to ``most_seconds``: agents of
+   a whole cluster come back spread over that.
+3. Nothing is queued: what is sent is the newest, from what the scheduler has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from koordlet import log
+from koordlet.model import errors
+from koordlet.report import view
+from koordlet.report.objects import metric_object
+from koordlet.rpc import encode_usage, feed, tls
+from koordlet.rpc.gen import ingest_pb2
+
+METHOD = "/koordlet.v1.NodeIngest/Report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often."""
+
+    apart_seconds: float = 1.0
+    heartbeat_seconds: float = 10.0
+    first_seconds: float = 0.5
+    most_seconds: float = 30.0
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the scheduler said since it was last looked at."""
+
+    known: ingest_pb2.Known | None
+    error: Exception | None = None
+
+
+class Reporting:
+    """Tells one scheduler."""
+
+    def __init__(
+        self,
+        address: str,
+        version: str,
+        *,
+        files: tls.Files | None = None,
+        past: metric_object.Past | None = None,
+        pace: Pace | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        #: ``unix:/path`` or ``host:port``; the latter with certificates only.
+        self._address = address
+        self._version = version
+        self._files = files
+        self._pace = Pace() if pace is None else pace
+        self._chance = chance
+        self._feed = feed.Feed(
+            version, names=feed.FOR_SCHEDULERS, past=past, settled=encode_usage.settled
+        )
+        self._view: view.View | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._counts = dict.fromkeys(("connects", "events", "heartbeats", "failures"), 0)
+        #: Why the scheduler is not told; empty while it is.
+        self.problem = "not connected yet"
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was sent, for an operator."""
+        return dict(self._counts)
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Hang up."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def publish(self, now: view.View) -> None:
+        """There is a new view. Costs nothing unless it is worth telling."""
+        self._view = now
+        self._feed.publish(now)
+        self._wake.set()
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._connected()
+                failures = 0
+            except (grpc.aio.AioRpcError, OSError, errors.KoordletError) as error:
+                why = _why(error)
+                if why != self.problem:
+                    log.get().warning("scheduler.unheard", address=self._address, detail=why)
+                self.problem = why
+            self._counts["failures"] += 1
+            most = min(self._pace.most_seconds, self._pace.first_seconds * (1 << min(failures, 16)))
+            failures += 1
+            await asyncio.sleep(max(self._pace.first_seconds / 10, most * self._chance()))
+
+    async def _connected(self) -> None:
+        """One connection, until it ends."""
+        while self._view is None:
+            await self._wake.wait()
+            self._wake.clear()
+        async with self._channel() as channel:
+            stream: Any = channel.stream_stream(
+                METHOD, response_deserializer=ingest_pb2.ReportReply.FromString
+            )()
+            name = self._view.snapshot.node.name
+            hello = ingest_pb2.Hello(node=name, epoch=self._feed.epoch, version=self._version)
+            await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
+            known = await self._known(stream)
+            self.problem = ""
+            self._counts["connects"] += 1
+            await self._tell(stream, known)
+
+    def _channel(self) -> grpc.aio.Channel:
+        options = [
+            ("grpc.keepalive_time_ms", 20_000),
+            ("grpc.keepalive_timeout_ms", 10_000),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        if self._files is None:
+            return grpc.aio.insecure_channel(self._address, options=options)
+        # Read at each dial: a rotated certificate counts from the next one on.
+        credentials = tls.channel_credentials(self._files)
+        return grpc.aio.secure_channel(self._address, credentials, options=options)
+
+    async def _known(self, stream: Any) -> ingest_pb2.Known:
+        reply = await stream.read()
+        if reply is grpc.aio.EOF:
+            status, words = await stream.code(), await stream.details()
+            raise errors.HostError(f"{status.name}: {words}", culprit=self._address)
+        known: ingest_pb2.Known = reply.known
+        return known
+
+    async def _tell(self, stream: Any, known: ingest_pb2.Known) -> None:
+        """Send what the scheduler does not have, until the stream ends."""
+        heard = _Heard(known)
+        listening = asyncio.create_task(self._listen(stream, heard))
+        try:
+            await self._follow(stream, heard)
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def _listen(self, stream: Any, heard: _Heard) -> None:
+        while heard.error is None:
+            try:
+                heard.known = await self._known(stream)
+            except (grpc.aio.AioRpcError, errors.KoordletError) as error:
+                heard.error = error
+            self._wake.set()
+
+    async def _follow(self, stream: Any, heard: _Heard) -> None:
+        clock = asyncio.get_running_loop().time
+        sent, last, pressed = 0, float("-inf"), self._pressures()
+        while heard.error is None:
+            if heard.known is not None:
+                sent, heard.known = self._begun(heard.known), None
+            revision, now = self._feed.refresh(), clock()
+            quiet = revision == sent
+            due = last + (self._pace.heartbeat_seconds if quiet else self._pace.apart_seconds)
+            hasty = not quiet and (not sent or self._pressures() != pressed)
+            if now < due and not hasty:
+                await self._woken(due - now)
+                continue
+            # The event is bytes already: field 2 of a ReportRequest, by hand.
+            said = self._event(sent, quiet=quiet)
+            await stream.write(b"\x12" + _varint(len(said)) + said)
+            self._counts["heartbeats" if quiet else "events"] += 1
+            sent, last, pressed = revision, clock(), self._pressures()
+        raise heard.error
+
+    def _event(self, sent: int, *, quiet: bool) -> bytes:
+        if quiet:
+            return self._feed.heartbeat()
+        return self._feed.since(sent) if sent else self._feed.full()
+
+    async def _woken(self, seconds: float) -> None:
+        """Wait so long, or until there is news from either side."""
+        self._wake.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    def _begun(self, known: ingest_pb2.Known) -> int:
+        """The revision to go on from; 0: everything."""
+        return known.revision if self._feed.resumable(known.epoch, known.revision) else 0
+
+    def _pressures(self) -> frozenset[str]:
+        now = self._view
+        if now is None:
+            return frozenset()
+        return frozenset(
+            (
+                *(one.name for one in now.plan.signals if one.met),
+                *(c.type for c in now.plan.conditions if c.status and c.subject == "node"),
+            )
+        )
+
+
+def _varint(value: int) -> bytes:
+    """As protobuf writes lengths."""
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return str(error)
+
+
+def files(paths: tuple[Path, Path, Path] | None) -> tls.Files | None:
+    """Certificate, key and authority of a configuration."""
+    if paths is None:
+        return None
+    certificate, key, authority = paths
+    return tls.Files(certificate=certificate, key=key, authority=authority)

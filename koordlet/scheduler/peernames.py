@@ -1,0 +1,22 @@
+"""Labels and annotations of the peers about CPUs, classes and load, as they spell them.
+
+Covers: names. Does not cover: what they mean; those of reservations (``reservation.keys``).
+"""
+
+from __future__ import annotations
+
+# On pods.
+QOS = "koordinator.sh/qosClass"
+BAND = "koordinator.sh/priority-class"
+RESOURCE_SPEC = "scheduling.koordinator.sh/resource-spec"
+RESOURCE_STATUS = "scheduling.koordinator.sh/resource-status"
+NUMA_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
+LOAD_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
+
+# On nodes.
+BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"
+NUMA_POLICY = "node.koordinator.sh/numa-topology-policy"
+NUMA_STRATEGY = "node.koordinator.sh/numa-allocate-strategy"
+RATIO = "node.koordinator.sh/resource-amplification-ratio"
+RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
+THRESHOLDS = "scheduling.koordinator.sh/usage-thresholds"

@@ -1,0 +1,342 @@
+"""LoadAwareScheduling: what nodes use, with what their newest pods will use, not what is requested.
+
+Covers: thresholds, estimates, expiry, the score. Does not cover: measuring (the nodes' agents).
+
+Rules, the peer's:
+1. The use of a node is what it reported, and for each pod that the report cannot know well the part
+   of its estimate that is missing in it, and the estimate of the pod that is tried.
+2. A report cannot know well a pod that it does not name, and one that came after the report's
+   interval began.
+3. A node without a NodeMetric is not judged. One whose report is too old is refused or not, as the
+   arguments say, and scores nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from koordlet.model import moment
+from koordlet.scheduler import framework, peernames, requests, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.happenings import What
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.usage import Usage
+from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.wire import BadObjectError, Body
+
+EXPIRED = "node(s) nodeMetric expired"
+_DEFAULTS = {requests.CPU: 250, requests.MEMORY: 200 << 20}
+#: What best-effort pods call their resources.
+_NAMES = {
+    "koord-batch": {
+        requests.CPU: "kubernetes.io/batch-cpu",
+        requests.MEMORY: "kubernetes.io/batch-memory",
+    },
+    "koord-mid": {
+        requests.CPU: "kubernetes.io/mid-cpu",
+        requests.MEMORY: "kubernetes.io/mid-memory",
+    },
+}
+Shares = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """Statistics over a while instead of the last value; empty: not used."""
+
+    thresholds: Shares
+    kind: str = ""
+    seconds: int = 0
+    score_kind: str = ""
+    score_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Shares in percent by resource, in the three groups of the peer."""
+
+    usage: Shares
+    prod: Shares
+    aggregated: Aggregated
+
+
+class LoadAwareScheduling(Plugin):
+    """Nodes that are busy, and nodes that will be."""
+
+    name = "LoadAwareScheduling"
+    listens = What.NODE | What.NODE_FEED | What.POD_GONE
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        #: By name of the node; given by whoever reads the objects.
+        self.usages: dict[str, Usage] = {}
+        #: Seconds since 1970.
+        self.wall: Callable[[], float] = time.time
+        self.filters_expired = wire.flag(args, "filterExpiredNodeMetrics", default=True)
+        self.ignores_expired = wire.flag(args, "enableScheduleWhenNodeMetricsExpired")
+        self.expiration = wire.integer(args, "nodeMetricExpirationSeconds", 180)
+        dominant = wire.integer(args, "dominantResourceWeight")
+        weights = {} if dominant else {requests.CPU: 1, requests.MEMORY: 1}
+        self.weights = _shares(args, "resourceWeights", weights)
+        self.dominant = dominant
+        usual = {requests.CPU: 65, requests.MEMORY: 95}
+        self.limits = Limits(
+            _shares(args, "usageThresholds", usual),
+            _shares(args, "prodUsageThresholds", {}),
+            _aggregated(wire.mapping(args, "aggregated")),
+        )
+        self.scores_prod = wire.flag(args, "scoreAccordingProdUsage")
+        self.with_system = wire.flag(args, "prodUsageIncludeSys")
+        factors = {requests.CPU: 85, requests.MEMORY: 70}
+        self.factors = {**factors, **_shares(args, "estimatedScalingFactors", {})}
+        self.customised = wire.flag(args, "allowCustomizeEstimation")
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if not self.usages or sort.owner[0] == "DaemonSet":
+            return None
+        return Busy(self, sort, columns)
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        return Idleness(self, sort, columns) if self.usages else None
+
+    def expired(self, usage: Usage) -> bool:
+        """Whether a report is too old to be believed."""
+        return usage.updated is None or self.wall() - usage.updated >= self.expiration
+
+    def estimate(self, sort: PodClass) -> dict[str, int]:
+        """What a pod will use."""
+        factors = {**self.factors, **(_custom(sort) if self.customised else {})}
+        names = _NAMES.get(sort.band, {})
+        found = {}
+        for name in sorted({*self.weights, *self.limits.usage, *_DEFAULTS}):
+            spelled = names.get(name, name)
+            asked = sort.requests.real.get(spelled, 0)
+            limit = sort.requests.limits.get(spelled, 0)
+            most = max(asked, limit)
+            if most == 0:
+                found[name] = _DEFAULTS.get(name, 0)
+                continue
+            # Rounded half up, in integers.
+            value = (2 * most * factors.get(name, 100) + 100) // 200
+            found[name] = min(value, limit) if limit else value
+        return found
+
+    def used(
+        self, usage: Usage, columns: Columns, row: int, *, prod: bool, kind: str, seconds: int
+    ) -> dict[str, int]:
+        """What a node uses, with what is missing of its newest pods."""
+        base, blind = self._base(usage, prod=prod, kind=kind, seconds=seconds)
+        total = dict(base)
+        fresh = (usage.updated or 0.0) - usage.interval
+        for pod in columns.pods[row].values():
+            if prod and pod.sort.band != "koord-prod":
+                continue
+            known = usage.pods.get(pod.key)
+            recent = not pod.assigned or pod.assigned > fresh
+            if known is not None and not recent and not blind:
+                continue
+            counted = {} if blind or known is None else known
+            for name, much in self.estimate(pod.sort).items():
+                total[name] = total.get(name, 0) + max(0, much - counted.get(name, 0))
+        return total
+
+    def _base(
+        self, usage: Usage, *, prod: bool, kind: str, seconds: int
+    ) -> tuple[Mapping[str, int], bool]:
+        """The reported use; whether a statistic that was asked for is missing in it."""
+        if prod:
+            several: Iterable[Mapping[str, int]] = (usage.pods[one] for one in usage.prod)
+            return _sum([*several, *([usage.system] if self.with_system else [])]), False
+        if not kind:
+            return usage.node, False
+        wanted = seconds or max(usage.windows, default=0)
+        found = usage.windows.get(wanted, {}).get(kind)
+        return (found, False) if found else ({}, True)
+
+    def limits_of(self, node: Node) -> Limits:
+        """The node's own limits replace those of the arguments, group by group."""
+        body = _object(node.annotations.get(peernames.THRESHOLDS))
+        if not body:
+            return self.limits
+        try:
+            group = wire.mapping(body, "aggregatedUsage")
+            return Limits(
+                _shares(body, "usageThresholds", self.limits.usage),
+                _shares(body, "prodUsageThresholds", self.limits.prod),
+                _aggregated(group) if group else self.limits.aggregated,
+            )
+        except BadObjectError:
+            return self.limits
+
+
+class Busy(Filter):
+    """One code for each reason that was ever given."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+        self._plugin, self._columns = plugin, columns
+        self._prod = sort.band == "koord-prod"
+        self._own = plugin.estimate(sort)
+        self._reasons: list[str] = []
+
+    def codes(self, rows: Rows) -> Ints:
+        return np.array([self._code(row) for row in rows.tolist()], np.int64)
+
+    def allows(self, row: int) -> bool:
+        return self._code(row) == 0
+
+    def _code(self, row: int) -> int:
+        node = self._columns.nodes[row]
+        usage = self._plugin.usages.get(node.name) if node is not None else None
+        reason = self._judge(node, usage, row) if node is not None and usage is not None else ""
+        if not reason:
+            return 0
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        return 1 + self._reasons.index(reason)
+
+    def _judge(self, node: Node, usage: Usage, row: int) -> str:
+        plugin = self._plugin
+        if plugin.expired(usage):
+            refused = plugin.filters_expired and not plugin.ignores_expired
+            return EXPIRED if refused else ""
+        if not usage.reported:
+            return ""
+        limits = plugin.limits_of(node)
+        prod = self._prod and any(limits.prod.values())
+        many = limits.aggregated
+        if prod:
+            shares, kind, seconds, words = limits.prod, "", 0, "usage"
+        elif any(many.thresholds.values()) and many.kind:
+            shares, kind, seconds = many.thresholds, many.kind, many.seconds
+            words = "aggregated usage"
+        else:
+            shares, kind, seconds, words = limits.usage, "", 0, "usage"
+        if not any(shares.values()):
+            return ""
+        used = plugin.used(usage, self._columns, row, prod=prod, kind=kind, seconds=seconds)
+        room = raw_allocatable(node)
+        for name, share in sorted(shares.items()):
+            total = room.get(name, 0)
+            much = used.get(name, 0) + self._own.get(name, 0)
+            # Per cent, rounded half up.
+            if share and total and (200 * much + total) // (2 * total) > share:
+                return f"node(s) {name} {words} exceed threshold"
+        return ""
+
+    def verdict(self, code: int) -> Verdict:
+        return Verdict((self._reasons[code - 1],), resolvable=True)
+
+
+class Idleness(Score):
+    """The share that would be left."""
+
+    kind = Kind.LOAD
+
+    def __init__(self, plugin: LoadAwareScheduling, sort: PodClass, columns: Columns) -> None:
+        self._plugin, self._columns = plugin, columns
+        self._prod = plugin.scores_prod and sort.band == "koord-prod"
+        self._own = plugin.estimate(sort)
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.array([self.one(row) for row in rows.tolist()], np.int64)
+
+    def one(self, row: int) -> int:
+        node, plugin = self._columns.nodes[row], self._plugin
+        usage = plugin.usages.get(node.name) if node is not None else None
+        if node is None or usage is None or plugin.expired(usage) or not usage.reported:
+            return 0
+        many = plugin.limits.aggregated
+        used = plugin.used(
+            *(usage, self._columns, row),
+            prod=self._prod,
+            kind="" if self._prod else many.score_kind,
+            seconds=many.score_seconds,
+        )
+        total = weights = 0
+        scores = []
+        for name, weight in plugin.weights.items():
+            room = node.allocatable.get(name, 0)
+            left = room - used.get(name, 0) - self._own.get(name, 0)
+            scores.append(left * framework.MAX_SCORE // room if left > 0 and room else 0)
+            total += weight * scores[-1]
+            weights += weight
+        if plugin.dominant and scores:
+            total += plugin.dominant * min(scores)
+            weights += plugin.dominant
+        return total // weights if weights else 0
+
+
+def raw_allocatable(node: Node) -> Mapping[str, int]:
+    """What the machine has, where its amounts were amplified."""
+    spelled = node.annotations.get(peernames.RAW_ALLOCATABLE)
+    if spelled is None:
+        return node.allocatable
+    try:
+        raw = requests.amounts({"raw": _object(spelled)}, "raw", requests.MOST_ALLOCATABLE)
+    except BadObjectError:
+        return node.allocatable
+    return {**node.allocatable, **raw}
+
+
+def _aggregated(body: Body) -> Aggregated:
+    return Aggregated(
+        _shares(body, "usageThresholds", {}),
+        wire.text(body, "usageAggregationType"),
+        _seconds(body, "usageAggregatedDuration"),
+        wire.text(body, "scoreAggregationType"),
+        _seconds(body, "scoreAggregatedDuration"),
+    )
+
+
+def _seconds(body: Body, key: str) -> int:
+    spelled = body.get(key)
+    if spelled is None:
+        return 0
+    try:
+        return int(moment.duration(spelled))
+    except ValueError as error:
+        raise BadObjectError(f"{key}: {error}") from error
+
+
+def _shares(body: Body, key: str, usual: Shares) -> Shares:
+    if body.get(key) is None:
+        return usual
+    found = {str(name): wire.integer(wire.mapping(body, key), name) for name in body[key]}
+    if any(not 0 <= one <= 10_000 for one in found.values()):
+        raise BadObjectError(f"{key}: a number from 0 to 10000 is needed")
+    return found
+
+
+def _custom(sort: PodClass) -> Shares:
+    body = _object(sort.annotations.get(peernames.LOAD_FACTORS))
+    return {
+        str(name): one
+        for name, one in body.items()
+        if isinstance(one, int) and not isinstance(one, bool) and 0 < one <= 10_000
+    }
+
+
+def _sum(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for one in several:
+        for name, much in one.items():
+            total[name] = total.get(name, 0) + much
+    return total
+
+
+def _object(spelled: object) -> Body:
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,88 @@
+"""What a node's agent says of its use: the NodeMetric as load-aware placement needs it.
+
+Covers: decoding. Does not cover: judging it (``plugins.load``), writing such objects (the agent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import moment
+from koordlet.scheduler import requests, wire
+from koordlet.scheduler.requests import Amounts
+from koordlet.scheduler.wire import BadObjectError, Body
+
+#: The peers' default of ``spec.metricCollectPolicy.reportIntervalSeconds``.
+_INTERVAL = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """CPU in thousandths, memory in bytes."""
+
+    #: Seconds since 1970 of the report; ``None``: none was ever made.
+    updated: float | None = None
+    interval: float = _INTERVAL
+    #: Whether there is anything in the report.
+    reported: bool = False
+    node: Mapping[str, int] = field(default_factory=dict)
+    system: Mapping[str, int] = field(default_factory=dict)
+    #: Seconds to statistic (``avg``, ``p95`` …) to use.
+    windows: Mapping[int, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    #: By ``namespace/name``.
+    pods: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Those of them that the report calls production.
+    prod: frozenset[str] = frozenset()
+
+
+def decode(body: Body) -> tuple[str, Usage]:
+    """The name of a node, and its use; ``BadObjectError`` names what cannot be used."""
+    name = wire.text(wire.mapping(body, "metadata"), "name")
+    if not name:
+        raise BadObjectError("metadata.name is missing")
+    policy = wire.mapping(wire.mapping(body, "spec"), "metricCollectPolicy")
+    status = wire.mapping(body, "status")
+    node = wire.mapping(status, "nodeMetric")
+    several = wire.bodies(status, "podsMetric")
+    windows = wire.bodies(node, "aggregatedNodeUsages")
+    return name, Usage(
+        updated=_updated(status),
+        interval=float(wire.integer(policy, "reportIntervalSeconds", _INTERVAL)),
+        reported=bool(node),
+        node=_amounts(node, "nodeUsage"),
+        system=_amounts(node, "systemUsage"),
+        windows={_seconds(one): _statistics(one) for one in windows},
+        pods={_key(one): _amounts(one, "podUsage") for one in several},
+        prod=frozenset(_key(one) for one in several if one.get("priority") == "koord-prod"),
+    )
+
+
+def _updated(status: Body) -> float | None:
+    spelled = status.get("updateTime")
+    if spelled is None:
+        return None
+    try:
+        return moment.parse(spelled)
+    except ValueError as error:
+        raise BadObjectError(f"status.updateTime: {error}") from error
+
+
+def _seconds(body: Body) -> int:
+    try:
+        return int(moment.duration(body.get("duration") or "0"))
+    except ValueError as error:
+        raise BadObjectError(f"aggregatedNodeUsages.duration: {error}") from error
+
+
+def _statistics(body: Body) -> dict[str, Amounts]:
+    usage = wire.mapping(body, "usage")
+    return {str(name): _amounts(usage, name) for name in usage}
+
+
+def _amounts(body: Body, key: str) -> Amounts:
+    return requests.amounts(wire.mapping(body, key), "resources", requests.MOST_ALLOCATABLE)
+
+
+def _key(body: Body) -> str:
+    return f"{wire.text(body, 'namespace') or 'default'}/{wire.text(body, 'name')}"

@@ -1,0 +1,239 @@
+"""What a standalone scheduler does that a cluster's API server and controllers would do.
+
+Covers: taking objects in (defaults, priority classes, overhead), what runs where, why.
+Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``).
+
+Rules:
+1. An object is taken in as it is, with what an API server would have added: namespace, priority,
+   preemption policy, overhead. An object that is there already is replaced in its wishes.
+2. One bad object costs itself, and says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from koordlet.model import errors, kinds, objects, refusals, selectors
+from koordlet.rpc import placing
+from koordlet.scheduler import peernames, requests
+from koordlet.scheduler.loop import running
+from koordlet.scheduler.queue import Place
+from koordlet.scheduler.reservation import keys
+
+_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_TAKEN = {
+    kind.name: kind
+    for kind in (
+        *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES),
+        *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
+        *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
+        kinds.PERSISTENT_VOLUME_CLAIMS,
+    )
+}
+#: Whose status comes with them: there is no kubelet and no controller to write it.
+_WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
+
+
+class Desk:
+    """Answers for one standalone scheduler."""
+
+    def __init__(self, store: objects.Objects, loop: running.Loop) -> None:
+        self._store, self._loop = store, loop
+
+    def nodes(self, name: str) -> Sequence[placing.NodeLine]:
+        """One node, or all."""
+        columns = self._loop.core.census.columns
+        rows = {key: row for key, row in sorted(columns.rows.items()) if not name or key == name}
+        if name and not rows:
+            raise refusals.NotFound("there is no such node", culprit=name)
+        names = sorted(columns.resources, key=columns.resources.__getitem__)
+        found = []
+        for key, row in rows.items():
+            node = columns.nodes[row]
+            amounts = [
+                {
+                    one: _quantity(one, int(table[columns.resources[one], row]))
+                    for one in names
+                    if table[columns.resources[one], row]
+                }
+                for table in (columns.allocatable, columns.requested)
+            ]
+            found.append(
+                placing.NodeLine(
+                    name=key,
+                    allocatable=amounts[0],
+                    requested=amounts[1],
+                    pods=len(columns.pods[row]),
+                    unschedulable=node is not None and node.unschedulable,
+                )
+            )
+        return found
+
+    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.Assigned]:
+        """What shall run on a node, then what changes."""
+        wanted = selectors.Selector(fields=f"spec.nodeName={node}")
+        since = revision
+        if not since:
+            listing = await objects.collect(self._store.list(kinds.PODS, selector=wanted))
+            since = listing.revision
+            yield placing.Assigned(verb="RESET", revision=since)
+            for body in listing.items:
+                yield _assigned("SET", body, since)
+            yield placing.Assigned(verb="SYNCED", revision=since)
+        changes = self._store.watch(kinds.PODS, since, selector=wanted)
+        try:
+            async for change in changes:
+                if change.verb is objects.Verb.BOOKMARK:
+                    continue
+                gone = change.verb is objects.Verb.DELETED
+                yield _assigned("REMOVED" if gone else "SET", change.object, change.revision)
+        finally:
+            await changes.aclose()
+
+    async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
+        """Take objects in, each by itself."""
+        return [await self._take(one, dry_run=dry_run) for one in manifests]
+
+    async def _take(self, manifest: str, *, dry_run: bool) -> placing.Taken:
+        kind, namespace, name = "", "", ""
+        try:
+            body = _decoded(manifest)
+            kind, name = str(body.get("kind")), objects.text(body, "name")
+            known = _TAKEN.get(kind)
+            if known is None:
+                raise refusals.Invalid(f"objects of kind {kind[:60]!r} are not taken in")
+            body = await self._completed(known, body)
+            namespace = objects.text(body, "namespace")
+            made = await self._written(known, body, dry_run=dry_run)
+        except errors.KoordletError as error:
+            return placing.Taken(kind=kind, namespace=namespace, name=name, error=str(error))
+        return placing.Taken(
+            kind=kind,
+            namespace=namespace,
+            name=objects.text(made, "name"),
+            uid=objects.text(made, "uid"),
+        )
+
+    async def _written(
+        self, kind: kinds.Kind, body: dict[str, Any], *, dry_run: bool
+    ) -> objects.Object:
+        status = body.get("status") if kind.name in _WITH_STATUS else None
+        wish = {key: one for key, one in body.items() if key != "status"}
+        try:
+            made = await self._store.create(kind, wish, dry_run=dry_run)
+        except refusals.AlreadyExists:
+            if kind == kinds.PODS:
+                raise
+            ref = objects.Ref(kind, objects.text(body, "name"), objects.text(body, "namespace"))
+            made = await self._store.patch(ref, objects.Merge(wish), dry_run=dry_run)
+        if status is not None and not dry_run:
+            ref = objects.Ref(kind, objects.text(made, "name"), objects.text(made, "namespace"))
+            patch = objects.Merge({"status": status})
+            made = await self._store.patch(ref, patch, subresource="status")
+        return made
+
+    async def _completed(self, kind: kinds.Kind, body: dict[str, Any]) -> dict[str, Any]:
+        """Rule 1."""
+        metadata = dict(objects.metadata(body))
+        if kind.namespaced:
+            metadata.setdefault("namespace", "default")
+        body = {**body, "metadata": metadata}
+        return await self._pod(body) if kind == kinds.PODS else body
+
+    async def _pod(self, body: dict[str, Any]) -> dict[str, Any]:
+        spec = dict(_part(body, "spec"))
+        spec.setdefault("schedulerName", "koordlet-scheduler")
+        spec |= await self._priority(spec, objects.text(body, "name"))
+        runtime = spec.get("runtimeClassName")
+        if runtime:
+            found = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
+            overhead = _part(found, "overhead").get("podFixed")
+            if isinstance(overhead, Mapping):
+                spec["overhead"] = dict(overhead)
+        return {**body, "spec": spec}
+
+    async def _priority(self, spec: Mapping[str, Any], culprit: str) -> dict[str, Any]:
+        """From the store itself: the class may have been handed in a moment ago."""
+        named = str(spec.get("priorityClassName") or "")
+        if named in _CRITICAL:
+            return {"priority": _CRITICAL[named]}
+        listing = await objects.collect(self._store.list(kinds.PRIORITY_CLASSES))
+        known = (
+            next((one for one in listing.items if objects.text(one, "name") == named), None)
+            if named
+            else next((one for one in listing.items if one.get("globalDefault") is True), None)
+        )
+        if known is None and named:
+            raise refusals.Invalid(f"there is no PriorityClass {named!r}", culprit=culprit)
+        if known is None:
+            return {"priority": spec.get("priority", 0)}
+        never = {"preemptionPolicy": "Never"} if known.get("preemptionPolicy") == "Never" else {}
+        return {**never, "priority": known.get("value", 0)}
+
+    def why(self, namespace: str, name: str) -> placing.Why:
+        """Why a pod is where it is."""
+        core = self._loop.core
+        key = f"{namespace or 'default'}/{name}"
+        placed = core.census.get(key)
+        if placed is not None and key not in core.census.assumed:
+            return placing.Why(node=placed.node)
+        entry = core.queue.get(key)
+        if entry is None:
+            raise refusals.NotFound("there is no such pod, or nobody schedules it", culprit=key)
+        message = entry.why or (entry.pod.told[1] if entry.place is not Place.ACTIVE else "")
+        refused: dict[str, int] = {}
+        if entry.place is Place.UNSCHEDULABLE:
+            verdicts = core.cycles[entry.pod.sort.scheduler].failure(entry.pod).verdicts or {}
+            for verdict in verdicts.values():
+                refused[verdict.plugin] = refused.get(verdict.plugin, 0) + 1
+        return placing.Why(message=message, refusals=refused)
+
+
+def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
+    notes = _part(objects.metadata(body), "annotations")
+    given = _object(notes.get(peernames.RESOURCE_STATUS))
+    drawn = _object(notes.get(keys.ALLOCATED))
+    labels = _part(objects.metadata(body), "labels")
+    return placing.Assigned(
+        verb=verb,
+        revision=revision,
+        namespace=objects.text(body, "namespace"),
+        name=objects.text(body, "name"),
+        uid=objects.text(body, "uid"),
+        node=str(_part(body, "spec").get("nodeName") or ""),
+        cpus=str(given.get("cpuset") or ""),
+        reservation=str(drawn.get("name") or ""),
+        qos=str(labels.get(peernames.QOS) or ""),
+        manifest=json.dumps(body),
+    )
+
+
+def _decoded(manifest: str) -> dict[str, Any]:
+    try:
+        found = json.loads(manifest)
+    except (ValueError, RecursionError) as error:
+        raise refusals.Malformed(f"no JSON: {str(error)[:200]}") from error
+    if not isinstance(found, dict) or not objects.text(found, "name"):
+        raise refusals.Invalid("no object with a name")
+    return found
+
+
+def _object(spelled: object) -> Mapping[str, Any]:
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = body.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _quantity(name: str, much: int) -> str:
+    if name != requests.CPU:
+        return str(much)
+    return f"{much}m" if much % 1000 else str(much // 1000)

@@ -1,0 +1,212 @@
+"""The conversation of one connection, without a socket: bytes in, happenings and bytes out.
+
+Covers: registering, being configured, synchronising, events under both of their spellings,
+answers, calls of our own. Does not cover: the socket and time (``plugin``).
+
+Rules:
+1. We may be configured before our registration is answered.
+2. ``Synchronize`` is answered at once and empty: the runtime starts no container until it is, and a
+   late answer leaves a connection that lives and never brings an event.
+3. Whoever is given a ``Heard`` answers it by its stream: the runtime waits, with all of the node.
+4. A message that cannot be read is answered with "unimplemented", which costs that one event; a
+   status would make creations fail. A creation that cannot be read is answered with nothing, so
+   that the container starts as it would have without us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from koordlet.model import adjustment
+from koordlet.workloads.nri import fields, messages, mux, ttrpc
+from koordlet.workloads.nri.messages import Event
+
+_RUNTIME_SERVICE = "nri.pkg.api.v1alpha1.Runtime"
+#: Seconds that a call of ours may take.
+_PATIENCE = 5.0
+
+#: Newer runtimes have a method for each event, older ones ``StateChange`` for most.
+_METHODS = {
+    "RunPodSandbox": Event.RUN_POD_SANDBOX,
+    "StopPodSandbox": Event.STOP_POD_SANDBOX,
+    "RemovePodSandbox": Event.REMOVE_POD_SANDBOX,
+    "CreateContainer": Event.CREATE_CONTAINER,
+    "PostCreateContainer": Event.POST_CREATE_CONTAINER,
+    "StartContainer": Event.START_CONTAINER,
+    "PostStartContainer": Event.POST_START_CONTAINER,
+    "UpdateContainer": Event.UPDATE_CONTAINER,
+    "PostUpdateContainer": Event.POST_UPDATE_CONTAINER,
+    "StopContainer": Event.STOP_CONTAINER,
+    "RemoveContainer": Event.REMOVE_CONTAINER,
+}
+_NUMBERS = {int(one): one for one in Event}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """The runtime has introduced itself."""
+
+    runtime: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synchronised:
+    """What is there already; large machines are told in several parts."""
+
+    pods: tuple[messages.Pod, ...]
+    containers: tuple[messages.Container, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Something happens, and the runtime waits for our answer."""
+
+    stream: int
+    event: Event
+    #: Seconds until the runtime gives us up; 0 where it does not say.
+    timeout: float
+    pod: messages.Pod = field(default_factory=messages.Pod)
+    container: messages.Container = field(default_factory=messages.Container)
+    #: The set that an update asks for; empty where it asks for none.
+    cpus: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A call of ours was answered; ``problem`` is empty where it went well."""
+
+    stream: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Odd:
+    """Something that cannot be understood; said, and otherwise without consequence."""
+
+    why: str
+
+
+Happening = Configured | Synchronised | Heard | Answered | Odd
+
+
+class Session:
+    """One connection, from registration to its end."""
+
+    def __init__(self, *, name: str, index: str, events: Iterable[Event] = messages.HEARD) -> None:
+        self._cutter = mux.Cutter()
+        self._readers = {mux.PLUGIN: ttrpc.Reader(), mux.RUNTIME: ttrpc.Reader()}
+        self._mask = messages.mask(events)
+        self._stream = -1
+        self._out = bytearray()
+        #: The stream of the registration.
+        self.registration = self._call(
+            "RegisterPlugin", fields.encode((1, name), (2, index), (3, "0.6.0"))
+        )
+
+    def take(self) -> bytes:
+        """What is to be sent now."""
+        out = bytes(self._out)
+        self._out.clear()
+        return out
+
+    def feed(self, data: bytes) -> Iterator[Happening]:
+        """What happened, by these bytes. ``mux.BrokenError`` ends the connection."""
+        for connection, content in self._cutter.feed(data):
+            reader = self._readers.get(connection)
+            for one in () if reader is None else reader.feed(content):
+                yield from self._hear(connection, one)
+
+    def answer(
+        self,
+        to: Heard,
+        wanted: adjustment.Adjustment = adjustment.Adjustment(),  # noqa: B008 -- frozen
+    ) -> None:
+        """Answer an event: for a creation an adjustment, for an update what shall be instead."""
+        payload = b""
+        if to.event is Event.CREATE_CONTAINER:
+            payload = messages.adjust(wanted)
+        elif to.event is Event.UPDATE_CONTAINER and not wanted.empty:
+            payload = fields.encode((1, messages.update(to.container.id, wanted)))
+        self._reply(ttrpc.Response(to.stream, payload))
+
+    def update(self, updates: Iterable[tuple[str, adjustment.Adjustment]]) -> int:
+        """Ask for changes of running containers; the stream that the answer will have."""
+        listed = (messages.update(one, wanted, may_fail=True) for one, wanted in updates)
+        return self._call("UpdateContainers", fields.encode(*((1, one) for one in listed)))
+
+    # Inside -----------------------------------------------------------------------------------
+
+    def _call(self, method: str, payload: bytes) -> int:
+        self._stream += 2
+        one = ttrpc.Request(self._stream, _RUNTIME_SERVICE, method, payload, timeout=_PATIENCE)
+        self._out += ttrpc.write(mux.RUNTIME, one)
+        return self._stream
+
+    def _reply(self, one: ttrpc.Response) -> None:
+        self._out += ttrpc.write(mux.PLUGIN, one)
+
+    def _hear(self, connection: int, one: ttrpc.Message) -> Iterator[Happening]:
+        if connection == mux.RUNTIME and isinstance(one, ttrpc.Response):
+            problem = f"status {one.code}: {one.message}" if one.code else ""
+            yield Answered(stream=one.stream, problem=problem)
+        elif connection == mux.PLUGIN and isinstance(one, ttrpc.Request):
+            try:
+                yield from self._called(one)
+            except fields.MalformedError as error:
+                self._refuse(one.stream, "" if one.method == "CreateContainer" else str(error))
+                yield Odd(why=f"{one.method}: {error}")
+        else:
+            why = one.why if isinstance(one, ttrpc.Unreadable) else f"{type(one).__name__} unasked"
+            if isinstance(one, ttrpc.Unreadable) and one.request and connection == mux.PLUGIN:
+                self._refuse(one.stream, why)
+            yield Odd(why=why)
+
+    def _refuse(self, stream: int, why: str) -> None:
+        code = ttrpc.Code.UNIMPLEMENTED if why else ttrpc.Code.OK
+        self._reply(ttrpc.Response(stream, b"", code, why))
+
+    def _called(self, one: ttrpc.Request) -> Iterator[Happening]:
+        said = fields.decode(one.payload)
+        if one.method == "Configure":
+            self._reply(ttrpc.Response(one.stream, fields.encode((2, self._mask))))
+            yield Configured(runtime=fields.text(said, 2), version=fields.text(said, 3))
+        elif one.method == "Synchronize":
+            yield self._synchronise(one, said)
+        elif one.method == "Shutdown":
+            self._refuse(one.stream, "")
+        elif (event := _event(one.method, said)) is None:
+            self._refuse(one.stream, f"{one.method}: not known to koordlet")
+        else:
+            shift = 1 if one.method == "StateChange" else 0
+            yield Heard(
+                stream=one.stream,
+                event=event,
+                timeout=one.timeout,
+                pod=messages.pod(fields.inside(said, 1 + shift)),
+                container=messages.container(fields.inside(said, 2 + shift)),
+                cpus=fields.text(fields.inside(said, 3, 2), 6)
+                if event is Event.UPDATE_CONTAINER
+                else "",
+            )
+
+    def _synchronise(self, one: ttrpc.Request, said: fields.Fields) -> Synchronised:
+        # Rule 2, also where what it lists cannot be read.
+        more = bool(fields.number(said, 3))
+        self._reply(ttrpc.Response(one.stream, fields.encode((2, 1)) if more else b""))
+        try:
+            return Synchronised(
+                pods=tuple(messages.pod(each) for each in fields.each(said, 1)),
+                containers=tuple(messages.container(each) for each in fields.each(said, 2)),
+                more=more,
+            )
+        except fields.MalformedError:
+            return Synchronised(pods=(), containers=(), more=more)
+
+
+def _event(method: str, said: fields.Fields) -> Event | None:
+    if method != "StateChange":
+        return _METHODS.get(method)
+    return _NUMBERS.get(fields.number(said, 1))

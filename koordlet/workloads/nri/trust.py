@@ -1,0 +1,156 @@
+"""Whether we may go on adjusting: adjusted containers that never started are evidence against it.
+
+Covers: the evidence, what it amounts to, the operator's reset. Pure: time is passed in.
+Does not cover: what an adjustment is, who is told (``koordlet.admitting``).
+
+Two plugins that set one field make the creation of a container fail, with an error that names us to
+nobody. Containers also fail to start for reasons of their own, such as a command that is not there.
+So:
+
+1. A container that we adjusted and that never started counts against us, and the next attempt at
+   the same container of the same pod is left alone. If that one fails as well, it was not us: the
+   count is taken back, and it is adjusted again.
+2. Counts of the last hour add up. At the limit we cease to adjust, for good: also a restart of the
+   agent does not bring that back, only the operator does.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+#: Version of ``State``.
+SCHEMA = 1
+#: Seconds that a count stands.
+_WINDOW = 3600.0
+#: Seconds from an answer to the news that the container was made.
+_CREATION = 30.0
+#: Containers that are remembered, so that a crash loop of pods costs no memory.
+_MOST = 1000
+
+
+class Finding(enum.Enum):
+    """What is known of one container of one pod."""
+
+    #: Its adjusted attempt failed: the next one is left alone.
+    SUSPECT = "suspect"
+    #: The attempt that was left alone went well: it is left alone from now on.
+    SPARED = "spared"
+    #: It fails in either case.
+    HOPELESS = "hopeless"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a restart must not forget."""
+
+    #: ``uid/container`` to a Finding's value.
+    findings: Mapping[str, str] = field(default_factory=dict)
+    #: ``uid/container`` to the wall time of its failure.
+    counted: Mapping[str, float] = field(default_factory=dict)
+    ceased: bool = False
+
+
+def revive(body: Mapping[str, object]) -> State:
+    """The state from a checkpoint; ``ValueError`` when it is none."""
+    findings, counted = body.get("findings"), body.get("counted")
+    if not isinstance(findings, dict) or not isinstance(counted, dict):
+        msg = "findings and counted are not objects"
+        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+    return State(
+        findings={str(key): Finding(one).value for key, one in findings.items()},
+        counted={str(key): float(one) for key, one in counted.items()},
+        ceased=body.get("ceased") is True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    key: str
+    adjusted: bool
+    #: When the answer was given.
+    at: float
+    made: bool = False
+
+
+class Trust:
+    """What was adjusted, and what became of it. ``now`` is wall time."""
+
+    def __init__(self, most: int, state: State | None = None) -> None:
+        self.state = state or State()
+        self._most = most
+        self._attempts: dict[str, _Attempt] = {}
+
+    def may(self, uid: str, name: str, now: float) -> bool:
+        """Whether this container may be adjusted now.
+
+        That it is asked for again says that the attempt before did not start.
+        """
+        key = f"{uid}/{name}"
+        for older in [i for i, one in self._attempts.items() if one.key == key]:
+            self.ended(older, now)
+        finding = self.state.findings.get(key)
+        left_alone = finding in (Finding.SUSPECT.value, Finding.SPARED.value)
+        return not self.state.ceased and not left_alone
+
+    def answered(self, container: str, uid: str, name: str, *, adjusted: bool, now: float) -> None:
+        """A creation was answered."""
+        key = f"{uid}/{name}"
+        tried = self.state.findings.get(key) == Finding.SUSPECT.value
+        if adjusted or tried:
+            self._attempts[container] = _Attempt(key, adjusted, now)
+
+    def forget(self, container: str) -> None:
+        """The answer did not arrive: what becomes of it says nothing."""
+        self._attempts.pop(container, None)
+
+    def made(self, container: str) -> None:
+        """The runtime made it: it may be started when somebody likes."""
+        attempt = self._attempts.get(container)
+        if attempt is not None:
+            self._attempts[container] = replace(attempt, made=True)
+
+    def started(self, container: str) -> None:
+        """It runs."""
+        attempt = self._attempts.pop(container, None)
+        if attempt is not None and not attempt.adjusted:
+            self._find(attempt.key, Finding.SPARED)
+
+    def ended(self, container: str, now: float) -> bool:
+        """It is gone; ``True`` where that counts against us."""
+        attempt = self._attempts.pop(container, None)
+        return attempt is not None and self._failed(attempt, now)
+
+    def overdue(self, now: float) -> int:
+        """How many creations count against us because nothing was heard of them any more."""
+        late = [i for i, a in self._attempts.items() if not a.made and now - a.at > _CREATION]
+        return sum(self.ended(one, now) for one in late)
+
+    def reset(self) -> bool:
+        """The operator has seen to it: begin anew. ``True`` where anything was held against us."""
+        held = self.state != State()
+        self.state = State()
+        self._attempts.clear()
+        return held
+
+    # Inside ---------------------------------------------------------------------------------------
+
+    def _failed(self, attempt: _Attempt, now: float) -> bool:
+        if not attempt.adjusted:
+            self._find(attempt.key, Finding.HOPELESS)
+            counted = {k: at for k, at in self.state.counted.items() if k != attempt.key}
+            self.state = replace(self.state, counted=counted)
+            return False
+        if self.state.findings.get(attempt.key) == Finding.HOPELESS.value:
+            return False
+        self._find(attempt.key, Finding.SUSPECT)
+        fresh = {k: at for k, at in self.state.counted.items() if now - at < _WINDOW}
+        fresh[attempt.key] = now
+        ceased = self.state.ceased or len(fresh) >= self._most
+        self.state = replace(self.state, counted=fresh, ceased=ceased)
+        return True
+
+    def _find(self, key: str, finding: Finding) -> None:
+        findings = {**self.state.findings, key: finding.value}
+        self.state = replace(self.state, findings=dict(list(findings.items())[-_MOST:]))

@@ -1,0 +1,126 @@
+"""Calls and answers on one connection: ttrpc, the small sibling of gRPC.
+
+Covers: the header, requests, responses, status. Does not cover: frames (``mux``), whose method is
+what (``session``).
+
+A message is ten bytes (length, stream, kind, flags) and its body, a protocol buffer. The one who
+calls numbers its calls with odd streams; the answer has the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from koordlet.workloads.nri import fields, mux
+
+_HEAD = struct.Struct(">IIBB")
+_REQUEST, _RESPONSE = 1, 2
+
+
+class Code(enum.IntEnum):
+    """The status of an answer; numbers are gRPC's."""
+
+    OK = 0
+    UNKNOWN = 2
+    UNIMPLEMENTED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Somebody calls."""
+
+    stream: int
+    service: str
+    method: str
+    payload: bytes
+    #: Seconds until the caller gives up; 0 where it does not say.
+    timeout: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Somebody answers."""
+
+    stream: int
+    payload: bytes
+    code: int = Code.OK
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message that is none; its stream is all that is known."""
+
+    stream: int
+    request: bool
+    why: str
+
+
+Message = Request | Response | Unreadable
+
+
+def write(connection: int, one: Request | Response) -> bytes:
+    """The frames of a message: its header, then its body."""
+    if isinstance(one, Request):
+        kind = _REQUEST
+        body = fields.encode(
+            (1, one.service),
+            (2, one.method),
+            (3, one.payload),
+            (4, int(one.timeout * 1e9)),
+        )
+    else:
+        kind = _RESPONSE
+        status = [(1, fields.encode((1, one.code), (2, one.message)))] if one.code else []
+        body = fields.encode(*status, (2, one.payload))
+    head = _HEAD.pack(len(body), one.stream, kind, 0)
+    # A frame without content is legal and of no use.
+    return mux.frame(connection, head) + (mux.frame(connection, body) if body else b"")
+
+
+class Reader:
+    """The bytes of one connection in, messages out."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Every message that is complete now."""
+        self._kept += data
+        while len(self._kept) >= _HEAD.size:
+            size, stream, kind, _ = _HEAD.unpack_from(self._kept)
+            if size > mux.LARGEST:
+                raise mux.BrokenError(f"a message of {size} bytes")
+            end = _HEAD.size + size
+            if len(self._kept) < end:
+                return
+            body = bytes(self._kept[_HEAD.size : end])
+            del self._kept[:end]
+            yield _read(stream, kind, body)
+
+
+def _read(stream: int, kind: int, body: bytes) -> Message:
+    try:
+        said = fields.decode(body)
+        if kind == _REQUEST:
+            return Request(
+                stream=stream,
+                service=fields.text(said, 1),
+                method=fields.text(said, 2),
+                payload=fields.raw(said, 3) or b"",
+                timeout=max(0, fields.number(said, 4)) / 1e9,
+            )
+        if kind == _RESPONSE:
+            status = fields.inside(said, 1)
+            return Response(
+                stream=stream,
+                payload=fields.raw(said, 2) or b"",
+                code=fields.number(status, 1),
+                message=fields.text(status, 2),
+            )
+    except fields.MalformedError as error:
+        return Unreadable(stream, kind == _REQUEST, str(error))
+    return Unreadable(stream, request=False, why=f"kind {kind}")

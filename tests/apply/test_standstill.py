@@ -1,0 +1,48 @@
+"""When the last draft stands: each thing that may change ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from koordlet.apply import planner, standstill, undoing
+from koordlet.model import decision, knob, ledger, plan
+from koordlet.model.action import WriteFile
+from koordlet.policy import chain
+from tests.kit import moments
+
+SEEN = moments.moment(moments.machine())
+NOTHING = planner.Draft(plan=plan.Plan())
+
+
+def said(value: str, *, measured: str = "", mode: plan.Mode = plan.Mode.ENFORCE) -> chain.Round:
+    """One policy wants one file to hold a value."""
+    wish = WriteFile(
+        target="/a", value=value, reason="r", policy="p", group="g", knob=knob.CPUSET_CPUS.name
+    )
+    told = (decision.Condition(type="Measured", status=True, reason="r", message=measured),)
+    made: decision.Decision[object] = decision.Decision(
+        next_state=None, actions=(wish,), conditions=told
+    )
+    one = chain.Outcome(stem="p", mode=mode, decision=made)
+    return chain.Round(outcomes=(one,), ledger=ledger.Ledger())
+
+
+def test_what_was_measured_changes_nothing() -> None:
+    """The same wishes of the same groups: the draft stands, whatever else a policy tells."""
+    assert standstill.stands(
+        NOTHING, (SEEN, said("1", measured="1")), (SEEN, said("1", measured="2"))
+    )
+
+
+def test_whatever_changes_ends_it() -> None:
+    """Another wish, another mode, other groups, a policy more; or a draft that had work to do."""
+    before = (SEEN, said("1"))
+    left = undoing.Left(target="/a", why="w", forget=False)
+    moved = replace(SEEN, groups=dict(SEEN.groups))
+    more = said("1")
+    more = replace(more, outcomes=(*more.outcomes, *more.outcomes))
+    assert not standstill.stands(NOTHING, before, (SEEN, said("2")))
+    assert not standstill.stands(NOTHING, before, (SEEN, said("1", mode=plan.Mode.SHADOW)))
+    assert not standstill.stands(NOTHING, before, (moved, said("1")))
+    assert not standstill.stands(NOTHING, before, (SEEN, more))
+    assert not standstill.stands(replace(NOTHING, left=(left,)), before, before)

@@ -1,0 +1,78 @@
+"""``koordlet get`` and ``watch``: the feed as a person and as a program see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from tests.kit import views
+from tests.rpc.conftest import Serve, loop, serve
+
+__all__ = ["loop", "serve"]
+
+
+@pytest.fixture
+def address(serve: Serve) -> str:
+    """A feed of a node with two workloads."""
+    served = serve()
+    served.publish(views.view())
+    return f"unix:{served.path}"
+
+
+def test_get_node(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for a person, one document for a program."""
+    assert 0 == cli.main(["get", "node", "--address", address])
+    table = capsys.readouterr().out
+    assert 0 == cli.main(["get", "node", "n1", "--address", address, "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert "2-3,4-6" in table
+    assert ["version", "node"] == list(document)
+    assert "n1" == document["node"]["summary"]["name"]
+    assert 1500 == document["node"]["workloads"]["workloads"][0]["usageMilli"]
+    assert views.WALL == document["node"]["observedAt"]
+
+
+@pytest.mark.parametrize("name", ["web", "default/web"])
+def test_get_workloads(address: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, or one by its name."""
+    assert 0 == cli.main(["get", "workloads", "--address", address])
+    assert 3 == len(capsys.readouterr().out.splitlines())
+    assert 0 == cli.main(["get", "workloads", name, "--address", address, "-o", "json"])
+    (found,) = json.loads(capsys.readouterr().out)["workloads"]
+
+    assert ("web", "LS", "2-6") == (found["name"], found["qos"], found["cpus"])
+
+
+@pytest.mark.parametrize("what", ["node", "workloads"])
+def test_watch(address: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One document a line, until enough were shown."""
+    assert 0 == cli.main(["watch", what, "--count", "1", "--address", address, "-o", "json"])
+    assert 0 == cli.main(["watch", what, "--count", "1", "--address", address])
+    first, *rest = capsys.readouterr().out.splitlines()
+
+    assert "v1" == json.loads(first)["version"]
+    assert rest
+
+
+@pytest.mark.parametrize(
+    "words", [["get", "node", "n2"], ["get", "workloads", "nobody"], ["get", "nodes"]]
+)
+def test_what_is_not_there(
+    address: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that nobody has, a service that is not there: exit 1, and a sentence."""
+    assert 1 == cli.main([*words, "--address", address])
+    assert "koordlet: " in capsys.readouterr().err
+
+
+def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error says what to do; as JSON where JSON was asked for."""
+    assert 1 == cli.main(["get", "node", "--state-dir", str(tmp_path), "-o", "json"])
+    error = json.loads(capsys.readouterr().err)["error"]
+
+    assert "nobody answers" in error["message"]
+    assert "koordlet run" in error["fix"]

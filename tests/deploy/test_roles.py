@@ -1,0 +1,146 @@
+"""Roles, overlays, dashboards: as much as the code uses, and no more.
+
+Covers: what is allowed against what the code asks for; queries against the metrics that are served.
+Does not cover: a cluster that enforces them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet.config import loader
+from koordlet.model import kinds
+from koordlet.report import metrics_page
+from tests.deploy.documents import DEPLOY, allowed, documents, needed, rules
+
+#: Mirrors of ``workloads.cluster``, and the rows of ``report.rows``.
+AGENT = (
+    *(needed(kinds.PODS, "list watch"), needed(kinds.PODS, "create", "eviction")),
+    *(needed(kinds.NODES, "get list watch"), needed(kinds.NODES, "patch", "status")),
+    *(needed(kinds.NODES, "get", sub) for sub in ("pods", "configz", "stats")),
+    needed(kinds.CONFIG_MAPS, "get list watch"),
+    needed(kinds.NODE_SLOS, "list watch"),
+    *(needed(kinds.NODE_METRICS, "get create"), needed(kinds.NODE_METRICS, "patch", "status")),
+    *(needed(one, "get create patch") for one in (kinds.NODE_RESOURCE_TOPOLOGIES, kinds.DEVICES)),
+    needed(kinds.RESERVATIONS, "list watch"),
+)
+
+
+def test_the_agents_role() -> None:
+    """Exactly what it asks for; of configuration maps one by its name."""
+    assert set().union(*AGENT) == allowed("daemonset.yaml")
+    (maps,) = (rule for rule in rules("daemonset.yaml") if "configmaps" in rule["resources"])
+    assert ["slo-controller-config"] == maps["resourceNames"]
+
+
+def test_the_schedulers_role() -> None:
+    """What it watches, what it decides, its lease and nothing of it elsewhere."""
+    found = allowed("scheduler.yaml")
+    watched = (
+        *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.SERVICES, kinds.CSI_NODES),
+        *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
+        *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
+        *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.RESERVATIONS),
+        *(kinds.NODE_METRICS, kinds.NODE_RESOURCE_TOPOLOGIES),
+    )
+    for kind in watched:
+        assert needed(kind, "get list watch") <= found, kind
+    assert needed(kinds.PODS, "create", "binding") | needed(kinds.PODS, "patch delete") <= found
+    assert needed(kinds.RESERVATIONS, "patch", "status") <= found
+    assert needed(kinds.EVENTS, "create patch") <= found
+    leases = [rule for rule in rules("scheduler.yaml") if "leases" in rule["resources"]]
+    assert [["create"], ["get", "patch"]] == [rule["verbs"] for rule in leases]
+    assert ["koordlet-scheduler"] == leases[1]["resourceNames"]
+
+
+@pytest.mark.parametrize("name", ["daemonset.yaml", "scheduler.yaml"])
+def test_no_role_is_wide(name: str) -> None:
+    """No wildcard, no secret, no node proxy, no way to more rights; every rule has its reason."""
+    found = allowed(name)
+
+    assert not [one for one in found if "*" in one]
+    for group, resource, verb in found:
+        assert resource not in {"secrets", "nodes/proxy", "pods/exec", "serviceaccounts"}
+        assert verb not in {"impersonate", "escalate", "deletecollection"}
+        assert group != "rbac.authorization.k8s.io"
+    text = (DEPLOY / name).read_text()
+    assert len(re.findall(r"^  #", text, re.MULTILINE)) >= 8
+
+
+def test_the_lease_is_the_one_that_is_used() -> None:
+    """Name and namespace of the role are the election's."""
+    from koordlet.scheduler.loop import election
+
+    terms = election.Terms()
+    roles = [one for one in documents("scheduler.yaml") if one["kind"] == "Role"]
+
+    assert terms.namespace == roles[0]["metadata"]["namespace"]
+    assert [terms.name] == roles[0]["rules"][1]["resourceNames"]
+
+
+def overlays() -> list[Any]:
+    """Every kustomization."""
+    return [
+        pytest.param(path, id=str(path.parent.relative_to(DEPLOY)))
+        for path in sorted(DEPLOY.rglob("kustomization.yaml"))
+    ]
+
+
+@pytest.mark.parametrize("path", overlays())
+def test_overlays_fit(path: Any) -> None:
+    """What they name is there; their variables are known; their paths point into something."""
+    body = yaml.safe_load(path.read_text())
+    for name in body["resources"]:
+        assert (path.parent / name).exists(), name
+    for patch in body.get("patches", ()):
+        (target,) = (
+            one
+            for one in documents("daemonset.yaml")
+            if (one["kind"], one["metadata"]["name"])
+            == (patch["target"]["kind"], patch["target"]["name"])
+        )
+        for step in yaml.safe_load(patch["patch"]):
+            where: Any = target
+            for part in step["path"].strip("/").split("/")[:-1]:
+                where = where[int(part) if isinstance(where, list) else part]
+            assert isinstance(where, list)
+            if step["path"].endswith("/env/-"):
+                pair = {step["value"]["name"]: step["value"]["value"]}
+                assert () == loader.from_text(None, "", pair, {}).warnings
+
+
+def test_every_query_of_the_dashboard_is_answered() -> None:
+    """Names and labels of every query are those of a family that is served."""
+    board = json.loads((DEPLOY / "dashboards" / "koordlet.json").read_text())
+    page = metrics_page.page()
+    rows = re.findall(r"^\| `(koordlet_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE)
+    families = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+    queries = [t["expr"] for panel in board["panels"] for t in panel["targets"]]
+
+    assert len(queries) > 20
+    for query in queries:
+        (name,) = re.findall(r"koordlet_\w+", query)
+        assert name in families, query
+        used = re.findall(r"by \(([^)]*)\)", query) + re.findall(r"\{(\w+)=", query)
+        labels = {label.strip() for text in used for label in text.split(",")}
+        assert labels <= families[name], query
+
+
+def test_the_scheduler_is_deployed_as_it_starts() -> None:
+    """Its arguments are a command line of ours; probes ask what is served."""
+    from koordlet import cli
+
+    (deployment,) = (one for one in documents("scheduler.yaml") if one["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    parsed = cli.parser("scheduler").parse_args(container["args"])
+
+    assert "scheduler" == parsed.command
+    for probe in ("startupProbe", "livenessProbe"):
+        assert "127.0.0.1:9317/healthz" in container[probe]["exec"]["command"][-1]
+    context = container["securityContext"]
+    assert (True, {"drop": ["ALL"]}) == (context["runAsNonRoot"], context["capabilities"])

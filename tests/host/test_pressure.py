@@ -1,0 +1,135 @@
+"""Memory, processes, stalls and file systems of a whole node, from the files of both versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet.host import hierarchies, pressure, roots
+from koordlet.model import pressure as model
+
+_KIB = 1024
+_COMMON = {
+    "proc/meminfo": "MemTotal: 1000 kB\nMemFree: 10 kB\nSwapTotal: 8 kB\nSwapFree: 2 kB\n",
+    "proc/loadavg": "0.1 0.2 0.3 2/3518 4000\n",
+    "proc/sys/kernel/pid_max": "32768\n",
+    "proc/sys/kernel/threads-max": "20000\n",
+    "proc/pressure/memory": "some avg10=1.50 avg60=0.10 avg300=0.00 total=5\n"
+    "full avg10=0.50 avg60=0.10 avg300=0.00 total=5\n",
+}
+V2 = {
+    **_COMMON,
+    "proc/self/mountinfo": "32 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
+    "sys/fs/cgroup/memory.stat": "anon 300000\nfile 200000\ninactive_file 50000\n",
+    "sys/fs/cgroup/kubepods.slice/memory.current": "4000\n",
+    "sys/fs/cgroup/kubepods.slice/memory.stat": "anon 1\nfile 2\ninactive_file 1000\n",
+    "sys/fs/cgroup/kubepods.slice/memory.max": "10000\n",
+}
+_V1 = "sys/fs/cgroup/memory"
+V1 = {
+    **_COMMON,
+    "proc/self/mountinfo": "33 23 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+    f"{_V1}/memory.usage_in_bytes": "500000\n",
+    f"{_V1}/memory.stat": "inactive_file 1\ntotal_inactive_file 50000\n",
+    f"{_V1}/kubepods/memory.usage_in_bytes": "4000\n",
+    f"{_V1}/kubepods/memory.stat": "total_inactive_file 1000\n",
+    f"{_V1}/kubepods/memory.limit_in_bytes": "10000\n",
+}
+
+
+def read(top: Path, files: dict[str, str], **places: object) -> model.Reading:
+    """The reading of a machine of these files."""
+    for name, text in files.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    host = roots.open_root(str(top))
+    reader = pressure.Reader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.Places(**places))  # type: ignore[arg-type]
+    return reader.read(5.0, {}, None)
+
+
+@pytest.mark.parametrize("files", [V1, V2], ids=["v1", "v2"])
+def test_numbers(tmp_path: Path, files: dict[str, str]) -> None:
+    """The same machine says the same on both versions."""
+    found = read(tmp_path, files)
+
+    assert found.root == model.Memory(usage=500_000, inactive_file=50_000, limit=1000 * _KIB)
+    assert found.root.available == 1000 * _KIB - 450_000
+    assert found.pods == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
+    assert (found.max_pids, found.processes) == (20_000, 3518)
+    assert (found.swap_total, found.swap_free) == (8 * _KIB, 2 * _KIB)
+    assert found.stalls["memory.some.avg10"] == 1.5
+    assert "cpu.some.avg10" not in found.stalls
+
+
+@pytest.mark.parametrize("text", ["max\n", f"{(1 << 63) - 4096}\n"])
+def test_no_limit_is_no_observation(tmp_path: Path, text: str) -> None:
+    """A group without a limit has nothing available, and nothing used up."""
+    found = read(tmp_path, {**V2, "sys/fs/cgroup/kubepods.slice/memory.max": text})
+
+    assert found.pods is not None
+    assert found.pods.available is None
+
+
+def test_more_in_use_than_there_is(tmp_path: Path) -> None:
+    """Nothing is available then, and never less."""
+    found = read(
+        tmp_path,
+        {**V2, "sys/fs/cgroup/memory.stat": "anon 9000000\nfile 0\ninactive_file 9999999999\n"},
+    )
+    assert found.root is not None
+    assert (found.root.working_set, found.root.available) == (0, 1000 * _KIB)
+    lots = {**V2, "sys/fs/cgroup/memory.stat": "anon 9000000\nfile 0\ninactive_file 0\n"}
+    full = read(tmp_path, lots).root
+    assert full is not None
+    assert full.available == 0
+
+
+def test_each_file_costs_its_own_number(tmp_path: Path) -> None:
+    """Damage and absence are told by name, and everything else is there."""
+    files = {**V2, "proc/loadavg": "garbage\n", "sys/fs/cgroup/memory.stat": "anon x\n"}
+    del files["proc/sys/kernel/pid_max"]
+    found = read(tmp_path, files)
+
+    assert found.root is None
+    assert found.processes is None
+    assert found.max_pids == 20_000
+    assert found.pods is not None
+    assert {"memory", "processes", "pid_max"} <= found.problems.keys()
+
+
+def test_a_group_may_stand_for_the_node(tmp_path: Path) -> None:
+    """Its own limit counts where that is less than the machine's memory."""
+    found = read(tmp_path, V2, memory="kubepods.slice")
+
+    assert found.root == model.Memory(usage=4000, inactive_file=1000, limit=10_000)
+
+
+def test_the_disk_below_a_recording_says_nothing(tmp_path: Path) -> None:
+    """A recorded machine has the file systems that are mounted inside of it, and no others."""
+    (tmp_path / "var/lib/kubelet").mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    host = roots.open_root(str(tmp_path))
+
+    assert not pressure.recorded(host, pressure.Places())
+
+
+@pytest.mark.parametrize(
+    ("devices", "layout"), [("aaa", "single"), ("abb", "dedicated"), ("aba", "split")]
+)
+def test_how_file_systems_lie(tmp_path: Path, devices: str, layout: str) -> None:
+    """One for all, images apart, or writable layers beside the node's files."""
+    (tmp_path / "proc").mkdir()
+    host = roots.open_root(str(tmp_path))
+    reader = pressure.Reader(host)
+    places = pressure.Places(nodefs=("/n",), imagefs=("/i",), containerfs=("/c",))
+    reader.configure(hierarchies.discover(host, ""), places)
+    disks = {
+        path: model.FileSystem(device=device)
+        for path, device in zip(("/n", "/i", "/c"), devices, strict=True)
+    }
+
+    assert reader.read(1.0, disks, 1.0).layout == layout

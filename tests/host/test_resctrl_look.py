@@ -1,0 +1,55 @@
+"""One look at all of resctrl: when threads are looked for again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from koordlet.host import resctrl_look
+from koordlet.model import resctrl
+from tests.kit import agents, moments
+from tests.kit import resctrl as kit
+
+
+class Told:
+    """What the kernel has told of processes that began."""
+
+    def __init__(self) -> None:
+        self.pids: frozenset[int] | None = frozenset()
+
+    def hear(self) -> frozenset[int] | None:
+        """All of it."""
+        return self.pids
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def test_a_process_that_entered_from_outside(ram: Path) -> None:
+    """It is seen at the next look where the kernel told of it, or lost count; else not yet."""
+    host = kit.machine()
+    line = agents.Site(host, state=ram).line()
+    layout, topology = line.observer.layout, line.observer.topology
+    look, told = resctrl_look.Look(host), Told()
+    look.refresh(topology)
+    pods = (moments.workload("batch"),)
+
+    def homes() -> set[int]:
+        found = look.look(1.0, layout, groups, pods, full=False)
+        assert isinstance(found, resctrl.Resctrl)
+        return {one for threads in found.homes["batch"].values() for one in threads}
+
+    groups = ("batch",)
+    before = homes()
+    first = host.spawn("/sys/fs/cgroup/cpuset/batch")
+    assert before == homes()
+    look._events = told  # type: ignore[assignment]
+    assert before == homes()
+    told.pids = frozenset({first})
+    assert before | {first} == homes()
+    second = host.spawn("/sys/fs/cgroup/cpuset/batch")
+    told.pids = frozenset({1 << 20})
+    assert before | {first} == homes()
+    told.pids = None
+    assert before | {first, second} == homes()
+    look.close()
+    assert look._events is None

@@ -1,0 +1,172 @@
+"""A container runtime as a plugin sees it: the other end of the NRI socket, in the test's hands.
+
+Covers: what containerd 1.7.24 was seen to send, in its order and its frames. Does not cover: what a
+runtime does with the answers; the tests with a real one prove that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from koordlet.workloads.nri import fields, messages, mux, ttrpc
+from koordlet.workloads.nri.messages import Event
+from tests.kit import deadline
+
+SERVICE = "nri.pkg.api.v1alpha1.Plugin"
+
+
+def pod(one: messages.Pod) -> bytes:
+    """A PodSandbox."""
+    linux: list[tuple[int, fields.Value]] = [(3, one.cgroup_parent)]
+    if one.cpu_shares:
+        shares = fields.encode((1, fields.encode((1, one.cpu_shares))))
+        linux.append((2, fields.encode((2, shares))))
+    return fields.encode(
+        (1, one.id),
+        (2, one.name),
+        (3, one.uid),
+        (4, one.namespace),
+        *fields.table(5, one.labels),
+        *fields.table(6, one.annotations),
+        (8, fields.encode(*linux)),
+        (9, 7),
+    )
+
+
+def container(one: messages.Container) -> bytes:
+    """A Container."""
+    numbers = [(n, fields.encode((1, v))) for n, v in ((1, one.shares), (2, one.quota)) if v]
+    memory = [(1, fields.encode((1, fields.encode((1, one.memory)))))] if one.memory else []
+    cpu = fields.encode(*memory, (2, fields.encode(*numbers, (6, one.cpus))))
+    return fields.encode(
+        (1, one.id),
+        (2, one.pod),
+        (3, one.name),
+        (7, "/bin/program"),
+        (11, fields.encode((3, cpu), (5, one.cgroup))),
+        (12, one.pid),
+    )
+
+
+def heard(event: Event, pod_: messages.Pod, box: messages.Container) -> tuple[str, bytes]:
+    """Method and payload of an event, as containerd 1.7 spells it."""
+    names = {
+        Event.CREATE_CONTAINER: "CreateContainer",
+        Event.UPDATE_CONTAINER: "UpdateContainer",
+        Event.STOP_CONTAINER: "StopContainer",
+    }
+    about = [pod(pod_), container(box)]
+    if event in names:
+        return names[event], fields.encode(*zip((1, 2), about, strict=True))
+    return "StateChange", fields.encode((1, int(event)), *zip((2, 3), about, strict=True))
+
+
+@dataclass
+class Peer:
+    """One plugin's connection, seen from the runtime."""
+
+    wire: socket.socket
+    cutter: mux.Cutter = field(default_factory=mux.Cutter)
+    readers: dict[int, ttrpc.Reader] = field(
+        default_factory=lambda: {mux.PLUGIN: ttrpc.Reader(), mux.RUNTIME: ttrpc.Reader()}
+    )
+    inbox: list[tuple[int, ttrpc.Message]] = field(default_factory=list)
+    stream: int = -1
+
+    def next(self, connection: int) -> ttrpc.Message:
+        """The next message on a connection; ``EOFError`` where the plugin has hung up."""
+        while True:
+            for place, (where, one) in enumerate(self.inbox):
+                if where == connection:
+                    del self.inbox[place]
+                    return one
+            data = self.wire.recv(1 << 16)
+            if not data:
+                raise EOFError
+            for where, content in self.cutter.feed(data):
+                self.inbox += [(where, one) for one in self.readers[where].feed(content)]
+
+    def call(self, method: str, payload: bytes, timeout: float = 2.0) -> ttrpc.Response:
+        """Call the plugin and wait for its answer."""
+        self.send(method, payload, timeout)
+        while True:
+            one = self.next(mux.PLUGIN)
+            if isinstance(one, ttrpc.Response) and one.stream == self.stream:
+                return one
+
+    def send(self, method: str, payload: bytes, timeout: float = 2.0) -> None:
+        """Call the plugin."""
+        self.stream += 2
+        one = ttrpc.Request(self.stream, SERVICE, method, payload, timeout)
+        self.wire.sendall(ttrpc.write(mux.PLUGIN, one))
+
+    def registered(self, code: int = 0) -> dict[str, str]:
+        """Answer the registration; who registered."""
+        one = self.next(mux.RUNTIME)
+        assert isinstance(one, ttrpc.Request)
+        assert "RegisterPlugin" == one.method
+        said = fields.decode(one.payload)
+        answer = ttrpc.Response(one.stream, b"", code, "no" if code else "")
+        self.wire.sendall(ttrpc.write(mux.RUNTIME, answer))
+        return {"name": fields.text(said, 1), "index": fields.text(said, 2)}
+
+    def introduce(
+        self, pods: Sequence[messages.Pod] = (), boxes: Sequence[messages.Container] = ()
+    ) -> int:
+        """Registration, configuration, synchronisation; the events that the plugin wants."""
+        self.registered()
+        answer = self.call("Configure", fields.encode((2, "containerd"), (3, "1.7.24~ds1")))
+        listed = [*((1, pod(one)) for one in pods), *((2, container(one)) for one in boxes)]
+        assert b"" == self.call("Synchronize", fields.encode(*listed)).payload
+        return fields.number(fields.decode(answer.payload), 2)
+
+    def happens(
+        self,
+        event: Event,
+        pod_: messages.Pod | None = None,
+        box: messages.Container | None = None,
+    ) -> ttrpc.Response:
+        """An event, and what the plugin answers."""
+        return self.call(*heard(event, pod_ or messages.Pod(), box or messages.Container()))
+
+
+@dataclass
+class Runtime:
+    """A socket that plugins connect to."""
+
+    path: Path
+    server: socket.socket
+    peers: contextlib.ExitStack
+
+    def accept(self) -> Peer:
+        """The next plugin."""
+        wire = self.peers.enter_context(self.server.accept()[0])
+        wire.settimeout(deadline.PATIENCE)
+        return Peer(wire)
+
+
+@contextlib.contextmanager
+def runtime(path: Path) -> Iterator[Runtime]:
+    """A runtime that listens there."""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server,
+        contextlib.ExitStack() as peers,
+    ):
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(deadline.PATIENCE)
+        yield Runtime(path, server, peers)
+
+
+def adjusted(answer: ttrpc.Response) -> fields.Fields:
+    """The LinuxResources of an adjustment."""
+    return fields.inside(fields.decode(answer.payload), 1, 6, 2)
+
+
+def cpus(answer: ttrpc.Response) -> str:
+    """The set that an answer to CreateContainer gives."""
+    return fields.text(fields.inside(adjusted(answer), 2), 6)

@@ -1,0 +1,231 @@
+"""Batch and mid resources by the peer's sums, and what happens where something is not known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from koordlet.history import series
+from koordlet.model import decision, meter, nodeslo, pod, prediction, snapshot, strategies
+from koordlet.policy import batch_resources
+from koordlet.policy.batch_resources import Settings, State, Sums
+from tests.kit import colocation, counting, moments
+from tests.kit.colocation import KubeQos, Qos
+
+SIXTEEN = moments.machine(1, 8)
+GIB = 1 << 30
+LS = colocation.kube("ls", KubeQos.BURSTABLE, Qos.LS, requests={"cpu": 6000, "memory": 8 * GIB})
+NEW = colocation.kube("new", KubeQos.BURSTABLE, Qos.LS, requests={"cpu": 1000, "memory": GIB})
+LSE = colocation.kube("lse", KubeQos.GUARANTEED, Qos.LSE, requests={"cpu": 2000, "memory": GIB})
+BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE)
+
+
+def moment(*pods: pod.Pod, **said: object) -> snapshot.Snapshot:
+    """A node of 16 CPUs and 64 GiB on which co-location is enabled."""
+    now = colocation.moment(SIXTEEN, pods, at=1000.0)
+    colocation_said = strategies.Colocation(enable=True, **said)  # type: ignore[arg-type] # fields
+    slo = dataclasses.replace(
+        nodeslo.DEFAULTS,
+        source="slo-controller-config",
+        colocation=strategies.overlay(nodeslo.DEFAULTS.colocation, colocation_said),
+    )
+    node = dataclasses.replace(
+        now.node,
+        capacity={"cpu": 16000, "memory": 64 * GIB},
+        allocatable={"cpu": 15000, "memory": 60 * GIB},
+    )
+    return dataclasses.replace(now, slo=slo, node=node)
+
+
+def history(
+    use: dict[str, tuple[float, float]], node: tuple[float, float], *, at: float = 1000.0
+) -> series.History:
+    """Five minutes in which each pod and the node used so many cores and bytes."""
+    past = series.History()
+    names = tuple(use)
+    for ago in range(300, -1, -2):
+        seconds = at - ago
+        groups = {
+            meter.CPU: [cores * seconds for cores, _ in use.values()],
+            meter.MEMORY_ANON: [size for _, size in use.values()],
+        }
+        whole = {
+            meter.CPU: [node[0] * seconds],
+            meter.WORKING_SET: [node[1]],
+            meter.MEMORY_TOTAL: [64.0 * GIB],
+        }
+        past.take(
+            {
+                "groups": counting.reading(seconds, groups, names=names),
+                "node": counting.reading(seconds, whole, names=("",)),
+            }
+        )
+    return past
+
+
+def decided(
+    now: snapshot.Snapshot,
+    past: series.History,
+    state: State | None = None,
+    settings: Settings | None = None,
+) -> decision.Decision[State]:
+    """The decision."""
+    return batch_resources.decide(now, past, settings or Settings(), state or State())
+
+
+def amounts(made: decision.Decision[State]) -> dict[str, int]:
+    """What is offered, by the last word of its name."""
+    assert made.offer is not None
+    return {name.rpartition("/")[2]: value for name, value in made.offer.amounts.items()}
+
+
+USE = {str(LS.group): (3.0, 4.0 * GIB), str(BE.group): (2.0, 2.0 * GIB)}
+
+
+@pytest.mark.parametrize(
+    ("said", "cpu", "memory"),
+    [
+        # 16000 * 60% - max(6 - 5, 1) - 3; 64 GiB * 65% - max(8 - 6, 4) - 4.
+        pytest.param({}, 5600, 64 * GIB * 65 // 100 - 8 * GIB, id="usage"),
+        pytest.param(
+            {"memory_calculate_policy": "request"},
+            5600,
+            64 * GIB * 65 // 100 - 12 * GIB,
+            id="request",
+        ),
+        pytest.param(
+            {
+                "cpu_calculate_policy": "maxUsageRequest",
+                "memory_calculate_policy": "maxUsageRequest",
+            },
+            2600,
+            64 * GIB * 65 // 100 - 12 * GIB,
+            id="the larger of both",
+        ),
+        pytest.param({"cpu_reclaim_threshold_percent": 10}, 0, None, id="never below nothing"),
+        pytest.param({"cpu_reclaim_threshold_percent": 150}, 20000, None, id="a negative margin"),
+        pytest.param({"batch_cpu_threshold_percent": 10}, 1600, None, id="a part of the node"),
+    ],
+)
+def test_the_sums_of_the_peer(said: dict[str, object], cpu: int, memory: int | None) -> None:
+    """Capacity less margin, system or reserved, and high priority."""
+    found = amounts(decided(moment(LS, BE, **said), history(USE, (6.0, 8.0 * GIB))))
+
+    assert cpu == found["batch-cpu"]
+    assert memory in (None, pytest.approx(found["batch-memory"], abs=2))
+
+
+def test_pods_without_metrics_and_exclusive_ones() -> None:
+    """The first counts with its request; of an LSE pod the CPUs, and the memory that it uses."""
+    use = {**USE, str(LSE.group): (0.5, 2.0 * GIB)}
+    found = amounts(decided(moment(LS, NEW, LSE, BE), history(use, (6.5, 10.0 * GIB))))
+
+    assert 9600 - 1000 - 3000 - 1000 - 2000 == found["batch-cpu"]
+    assert found["batch-memory"] == pytest.approx(
+        64 * GIB * 65 // 100 - (4 + 4 + 1 + 2) * GIB, abs=2
+    )
+
+
+def test_the_base_of_the_seed_is_allocatable() -> None:
+    """And nothing but the annotation is reserved."""
+    now, past = moment(LS, BE), history(USE, (5.5, 8.0 * GIB))
+    found = amounts(decided(now, past, settings=Settings(seed=True)))
+
+    assert 9000 - 500 - 3000 == found["batch-cpu"]
+
+
+def test_a_fast_node_offers_more() -> None:
+    """Batch CPU is counted in CPUs of the usual speed; a bad annotation is none."""
+    now, past = moment(LS, BE), history(USE, (6.0, 8.0 * GIB))
+    found = []
+    for text in ("1.50", "x", "0.2"):
+        annotations = {"node.koordinator.sh/cpu-normalization-ratio": text}
+        node = dataclasses.replace(now.node, annotations=annotations)
+        found.append(amounts(decided(dataclasses.replace(now, node=node), past))["batch-cpu"])
+
+    assert [8400, 5600, 5600] == found
+
+
+def test_mid_is_what_prod_will_not_need() -> None:
+    """No more than the node leaves unused, plus a part of what nobody asked for."""
+    past = history(USE, (6.0, 8.0 * GIB))
+    past.predicted = prediction.Prediction(reclaimable={"cpu": 2.5, "memory": 3.0 * GIB})
+    found = amounts(decided(moment(LS, BE, mid_unallocated_percent=50), past))
+
+    assert 2500 + (16000 - 1000 - 6000) // 2 == found["mid-cpu"]
+    assert 3 * GIB + (64 - 4 - 8) * GIB // 2 == found["mid-memory"]
+
+
+def test_the_file_s_bounds_are_last() -> None:
+    """No object exceeds them."""
+    past = history(USE, (6.0, 8.0 * GIB))
+    found = amounts(decided(moment(LS, BE), past, settings=Settings(max_cpu_percent=5)))
+
+    assert 800 == found["batch-cpu"]
+
+
+@pytest.mark.parametrize("enabled", [None, False])
+def test_who_is_not_asked_offers_nothing(enabled: bool | None) -> None:  # noqa: FBT001 -- a row
+    """Neither the file nor the object."""
+    now = colocation.moment(SIXTEEN, [LS])
+    settings = Settings(strategy=strategies.Colocation(enable=enabled))
+
+    assert decided(now, series.History(), settings=settings).offer is None
+
+
+def test_an_offer_stands_for_a_while_and_then_goes() -> None:
+    """Metrics are missing: 15 minutes, then nothing is offered, and it is said why."""
+    first = decided(moment(LS, BE), history(USE, (6.0, 8.0 * GIB)))
+    found = []
+    for minutes in (5, 14, 16):
+        later = dataclasses.replace(moment(LS, BE), at=1000.0 + 60 * minutes)
+        made = decided(later, series.History(), first.next_state)
+        assert made.offer is not None
+        found.append((len(made.offer.amounts), made.offer.degraded))
+
+    assert [(4, ""), (4, ""), (0, "not known: cpu, memory")] == found
+
+
+def test_who_runs_here_must_be_known() -> None:
+    """A pod list that is out of date computes nothing new."""
+    stale = dataclasses.replace(LS, stale=True)
+    made = decided(moment(stale, BE), history(USE, (6.0, 8.0 * GIB)))
+
+    assert made.offer is not None
+    assert ({}, "not known: who runs here") == (made.offer.amounts, made.offer.degraded)
+
+
+def test_means_are_not_computed_each_second() -> None:
+    """What was computed less than 15 s ago stands."""
+    first = decided(moment(LS, BE), history(USE, (6.0, 8.0 * GIB)))
+    later = dataclasses.replace(moment(LS, BE), at=1010.0)
+
+    assert first.next_state is decided(later, series.History(), first.next_state).next_state
+
+
+@hypothesis.given(
+    numbers=st.lists(st.integers(0, 10**6), min_size=9, max_size=9),
+    more=st.integers(0, 10**6),
+    how=st.sampled_from(["usage", "request", "maxUsageRequest"]),
+)
+def test_more_use_never_offers_more(numbers: Sequence[int], more: int, how: str) -> None:
+    """Bounded by the base, and monotone in what others use and ask for."""
+    names = [one.name for one in dataclasses.fields(Sums)]
+    one = Sums(**dict(zip(names, numbers, strict=True)))
+    strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, memory_calculate_policy=how)
+    found = batch_resources.offered(one, "memory", strategy, None)[0]
+    for name in ("reserved", "system", "used", "requested", "either"):
+        worse = dataclasses.replace(one, **{name: getattr(one, name) + more})
+        assert batch_resources.offered(worse, "memory", strategy, None)[0] <= found
+    assert 0 <= found <= one.base
+
+
+@pytest.mark.parametrize("body", [{}, {"amounts": {"a": "b"}}, {"amounts": {}, "at": "x"}])
+def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
+    """It is refused as a whole."""
+    with pytest.raises(ValueError, match=r"."):
+        batch_resources.revive(body)

@@ -1,0 +1,78 @@
+"""Sets that were chosen one after the other, laid out anew where that is worth it."""
+
+from __future__ import annotations
+
+import hypothesis
+from hypothesis import strategies as st
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_repack, cpu_shape
+from tests.kit import moments
+
+#: Two sockets of three cores of two threads: 0-2 with 6-8, 3-5 with 9-11.
+SHAPE = cpu_shape.Shape.of(moments.machine())
+
+
+def placed(name: str, cpus: str, **more: object) -> cpu_repack.Placed:
+    """A workload on CPUs that were chosen for it."""
+    held = cpuset.CPUSet.parse(cpus)
+    wanted = cpu_accumulator.Request(count=len(held), **more)  # type: ignore[arg-type]
+    return cpu_repack.Placed(
+        uid=name, key=name, request=cpu_allocation.Request(cpus=wanted), cpus=held
+    )
+
+
+def better(*sets: cpu_repack.Placed, others: str = "", reserved: str = "") -> dict[str, str] | None:
+    """The new layout."""
+    fixed = [cpu_allocation.Holding(holder="x", cpus=cpuset.CPUSet.parse(others))]
+    found = cpu_repack.better(
+        SHAPE, sets, reserved=cpuset.CPUSet.parse(reserved), others=fixed if others else ()
+    )
+    return None if found is None else {uid: str(cpus) for uid, cpus in found.items()}
+
+
+def test_scattered_sets_are_gathered() -> None:
+    """A set on two sockets comes to one; one that lies well makes no layout worth it."""
+    assert {"a": "0-1,6-7"} == better(placed("a", "0,3,6,9"))
+    assert better(placed("a", "1-2,7-8")) is None
+
+
+def test_what_is_not_ours_stays() -> None:
+    """Sets that others named, and reserved CPUs, are worked around."""
+    found = better(placed("a", "2,5"), others="0,6", reserved="1,7")
+
+    assert {"a": "3,9"} == found
+
+
+def test_no_room_for_a_new_layout() -> None:
+    """What cannot be laid out anew as a whole stays as it is."""
+    full = cpu_accumulator.Bind.FULL_CORES
+    sets = (placed("a", "0,3", bind=full, required=True), placed("b", "1"))
+
+    assert better(*sets, others="6", reserved="2,4-5,7-11") is None
+
+
+@hypothesis.given(
+    sets=st.lists(moments.sets(12), max_size=4),
+    reserved=moments.sets(12),
+)
+def test_a_new_layout_is_a_layout(sets: list[cpuset.CPUSet], reserved: cpuset.CPUSet) -> None:
+    """Disjoint, of the size asked for, without reserved CPUs, cheaper, and final."""
+    taken, every = reserved, []
+    for number, one in enumerate(sets):
+        if one - taken:
+            every.append(placed(f"w{number}", str(one - taken)))
+            taken |= one
+    found = cpu_repack.better(SHAPE, every, reserved=reserved, others=())
+    if found is None:
+        return
+    seen = reserved
+    for each in every:
+        assert len(found[each.uid]) == each.request.cpus.count
+        assert found[each.uid].isdisjoint(seen)
+        seen |= found[each.uid]
+    nobody = cpuset.CPUSet()
+    before = cpu_repack.cost(SHAPE, [each.cpus for each in every], nobody)
+    assert cpu_repack.cost(SHAPE, found.values(), nobody) < before
+    again = [placed(each.uid, str(found[each.uid])) for each in every]
+    assert cpu_repack.better(SHAPE, again, reserved=reserved, others=()) is None

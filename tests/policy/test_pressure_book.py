@@ -1,0 +1,127 @@
+"""Grace periods, minimum reclaim and conditions from pass to pass, as the kubelet keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.model import thresholds
+from koordlet.model.thresholds import Texts
+from koordlet.policy import pressure_book
+from koordlet.policy.pressure_book import Book
+from koordlet.policy.pressure_signals import Observation
+
+_TRANSITION = 300.0
+
+
+def passes(
+    texts: Texts, *seen: tuple[float, int], signal: str = "memory.available", capacity: int = 1000
+) -> list[pressure_book.Page]:
+    """One pass at each time with so much available."""
+    configured = thresholds.parse(texts)
+    book, pages = Book(), []
+    for at, available in seen:
+        found = {signal: Observation(available, capacity, at)}
+        pages.append(pressure_book.turn(configured, found, book, at, _TRANSITION))
+        book = pages[-1].book
+    return pages
+
+
+def hard(value: str, **more: object) -> Texts:
+    """One hard threshold of memory."""
+    return Texts(hard={"memory.available": value}, enforce_pods=False, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("available", "met"), [(99, True), (100, False), (101, False)])
+def test_equal_is_not_met(available: int, *, met: bool) -> None:
+    """A threshold is met when less than it is available."""
+    (page,) = passes(hard("100"), (0.0, available))
+
+    assert bool(page.met) is met
+    assert bool(page.due) is met
+    assert page.conditions == (("MemoryPressure",) if met else ())
+
+
+def test_without_an_observation_nothing_is_met() -> None:
+    """What cannot be seen is no reason for anything."""
+    page = pressure_book.turn(thresholds.parse(hard("100")), {}, Book(), 0.0, _TRANSITION)
+
+    assert not page.met
+    assert not page.conditions
+
+
+def test_grace_counts_from_the_first_pass_of_an_unbroken_row() -> None:
+    """A soft threshold acts once it was met for its grace period; a break starts it again."""
+    texts = Texts(hard={}, soft={"memory.available": "100"}, soft_grace={"memory.available": "20s"})
+    pages = passes(
+        texts, (0, 50), (10, 50), (20, 50), (30, 150), (40, 50), (50, 50), (59, 50), (60, 50)
+    )
+
+    assert [bool(one.due) for one in pages] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert [bool(one.met) for one in pages][3] is False
+    assert all(one.conditions == ("MemoryPressure",) for one in pages)
+
+
+def test_minimum_reclaim_keeps_what_was_acted_on_met() -> None:
+    """It stays met until the reclaim is available on top; what was not acted on does not."""
+    reclaim = {"memory.available": "50"}
+    pages = passes(hard("100", reclaim=reclaim), (0, 90), (10, 149), (20, 150), (30, 149))
+
+    assert [bool(one.due) for one in pages] == [True, True, False, False]
+    parts = passes(hard("10%", reclaim={"memory.available": "5%"}), (0, 99), (1, 149), (2, 151))
+    assert [bool(one.met) for one in parts] == [True, True, False]
+
+
+def test_one_reading_evicts_once() -> None:
+    """A threshold is due only where its observation is newer than that of the last pass."""
+    configured = thresholds.parse(hard("100"))
+    found = {"memory.available": Observation(50, 1000, 7.0)}
+    first = pressure_book.turn(configured, found, Book(), 10.0, _TRANSITION)
+    again = pressure_book.turn(configured, found, first.book, 20.0, _TRANSITION)
+    nameless = {"memory.available": Observation(50, 1000)}
+    last = pressure_book.turn(configured, nameless, again.book, 30.0, _TRANSITION)
+
+    assert (bool(first.due), bool(again.due), bool(last.due)) == (True, False, True)
+    assert again.met
+
+
+def test_conditions_do_not_oscillate() -> None:
+    """A condition holds for the transition period after its threshold was met last."""
+    pages = passes(hard("100"), (0, 50), (10, 150), (299.9, 150), (300, 150))
+
+    assert [bool(one.conditions) for one in pages] == [True, True, True, False]
+
+
+def test_memory_comes_first() -> None:
+    """Whatever else is short, memory is dealt with before."""
+    configured = thresholds.parse(
+        Texts(hard={"pid.available": "10", "nodefs.available": "10", "memory.available": "10"})
+    )
+    found = {one.signal: Observation(5, 100, 1.0) for one in configured}
+    page = pressure_book.turn(configured, found, Book(), 1.0, _TRANSITION)
+
+    assert [one.signal for one in page.due] == [
+        "memory.available",
+        "allocatableMemory.available",
+        "pid.available",
+        "nodefs.available",
+    ]
+
+
+def test_a_clock_that_was_set_back_holds_nothing_for_longer() -> None:
+    """Times of the future count as now."""
+    configured = thresholds.parse(hard("100"))
+    before = Book(first={"memory.available<100/0": 9000.0}, seen={"MemoryPressure": 9000.0})
+    found = {"memory.available": Observation(500, 1000, 1.0)}
+    page = pressure_book.turn(configured, found, before, 10.0, _TRANSITION)
+
+    assert page.book.seen == {"MemoryPressure": 10.0}
+    assert pressure_book.turn(configured, found, page.book, 310.0, _TRANSITION).conditions == ()

@@ -1,0 +1,148 @@
+"""NodeMetric: what the peer's manager and scheduler read of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from typing import Any
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import counters, meter, pod, prediction, qos
+from koordlet.report import view
+from koordlet.report.crds import definitions, nodemetric
+from koordlet.report.objects import metric_object
+from tests.kit import structural, views
+
+AT = 1000.0
+
+
+def past(seconds: int = 320) -> series.History:
+    """A node at 1.5 cores and 1 GiB, one pod at 100 m and 10 MiB, second by second."""
+    made = series.History()
+    for second in range(seconds):
+        at = AT - seconds + 1 + second
+        made.take(
+            {
+                "node": reading(at, {"": 0}, meter.CPU, 1.5 * at, meter.WORKING_SET, 1 << 30),
+                "groups": reading(
+                    at, {"shop/pod-00000": 0}, meter.CPU, 0.1 * at, meter.WORKING_SET, 10 << 20
+                ),
+            }
+        )
+        made.share(reading(at, {}), PODS)
+    return made
+
+
+def reading(at: float, slots: dict[str, int], *values: Any) -> counters.Reading:
+    """One moment."""
+    batches = tuple(
+        counters.Batch(values[n], 0, 1, array("d", [values[n + 1]]))
+        for n in range(0, len(values), 2)
+    )
+    return counters.Reading(
+        at=at, suspended=0.0, slots=slots, width=max(1, len(slots)), batches=batches
+    )
+
+
+PODS = tuple(
+    dataclasses.replace(one, kube_qos=qos.KubeQos.BURSTABLE, containers=(pod.Container(name="c"),))
+    for one in views.pods(2)
+)
+
+
+def seen() -> view.View:
+    """A view at the end of that."""
+    base = views.view(PODS)
+    return dataclasses.replace(
+        base,
+        snapshot=dataclasses.replace(base.snapshot, at=AT, wall=1767225600.0),
+        predicted=prediction.Prediction(reclaimable={"cpu": 1.0, "memory": 1024.0}),
+    )
+
+
+def status(known: series.History) -> dict[str, Any]:
+    """The whole status."""
+    now, want = seen(), metric_object.Wish()
+    return metric_object.status(
+        now,
+        metric_object.node(now, known, want),
+        list(metric_object.pods(now, known, want)),
+        list(metric_object.applications(now, known, want)),
+    )
+
+
+def test_what_is_said() -> None:
+    """Averages and quantiles in the peer's units; a pod without samples is left out."""
+    found = status(past())
+    usage = found["nodeMetric"]
+
+    assert "2026-01-01T00:00:00Z" == found["updateTime"]
+    assert {"cpu": "1500m", "memory": str(1 << 30)} == _near(usage["nodeUsage"]["resources"])
+    first, second, _ = usage["aggregatedNodeUsages"]
+    assert "5m0s" == first["duration"]
+    assert {"avg", "p50", "p90", "p95", "p99"} == first["usage"].keys()
+    assert ("10m0s", True) == (second["duration"], bool(second["usage"])), "half is enough"
+    (row,) = found["podsMetric"]
+    assert ("team-0", "pod-00000", "koord-prod", "LS") == (
+        *(row["namespace"], row["name"]),
+        *(row["priority"], row["qos"]),
+    )
+    assert {"cpu": "100m", "memory": str(10 << 20)} == _near(row["podUsage"]["resources"])
+    assert {"cpu": "1000m", "memory": "1024"} == found["prodReclaimableMetric"]["resource"][
+        "resources"
+    ]
+    assert "prodPeakMetric" not in found
+
+
+def _near(found: dict[str, str]) -> dict[str, str]:
+    """Rates of floats are truncated: 99.999 m is 99 m."""
+    milli = int(found["cpu"].removesuffix("m"))
+    return {**found, "cpu": f"{round(milli + 0.5, -1):.0f}m"}
+
+
+def test_a_cold_start_is_an_empty_map() -> None:
+    """Less than half of a window is no window."""
+    found = status(past(seconds=20))
+
+    assert {} == found["nodeMetric"]["nodeUsage"]["resources"]
+    assert [{}, {}, {}] == [one["usage"] for one in found["nodeMetric"]["aggregatedNodeUsages"]]
+    assert [] == found["podsMetric"]
+
+
+def test_it_passes_the_schema() -> None:
+    """A server keeps every field, and it is an object of the model."""
+    body = {"status": status(past())}
+    row = definitions.find("nodemetrics")
+    kept = structural.admitted(definitions.document(row), "v1alpha1", body)
+
+    assert body["status"] == kept["status"]
+    nodemetric.NodeMetric.model_validate(body)
+
+
+@pytest.mark.parametrize(
+    ("policy", "seconds"),
+    [
+        ({}, (60, 300, (300, 600, 1800))),
+        ({"reportIntervalSeconds": 5, "aggregateDurationSeconds": 1}, (30, 60, (300, 600, 1800))),
+        ({"nodeAggregatePolicy": {"durations": ["1h0m0s", "90s", "x", 7]}}, (60, 300, (3600, 90))),
+        (
+            {"reportIntervalSeconds": "often", "nodeAggregatePolicy": []},
+            (60, 300, (300, 600, 1800)),
+        ),
+    ],
+)
+def test_wishes(policy: dict[str, Any], seconds: tuple[object, ...]) -> None:
+    """Floors, defaults for what makes no sense."""
+    want = metric_object.wish({"spec": {"metricCollectPolicy": policy}})
+
+    assert seconds == (want.report_seconds, want.window_seconds, want.durations)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(300, "5m0s"), (3661, "1h1m1s"), (30, "30s"), (1800, "30m0s")]
+)
+def test_durations(seconds: int, text: str) -> None:
+    """As Go prints them."""
+    assert text == metric_object.duration_text(seconds)

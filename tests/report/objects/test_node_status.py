@@ -1,0 +1,102 @@
+"""The Node's status: offers and conditions, and when they are worth a write."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from koordlet.model import best_effort, decision, resources
+from koordlet.report import view
+from koordlet.report.objects import node_status
+from tests.kit import views
+
+WALL = 1767225600.0
+
+
+def seen(offer: dict[str, int] | None, *conditions: decision.Condition, **more: Any) -> view.View:
+    """A view with this offer and these conditions."""
+    base = views.view()
+    given = None if offer is None else best_effort.Offer(amounts=offer, **more)
+    changed = dataclasses.replace(base.plan, offer=given, conditions=conditions)
+    return dataclasses.replace(base, plan=changed, ready=True)
+
+
+def made(there: dict[str, Any], now: view.View) -> dict[str, Any] | None:
+    """The patch."""
+    return node_status.patch(there, node_status.wanted(now), wall=WALL, tolerance=0.1)
+
+
+def applied(patch: dict[str, Any] | None) -> dict[str, Any]:
+    """The node after the patch, as a server merges it."""
+    assert patch is not None
+    status = patch["status"]
+    return {"status": {**status, "conditions": status.get("conditions", [])}}
+
+
+PRESSED = decision.Condition(type="CpuTight", status=True, reason="Busy", message="m")
+OFFER = {resources.BATCH_CPU: 4000, resources.BATCH_MEMORY: 1 << 30}
+
+
+def test_an_offer_is_written_with_tolerance() -> None:
+    """It comes, stays while it hardly moves, moves, goes."""
+    first = made({}, seen(OFFER))
+    there = applied(first)
+
+    assert {"kubernetes.io/batch-cpu": "4000", "kubernetes.io/batch-memory": str(1 << 30)} == there[
+        "status"
+    ]["allocatable"]
+    assert there["status"]["capacity"] == there["status"]["allocatable"]
+    assert made(there, seen({**OFFER, resources.BATCH_CPU: 4400})) is None
+    moved = made(there, seen({**OFFER, resources.BATCH_CPU: 4401}))
+    assert moved is not None
+    assert "4401" == moved["status"]["allocatable"][resources.BATCH_CPU]
+    gone = made(there, seen({}))
+    assert gone is not None
+    assert {resources.BATCH_CPU: None, resources.BATCH_MEMORY: None} == gone["status"]["capacity"]
+
+
+def test_without_a_policy_resources_are_left_alone() -> None:
+    """Another program may write them."""
+    there = applied(made({}, seen(OFFER)))
+
+    assert made(there, seen(None)) is None
+
+
+def test_third_parties_are_told() -> None:
+    """What was there before they took their part is in the peer's annotation."""
+    patch = made({}, seen(OFFER, original={resources.BATCH_CPU: 9000}))
+
+    assert patch is not None
+    assert (
+        '{"resources":{"kubernetes.io/batch-cpu":"9000"}}'
+        == patch["metadata"]["annotations"][node_status.ORIGIN]
+    )
+
+
+def test_conditions_have_our_prefix_and_move_once() -> None:
+    """Written when they change; a condition that is gone is false; others' are not touched."""
+    kubelets = {"type": "MemoryPressure", "status": "True"}
+    there = applied(made({"status": {"conditions": [kubelets]}}, seen(None, PRESSED)))
+    kinds = {one["type"]: one["status"] for one in there["status"]["conditions"]}
+
+    assert {"koordlet.io/CpuTight": "True", "koordlet.io/Ready": "True"} == kinds
+    assert made(there, seen(None, PRESSED)) is None
+    past = made(there, seen(None))
+    assert past is not None
+    (one,) = past["status"]["conditions"]
+    assert ("koordlet.io/CpuTight", "False") == (one["type"], one["status"])
+    assert (
+        made(
+            applied({"status": {"conditions": [*there["status"]["conditions"][1:], one]}}),
+            seen(None),
+        )
+        is None
+    )
+
+
+def test_conditions_of_pods_are_not_the_nodes() -> None:
+    """Only what is about the node stands there."""
+    other = dataclasses.replace(PRESSED, subject="default/web")
+    there = applied(made({}, seen(None, other)))
+
+    assert ["koordlet.io/Ready"] == [one["type"] for one in there["status"]["conditions"]]

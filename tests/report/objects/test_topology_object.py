@@ -1,0 +1,170 @@
+"""NodeResourceTopology: the fields that the peers read, field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from koordlet.model import best_effort, cpuset, kubelet, ledger, resources
+from koordlet.report import view
+from koordlet.report.crds import definitions, topology
+from koordlet.report.objects import topology_object
+from tests.kit import structural, views
+
+
+def seen(**changes: Any) -> view.View:
+    """A small machine: CPUs 0-1 reserved, 2 held by an LSE pod, 4 by the kubelet."""
+    base = views.view(views.pods(2))
+    node = dataclasses.replace(base.snapshot.node, name="node-a", **changes.pop("node", {}))
+    said = kubelet.Kubelet(
+        configuration=kubelet.Configuration(
+            cpu_manager_policy="static",
+            topology_manager_policy="single-numa-node",
+            topology_manager_scope="pod",
+            reserved_cpus=cpuset.CPUSet.of([0]),
+        )
+    )
+    claims = (
+        claim(ledger.Owner.RESERVED, "0-1", "node"),
+        claim(ledger.Owner.LSE, "2", "default/a", uid="u-a"),
+        claim(ledger.Owner.LSR, "4", "default/b", uid="uid-pod-00001", kubelet=True),
+    )
+    book = ledger.Ledger(claims, base.plan.ledger.pools)
+    return dataclasses.replace(
+        base,
+        snapshot=dataclasses.replace(base.snapshot, node=node, kubelet=said),
+        plan=dataclasses.replace(base.plan, ledger=book, **changes),
+    )
+
+
+def claim(owner: ledger.Owner, cpus: str, holder: str, **more: Any) -> ledger.Claim:
+    """One claim."""
+    own = cpuset.CPUSet.parse(cpus)
+    return ledger.Claim(owner=owner, cpus=own, holder=holder, policy="p", reason="r", **more)
+
+
+def resource(body: dict[str, Any], zone: int, name: str) -> dict[str, str]:
+    """One resource of a zone."""
+    found = body["zones"][zone]["resources"]
+    return next(one for one in found if one["name"] == name)
+
+
+def test_zones() -> None:
+    """In the order of numbers, with costs; what is held alone is not available."""
+    body = topology_object.render(seen())
+
+    assert ["node-0", "node-1"] == [zone["name"] for zone in body["zones"]]
+    assert [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}] == body["zones"][0][
+        "costs"
+    ]
+    assert ("4", "2", "1") == tuple(resource(body, 0, "cpu").values())[1:]
+    # CPU 7 is offline, CPU 4 is the kubelet's.
+    assert ("3", "3", "2") == tuple(resource(body, 1, "cpu").values())[1:]
+    assert str(1 << 30) == resource(body, 0, "memory")["available"]
+    assert ["SingleNUMANodePodLevel"] == body["topologyPolicies"]
+
+
+def test_the_peers_view() -> None:
+    """Capacity, allocatable and available are one; the node's own reservation is spread."""
+    body = topology_object.render(seen(), topology_object.View.PEER)
+    assert ("4", "4", "4") == tuple(resource(body, 0, "cpu").values())[1:]
+
+    kept = {
+        "labels": {topology_object.NUMA_RESERVATION: "true"},
+        "capacity": {"cpu": 7000},
+        "allocatable": {"cpu": 5001},
+    }
+    body = topology_object.render(seen(node=kept), topology_object.View.PEER)
+    assert ("4", "3", "3") == tuple(resource(body, 0, "cpu").values())[1:]
+    assert "true" == body["metadata"]["labels"][topology_object.NUMA_RESERVATION]
+
+
+def test_annotations() -> None:
+    """Shape and spelling of every annotation that the peer's scheduler reads."""
+    found = topology_object.render(seen())["metadata"]["annotations"]
+    read = {key: json.loads(text) for key, text in found.items() if text[0] in '{["n'}
+    prefix = "node.koordinator.sh/"
+
+    assert {"id": 0, "core": 0, "socket": 0, "node": 0} == read[f"{prefix}cpu-topology"]["detail"][
+        0
+    ]
+    assert 7 == len(read[f"{prefix}cpu-topology"]["detail"]), "offline CPUs are nobody's"
+    assert {"socket": 0, "node": 0, "cpuset": "2-3"} == read[f"{prefix}cpu-shared-pools"][0]
+    assert [
+        {
+            "namespace": "team-1",
+            "name": "pod-00001",
+            "uid": "uid-pod-00001",
+            "cpuset": "4",
+            "managedByKubelet": True,
+        }
+    ] == read[f"{prefix}pod-cpu-allocs"]
+    assert {"reservedCPUs": "0-1"} == read[f"{prefix}reservation"]
+    assert {"policy": "static", "reservedCPUs": "0"} == read[
+        "kubelet.koordinator.sh/cpu-manager-policy"
+    ]
+    assert found["topology.node.k8s.io/fingerprint"].startswith("pfp0v001")
+    assert f"{prefix}system-qos-resource" not in found
+
+
+def test_an_empty_list_of_allocations_is_null() -> None:
+    """As the peer writes it."""
+    now = dataclasses.replace(seen(), plan=views.made_plan())
+    found = topology_object.render(now)["metadata"]["annotations"]
+
+    assert "null" == found[topology_object.POD_ALLOCS]
+
+
+def test_zones_of_an_offer() -> None:
+    """Batch resources stand beside the others."""
+    offer = best_effort.Offer(zones={1: {resources.BATCH_CPU: 1500}})
+    body = topology_object.render(seen(offer=offer))
+
+    assert "1500" == resource(body, 1, resources.BATCH_CPU)["available"]
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
+def test_it_passes_the_schema(version: str) -> None:
+    """A server keeps every field, and it is an object of the model."""
+    body = topology_object.render(seen())
+    row = definitions.find("noderesourcetopologies")
+    kept = structural.admitted(definitions.document(row), version, body)
+
+    assert body == kept
+    del body["metadata"]
+    topology.NodeResourceTopology.model_validate(body)
+
+
+def test_foreign_content_stays() -> None:
+    """Annotations, resources, attributes of others; zones that are not here go."""
+    ours = topology_object.render(seen())
+    there = {
+        "metadata": {
+            "labels": {"x": "y"},
+            "annotations": {"foreign": "1", topology_object.SYSTEM_QOS: "old"},
+        },
+        "zones": [
+            {
+                "name": "node-0",
+                "type": "Node",
+                "parent": "socket-0",
+                "resources": [
+                    {"name": "vendor/nic", "capacity": "1", "available": "1"},
+                    {"name": "cpu", "capacity": "1", "available": "1"},
+                ],
+            },
+            {"name": "node-7", "type": "Node"},
+        ],
+        "attributes": [{"name": "vendor", "value": "1"}],
+    }
+    body = topology_object.laid_over(there, ours)
+
+    assert {"vendor/nic", "cpu", "memory"} == {one["name"] for one in body["zones"][0]["resources"]}
+    assert ("4", "socket-0") == (resource(body, 0, "cpu")["capacity"], body["zones"][0]["parent"])
+    assert ["node-0", "node-1"] == [zone["name"] for zone in body["zones"]]
+    assert {"name": "vendor", "value": "1"} in body["attributes"]
+    assert body["metadata"]["annotations"][topology_object.SYSTEM_QOS] is None
+    assert "foreign" not in body["metadata"]["annotations"], "a merge patch leaves it alone"

@@ -1,0 +1,320 @@
+"""The writers on a store of objects: few writes, foreign content kept, failures that cost one kind.
+
+The store is the file's; ``tests.conformance`` shows that an API server behaves alike. Over HTTP,
+with its own faults, the same rows run in the last tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.history import series
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.mirror import Pace
+from koordlet.model import best_effort, kinds, objects, refusals, resources
+from koordlet.report import rows, view, writing
+from koordlet.report.objects.topology_object import NUMA_RESERVATION
+from koordlet.scheduler.store import adapter
+from tests.kit import views
+from tests.kit.apiserver import server
+from tests.kit.apiserver.faults import Fault, Manner
+
+NODE = "node-a"
+NRT = objects.Ref(dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2"), NODE)
+METRIC = objects.Ref(kinds.NODE_METRICS, NODE)
+NODE_REF = objects.Ref(kinds.NODES, NODE)
+MANNERS = rows.Manners()
+CUSTOM = [NRT.kind, kinds.NODE_METRICS, kinds.DEVICES]
+
+
+class Clock:
+    """Monotonic time that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Counting:
+    """A store that counts what it is asked."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self.store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return getattr(self.store, name)
+
+
+def seen(**changes: Any) -> view.View:
+    """This node."""
+    base = views.view(views.pods(2))
+    node = dataclasses.replace(base.snapshot.node, name=NODE)
+    snap = dataclasses.replace(base.snapshot, node=node)
+    return dataclasses.replace(base, **{"snapshot": snap, "ready": True, **changes})
+
+
+def relabelled() -> view.View:
+    """The same after somebody labelled the node."""
+    base = seen(revision=2)
+    node = dataclasses.replace(base.snapshot.node, labels={NUMA_RESERVATION: "true"})
+    return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=node))
+
+
+def offering(now: view.View, **amounts: int) -> view.View:
+    """The same with an offer."""
+    given = {f"kubernetes.io/batch-{name}": amount for name, amount in amounts.items()}
+    offer = best_effort.Offer(amounts=given)
+    return dataclasses.replace(now, plan=dataclasses.replace(now.plan, offer=offer))
+
+
+def play(path: Path, body: Callable[[Counting], Awaitable[None]]) -> None:
+    """Run a test's body with a store that has this node."""
+
+    async def run() -> None:
+        store = adapter.Store(path / "store.db")
+        await store.open()
+        try:
+            await store.create(kinds.NODES, {"metadata": {"name": NODE}})
+            await asyncio.wait_for(asyncio.ensure_future(body(Counting(store))), 30)
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_topology_is_made_once(ram: Path) -> None:
+    """Created with its owner; while nothing changes nothing is asked; later it is compared."""
+
+    async def body(store: Counting) -> None:
+        clock = Clock()
+        row = rows.Topology(MANNERS, clock)
+        assert 0 == await row.bring(store, seen())
+        made = await store.store.get(NRT)
+        assert "node-0" == made["zones"][0]["name"]
+        assert NODE == made["metadata"]["ownerReferences"][0]["name"]
+        store.asked.clear()
+        for _ in range(50):
+            clock.now += 3
+            await row.bring(store, seen())
+        assert [] == store.asked
+        clock.now += 300
+        assert 0 == await row.bring(store, seen())
+        assert ["get"] == store.asked
+        assert objects.revision(made) == objects.revision(await store.store.get(NRT))
+
+    play(ram, body)
+
+
+def test_a_change_is_written_at_once(ram: Path) -> None:
+    """One compare-and-swap patch; what others wrote stays, what they changed of ours comes back."""
+
+    async def body(store: Counting) -> None:
+        clock = Clock()
+        row = rows.Topology(MANNERS, clock)
+        await row.bring(store, seen())
+        zone = {
+            "name": "node-0",
+            "type": "Node",
+            "resources": [{"name": "v/nic", "available": "1"}],
+        }
+        await store.store.patch(
+            NRT, objects.Merge({"metadata": {"annotations": {"mine": "1"}}, "zones": [zone]})
+        )
+        clock.now += 10
+        with pytest.raises(refusals.Conflict):
+            await row.bring(store, relabelled())
+        clock.now += 10
+        assert 1 == await row.bring(store, relabelled())
+        found = await store.store.get(NRT)
+        assert "1" == found["metadata"]["annotations"]["mine"]
+        assert {"v/nic", "cpu", "memory"} == {r["name"] for r in found["zones"][0]["resources"]}
+        assert 2 == len(found["zones"])
+
+    play(ram, body)
+
+
+def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
+    """A view that changes at every look makes one request in ten seconds."""
+
+    async def body(store: Counting) -> None:
+        clock = Clock()
+        row = rows.Topology(MANNERS, clock)
+        for second in range(120):
+            clock.now += 1
+            await row.bring(store, seen(revision=second))
+        assert store.asked.count("patch") <= 14
+
+    play(ram, body)
+
+
+def test_metric_is_patched_each_interval(ram: Path) -> None:
+    """The first time it is read or made; then one patch is all, and its answer brings the wish."""
+
+    async def body(store: Counting) -> None:
+        row = rows.Metric(series.History())
+        assert 1 == await row.bring(store, seen())
+        store.asked.clear()
+        assert 1 == await row.bring(store, seen())
+        assert ["patch"] == store.asked
+        wish = {"metricCollectPolicy": {"reportIntervalSeconds": 90}}
+        await store.store.patch(METRIC, objects.Merge({"spec": wish}))
+        await row.bring(store, seen())
+        assert 90.0 == row.period
+        found = await store.store.get(METRIC)
+        assert wish == found["spec"]
+        assert "updateTime" in found["status"]
+        await store.store.delete(METRIC)
+        with pytest.raises(refusals.Conflict):
+            await row.bring(store, seen())
+        assert 1 == await row.bring(store, seen())
+
+    play(ram, body)
+
+
+def test_the_nodes_status(ram: Path) -> None:
+    """Offers and conditions come beside the kubelet's; an idle node is only compared."""
+
+    async def body(store: Counting) -> None:
+        ready = {"type": "Ready", "status": "True"}
+        status = {"capacity": {"cpu": "8"}, "conditions": [ready]}
+        await store.store.patch(
+            NODE_REF, objects.Strategic({"status": status}), subresource="status"
+        )
+        clock = Clock()
+        row = rows.Status(MANNERS, clock)
+        assert 1 == await row.bring(store, offering(seen(), cpu=4000))
+        found = await store.store.get(NODE_REF)
+        assert {"cpu": "8", resources.BATCH_CPU: "4000"} == found["status"]["capacity"]
+        assert {"Ready", "koordlet.io/Ready", "koordlet.io/PoolTooSmall"} == {
+            one["type"] for one in found["status"]["conditions"]
+        }
+        store.asked.clear()
+        for _ in range(200):
+            clock.now += 1
+            await row.bring(store, offering(seen(), cpu=4100))
+        assert [] == store.asked
+        clock.now += 100
+        assert 0 == await row.bring(store, offering(seen(), cpu=4100))
+        assert ["get"] == store.asked
+
+    play(ram, body)
+
+
+def test_devices_of_others_stay(ram: Path) -> None:
+    """We write GPUs; what else is there is somebody else's."""
+
+    async def body(store: Counting) -> None:
+        ref = objects.Ref(kinds.DEVICES, NODE)
+        rdma = {"type": "rdma", "id": "x", "minor": 0}
+        gone = {"type": "gpu", "id": "gone", "minor": 0}
+        spec = {"devices": [gone, rdma]}
+        await store.store.create(kinds.DEVICES, {"metadata": {"name": NODE}, "spec": spec})
+        assert 1 == await rows.Device(MANNERS, Clock()).bring(store, seen())
+        assert [rdma] == (await store.store.get(ref))["spec"]["devices"]
+
+    play(ram, body)
+
+
+# Over HTTP ----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def cluster(
+    path: Path, custom: list[kinds.Kind]
+) -> AsyncGenerator[tuple[server.Server, kube.Kube, adapter.Store]]:
+    """An API server with this node, and a client."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    await store.create(kinds.NODES, {"metadata": {"name": NODE}})
+    serving = server.Server(store, custom=custom)
+    await serving.start()
+    config = serving.kubeconfig(path / "kubeconfig")
+    client = kube.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+    try:
+        yield serving, client, store
+    finally:
+        await client.close()
+        await serving.stop()
+        await store.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for it; the test's own deadline ends a wait in vain."""
+    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
+        await asyncio.sleep(0.002)
+
+
+def writers(client: objects.Objects, now: view.View, slow: float = 60.0) -> writing.Writers:
+    """All rows, impatient."""
+    clock = Clock()
+    every = (
+        rows.Topology(MANNERS, clock),
+        rows.Metric(series.History()),
+        rows.Device(MANNERS, clock),
+        rows.Status(MANNERS, clock),
+    )
+    pace = Pace(first_seconds=0.01, most_seconds=0.02, slow_seconds=slow)
+    return writing.Writers(client, every, lambda: now, pace=pace)
+
+
+def test_an_older_definition_is_adapted_to(ram: Path) -> None:
+    """Where only ``v1alpha1`` is served, that is written."""
+
+    async def body() -> None:
+        old = kinds.NODE_RESOURCE_TOPOLOGIES
+        async with cluster(ram, [old]) as (_, client, store):
+            await rows.Topology(MANNERS, Clock()).bring(client, seen())
+            assert (await store.get(objects.Ref(old, NODE)))["zones"]
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
+    """The others are written; the missing one is tried again slowly."""
+
+    async def body() -> None:
+        async with cluster(ram, [NRT.kind]) as (_, client, store):
+            it = writers(client, seen())
+            it.start()
+            try:
+                served = ("NodeResourceTopology", "Node status")
+                await until(lambda: all(it.health[name].ok for name in served))
+                await until(lambda: it.health["NodeMetric"].failures == 1)
+            finally:
+                await it.stop()
+            assert not it.health["NodeMetric"].ok
+            assert (await store.get(NRT))["zones"]
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+@pytest.mark.parametrize("status", [401, 403, 409, 410, 422, 429, 500, 503])
+def test_everything_converges_after_failures(ram: Path, status: int) -> None:
+    """Whatever the server says for a while, all is written when it has said so."""
+
+    async def body() -> None:
+        async with cluster(ram, CUSTOM) as (serving, client, store):
+            await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
+            for _ in range(6):
+                serving.faults.add(Fault(Manner.ANSWER, status=status, body=b"{}"))
+            it = writers(client, seen(), slow=0.02)
+            it.start()
+            try:
+                await until(lambda: all(one.ok for one in it.health.values()))
+            finally:
+                await it.stop()
+            assert "status" in await store.get(METRIC)
+
+    asyncio.run(asyncio.wait_for(body(), 30))

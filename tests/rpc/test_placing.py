@@ -1,0 +1,61 @@
+"""The service Scheduler over a socket: values as messages, errors as codes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from koordlet.model import errors, refusals
+from koordlet.rpc import placing, placing_client, server
+
+
+class Desk:
+    """Knows one pod."""
+
+    def nodes(self, name: str) -> Sequence[placing.NodeLine]:
+        return [placing.NodeLine(name=name or "n1", heard=1.0)]
+
+    async def assignments(self, node: str, revision: str) -> AsyncIterator[placing.Assigned]:
+        yield placing.Assigned(verb="SET", revision=revision, name="a", node=node)
+
+    async def submit(self, manifests: Sequence[str], *, dry_run: bool) -> Sequence[placing.Taken]:
+        return [placing.Taken(kind="Pod", name=one, error="no" * dry_run) for one in manifests]
+
+    def why(self, namespace: str, name: str) -> placing.Why:
+        if name != "a":
+            raise refusals.NotFound("no such pod", culprit=f"{namespace}/{name}")
+        return placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
+
+
+def test_a_client_is_answered(ram: Path) -> None:
+    """What is handed in, and why; an error names its culprit."""
+
+    async def body() -> None:
+        serving = server.Server(ram / "s.sock", (placing.Placing(Desk()),))
+        await serving.start()
+
+        def ask() -> None:
+            with placing_client.Client(ram / "s.sock") as client:
+                taken = client.submit(["one", "two"], dry_run=True)
+                assert [("one", "no"), ("two", "no")] == [(t.name, t.error) for t in taken]
+                known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
+                assert known == client.why("d", "a")
+                with pytest.raises(errors.HostError, match="no such pod"):
+                    client.why("d", "b")
+
+        await asyncio.to_thread(ask)
+        await serving.stop()
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_nobody_listens(ram: Path) -> None:
+    """The fix says how to start a scheduler."""
+    with (
+        placing_client.Client(ram / "none.sock") as client,
+        pytest.raises(errors.HostError, match="koordlet scheduler --standalone"),
+    ):
+        client.why("d", "a")

@@ -1,0 +1,132 @@
+"""An agent tells a scheduler: the two sides of NodeIngest, beside each other."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import decision, nodereport
+from koordlet.report import view
+from koordlet.rpc import ingest, reporting, server
+from tests.kit import loops, views
+
+PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
+
+
+class Scheduler:
+    """A server that listens on demand."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reports: list[nodereport.NodeReport] = []
+        self.heard: list[str] = []
+        self.ingest = ingest.Ingest(self.reports.append, self.heard.append)
+        self.server = server.Server(path, (self.ingest,))
+
+    async def start(self) -> None:
+        """Listen."""
+        await self.server.start()
+
+
+Body = Callable[[Scheduler, reporting.Reporting], Awaitable[None]]
+
+
+def play(loop: loops.LoopThread, path: Path, body: Body, pace: reporting.Pace = PACE) -> None:
+    """Run a test with a scheduler that does not listen yet, and an agent that dials it."""
+
+    async def run() -> None:
+        it = Scheduler(path / "run" / "s.sock")
+        agent = reporting.Reporting(f"unix:{it.path}", "1", pace=pace)
+        agent.start()
+        try:
+            await asyncio.wait_for(body(it, agent), 20)
+        finally:
+            await agent.stop()
+            await it.server.stop()
+
+    loop.run(run())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for it; the test's own deadline ends a wait in vain."""
+    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
+        await asyncio.sleep(0.002)
+
+
+def pressed(*, met: bool, **changes: Any) -> view.View:
+    """A view with one signal."""
+    signal = decision.Signal(name="memory.available", observed="1", threshold="2", met=met)
+    return views.view(made=views.made_plan(signals=(signal,)), **changes)
+
+
+def test_a_scheduler_that_comes_later_is_told(loop: loops.LoopThread, ram: Path) -> None:
+    """It is dialled until it is there; then everything, then nothing but signs of life."""
+
+    async def body(it: Scheduler, agent: reporting.Reporting) -> None:
+        agent.publish(pressed(met=False))
+        await until(lambda: agent.counts["failures"] > 0)
+        assert agent.problem
+        await it.start()
+        await until(lambda: len(it.heard) > 1)
+        assert "" == agent.problem
+        (report,) = it.reports
+        assert ("n1", True, frozenset()) == (report.node, report.ready, report.pressures)
+        assert "2-6" == str(report.free[0].cpus | report.free[1].cpus)
+        assert ["reserved"] == [claim.owner.value for claim in report.claims]
+
+    play(loop, ram, body)
+
+
+def test_pressure_is_told_at_once(loop: loops.LoopThread, ram: Path) -> None:
+    """Whatever the pace is; a number that moved a little is not told at all."""
+
+    async def body(it: Scheduler, agent: reporting.Reporting) -> None:
+        await it.start()
+        agent.publish(pressed(met=False))
+        await until(lambda: len(it.reports) == 1)
+        agent.publish(pressed(met=False, usage={"default/web": 7.0}))
+        agent.publish(pressed(met=True))
+        await until(lambda: len(it.reports) == 2)
+        assert {"memory.available"} == it.reports[1].pressures
+
+    slow = dataclasses.replace(PACE, apart_seconds=3600.0, heartbeat_seconds=3600.0)
+    play(loop, ram, body, slow)
+
+
+def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:
+    """Many changes in a short time are few events, and the last of them is told."""
+
+    async def body(it: Scheduler, agent: reporting.Reporting) -> None:
+        await it.start()
+        for number in range(40):
+            agent.publish(views.view(found=views.machine(8 + 2 * number)))
+            await asyncio.sleep(0.002)
+        await until(lambda: "84" in str(it.reports and it.reports[-1].free))
+        assert len(it.reports) < 20
+
+    play(loop, ram, body)
+
+
+def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Path) -> None:
+    """Then everything is told again, and what it still has is not."""
+
+    async def body(it: Scheduler, agent: reporting.Reporting) -> None:
+        await it.start()
+        agent.publish(pressed(met=False))
+        await until(lambda: len(it.reports) == 1)
+        await it.server.stop()
+        again = Scheduler(it.path)
+        again.server = server.Server(it.path, (it.ingest,))
+        await again.start()
+        await until(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
+        assert 1 == len(it.reports), "it went on from what was known"
+        await again.server.stop()
+        fresh = Scheduler(it.path)
+        await fresh.start()
+        await until(lambda: len(fresh.reports) == 1)
+        await fresh.server.stop()
+
+    play(loop, ram, body)

@@ -1,0 +1,226 @@
+"""No over-allocation and no leak, in whatever order things happen.
+
+A store of pods and nodes, two streams of news from it that lag as they like, bindings that arrive
+late, fail, or succeed without anybody hearing of it, restarts: the core in the middle must never
+bind more to a node than it has, and must know everything in the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from koordlet.scheduler import nodes, profile
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.pods import Pod
+from tests.kit import clusters
+
+Body = dict[str, Any]
+NAME = "koordlet-scheduler"
+NODES = ("n0", "n1", "n2")
+CPUS = 4
+
+
+class Cluster(RuleBasedStateMachine):
+    """The store, the world around it, and the core."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.serial = 0
+        #: What is true: pods by name, nodes by name.
+        self.pods: dict[str, Body] = {}
+        self.nodes: dict[str, Body] = {}
+        self.doomed: set[str] = set()
+        self._start()
+
+    def _start(self) -> None:
+        """A scheduler begins with a list of everything."""
+        self.core = Core({NAME: profile.default(NAME)}, spent=lambda: 0.0)
+        self.news: dict[str, list[tuple[str, Body | None]]] = {"pods": [], "nodes": []}
+        self.seen: dict[str, Any] = {}
+        self.flying: list[Bind] = []
+        for name, body in self.nodes.items():
+            self._tell("nodes", name, body)
+        for name, body in self.pods.items():
+            self._tell("pods", name, body)
+
+    @initialize()
+    def begin(self) -> None:
+        """Two nodes are there and known."""
+        for name in NODES[:2]:
+            self.node_comes_or_goes(name)
+        self.hear("nodes", 2)
+
+    # The store and its news.
+
+    def _tell(self, kind: str, name: str, body: Body | None) -> None:
+        old = self.seen.get(name)
+        if kind == "nodes":
+            made: Any = None if body is None else nodes.decode(body)
+            self.core.node(old, made, self.now)
+        else:
+            made = None if body is None else self.core.decoder.decode(body, 0)
+            if old is not None and made is not None and old.uid != made.uid:
+                self.core.pod(old, None, self.now)
+                old = None
+            self.core.pod(old, made, self.now)
+        self.seen[name] = made
+
+    def _write(self, kind: str, name: str, body: Body | None) -> None:
+        known = self.pods if kind == "pods" else self.nodes
+        if body is None:
+            del known[name]
+        else:
+            known[name] = body
+        self.news[kind].append((name, body))
+
+    @rule(kind=st.sampled_from(["pods", "nodes"]), many=st.integers(1, 3))
+    def hear(self, kind: str, many: int) -> None:
+        """The scheduler hears of what happened a while ago."""
+        for name, body in self.news[kind][:many]:
+            self._tell(kind, name, body)
+        del self.news[kind][:many]
+
+    @rule(name=st.sampled_from(NODES))
+    def node_comes_or_goes(self, name: str) -> None:
+        """Always the same machine."""
+        gone = name in self.nodes
+        self._write("nodes", name, None if gone else clusters.node(name, cpu=str(CPUS)))
+
+    @rule(
+        name=st.sampled_from([f"p{number}" for number in range(8)]),
+        cpu=st.integers(1, 3),
+        priority=st.sampled_from([0, 0, 5]),
+    )
+    def pod_comes(self, name: str, cpu: int, priority: int) -> None:
+        """Under a name that may have been used before."""
+        if name in self.pods:
+            return
+        self.serial += 1
+        meta = {"uid": f"u{self.serial}"}
+        body = clusters.pod(name, cpu=str(cpu), meta=meta, schedulerName=NAME, priority=priority)
+        self._write("pods", name, body)
+
+    @rule(name=st.sampled_from([f"p{number}" for number in range(8)]))
+    def pod_goes(self, name: str) -> None:
+        """Whether or not it is being bound."""
+        if name in self.pods:
+            self._write("pods", name, None)
+
+    # The scheduler and its requests.
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 3.0, 400.0]))
+    def try_pods(self, seconds: float) -> None:
+        """Time passes, and whoever is due is tried."""
+        self.now += seconds
+        for _ in range(4):
+            found = self.core.step(self.now)
+            if isinstance(found, Bind):
+                self.flying.append(found)
+            elif isinstance(found, Refusal):
+                self._evict(found)
+
+    def _evict(self, refusal: Refusal) -> None:
+        for victim in refusal.victims:
+            if self.pods.get(victim.name, {}).get("metadata", {}).get("uid") == victim.uid:
+                self._write("pods", victim.name, None)
+
+    @precondition(lambda self: self.flying)
+    @rule(which=st.integers(0, 7), answer=st.sampled_from(["yes", "lost", "no", "no, again"]))
+    def binding_arrives(self, which: int, answer: str) -> None:
+        """The store does it or not, and the answer comes or is found out later."""
+        one = self.flying.pop(which % len(self.flying))
+        body = self.pods.get(one.pod.name)
+        mine = body is not None and body["metadata"]["uid"] == one.pod.uid
+        if not self.core.awaits(one.pod) or not self.core.stands(one.node):
+            # The binder does not even ask.
+            self.core.unbound(one.pod, self.now)
+            return
+        if answer in {"yes", "lost"} and body is not None and mine:
+            where = body["spec"].get("nodeName")
+            if not where:
+                spec = {**body["spec"], "nodeName": one.node}
+                self._write("pods", one.pod.name, {**body, "spec": spec})
+                where = one.node
+            if answer == "yes" and where == one.node:
+                self.core.bound(one.pod, self.now)
+            elif where == one.node:
+                self.flying.append(one)
+            return
+        self.core.unbound(one.pod, self.now, again=mine)
+
+    @rule()
+    def calm(self) -> None:
+        """For a while everything works as it should."""
+        for kind in ("nodes", "pods"):
+            self.hear(kind, len(self.news[kind]))
+        self.try_pods(3.0)
+        while self.flying:
+            self.binding_arrives(0, "yes")
+
+    @rule()
+    def restart(self) -> None:
+        """Requests that were under way are lost; the news begin with a list."""
+        self._start()
+
+    @rule()
+    def tidy(self) -> None:
+        """At any moment."""
+        self.core.tidy()
+
+    @rule()
+    def rebuild(self) -> None:
+        """At any moment."""
+        self.core.rebuild()
+
+    # What must hold.
+
+    @invariant()
+    def nothing_is_over_allocated(self) -> None:
+        """In the store, which is what counts."""
+        for name in NODES:
+            on = [one for one in self.pods.values() if one["spec"].get("nodeName") == name]
+            asked = [
+                int(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in on
+            ]
+            assert sum(asked) <= CPUS, (name, on)
+
+    def teardown(self) -> None:
+        """When everything has been heard and answered, the core knows what is true, and no more."""
+        while self.flying or any(self.news.values()):
+            for kind in ("nodes", "pods"):
+                self.hear(kind, len(self.news[kind]))
+            if self.flying:
+                self.binding_arrives(0, "yes")
+        placed = {
+            name: one["spec"]["nodeName"]
+            for name, one in self.pods.items()
+            if one["spec"].get("nodeName")
+        }
+        assert placed == {one.name: one.node for one in self.core.census}
+        assert not self.core.census.assumed
+        waiting: dict[str, Pod] = {entry.pod.name: entry.pod for entry in self.core.queue}
+        assert self.pods.keys() - placed.keys() == waiting.keys()
+        columns = self.core.census.columns
+        for name, row in columns.rows.items():
+            on = [one for one in self.core.census if one.node == name]
+            asked = sum(one.sort.requests.real["cpu"] for one in on)
+            assert columns.requested[0, row] == asked
+            assert columns.requested[3, row] == len(on)
+
+
+Interleavings = Cluster.TestCase
+Interleavings.settings = settings(
+    max_examples=max(200, settings().max_examples), stateful_step_count=40
+)

@@ -1,0 +1,55 @@
+"""Pre-allocation end to end: running pods are adopted, and their room is waited for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.kit import reservations
+from tests.kit.clusters import node, pod
+from tests.kit.reservations import reservation, states
+
+KEY = "scheduling.koordinator.sh/"
+
+
+def web(name: str, **more: Any) -> Any:
+    """A pod that the kit's reservations mean."""
+    return pod(name, labels={"app": "web"}, **more)
+
+
+def test_a_waiting_reservation_holds_what_was_released_and_nobody_draws_on_it() -> None:
+    """The node's free room stays everybody's until it is enough."""
+    old = web("old", on="n", cpu="2")
+    promised = reservation("r", cpu="4", preAllocation=True)
+    found = reservations.tried(node("n", cpu="4"), old, promised, web("new", cpu="1"))
+
+    assert found["reservations"][0]["phase"] == "Waiting"
+    assert [(one["pod"], one["reservation"]) for one in found["placements"]] == [("d/new", None)]
+
+
+def test_pre_allocation_is_refused_where_it_cannot_be() -> None:
+    """Aligned is not what pre-allocation means; required without a pod is required."""
+    aligned = reservation("r", cpu="1", preAllocation=True, allocatePolicy="Aligned")
+    required = {"labels": {f"{KEY}pre-allocation-required": "true"}}
+    demanding = reservation("r", cpu="1", preAllocation=True, meta=required)
+
+    assert "pre allocation is unsupported with current attributes" in json.dumps(
+        states(node("n"), aligned)
+    )
+    assert "no pod match reservation with pre allocation required" in json.dumps(
+        states(node("n"), demanding)
+    )
+
+
+def test_several_are_adopted_cumulatively() -> None:
+    """One CPU, then four against four: the second would exceed the reservation and is left out."""
+    policy = {"mode": "Cluster", "enableMultiple": True}
+    mark = {"pod.koordinator.sh/is-pre-allocatable": "true"}
+    first = {"annotations": {"pod.koordinator.sh/pre-allocatable-priority": "9"}}
+    pods = [pod("one", on="n", cpu="1", labels=mark, meta=first)]
+    pods += [pod("four", on="n", cpu="4", labels=mark)]
+    promised = reservation("r", cpu="4", preAllocation=True, preAllocationPolicy=policy)
+    found = states(node("n", cpu="8"), *pods, promised)["r"]
+
+    assert [one["name"] for one in found["currentOwners"]] == ["one"]
+    assert found["phase"] == "Waiting"

@@ -1,0 +1,100 @@
+"""Load-aware placement, as the simulation decides it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from koordlet.scheduler import cluster, sim
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+Body = dict[str, Any]
+NOW = "2026-01-01T00:10:00Z"
+
+
+def metric(name: str, cpu: str, *, at: str = NOW, pods: Body | None = None, **more: Any) -> Body:
+    """What a node used at a time."""
+    return {
+        "kind": "NodeMetric",
+        "metadata": {"name": name},
+        "spec": {"metricCollectPolicy": {"reportIntervalSeconds": 60}},
+        "status": {
+            "updateTime": at,
+            "nodeMetric": {
+                "nodeUsage": {"resources": {"cpu": cpu, "memory": "1Gi"}},
+                **more,
+            },
+            "podsMetric": [
+                {
+                    "namespace": "d",
+                    "name": pod_name,
+                    "priority": "koord-prod",
+                    "podUsage": {"resources": {"cpu": used, "memory": "100Mi"}},
+                }
+                for pod_name, used in (pods or {}).items()
+            ],
+        },
+    }
+
+
+def bound_at(name: str, cpu: str, at: str) -> Body:
+    """A pod that got its node ``n`` at a time."""
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+    return pod(name, on="n", cpu=cpu, status={"conditions": [condition]})
+
+
+def test_a_busy_node_is_refused() -> None:
+    """Above 65 % of the CPU with the estimate of the pod: 2.1 + 0.85 of 4 are 74 %."""
+    bodies = (node("n"), metric("n", "2100m"))
+    assert "0/1 nodes are available: 1 node(s) cpu usage exceed threshold." == clusters.message(
+        "p", *bodies, pod("p", cpu="1")
+    )
+    assert {"p": "n"} == clusters.places(node("n"), metric("n", "1750m"), pod("p", cpu="1"))
+
+
+def test_new_pods_count_by_their_estimate() -> None:
+    """A pod that the report does not know well counts for what is missing in it."""
+    fresh = bound_at("new", "2", "2026-01-01T00:09:30Z")
+    old = bound_at("new", "2", "2026-01-01T00:01:00Z")
+    known = metric("n", "1100m", pods={"new": "100m"})
+
+    assert "cpu usage" in clusters.message("p", node("n"), known, fresh, pod("p", cpu="500m"))
+    assert {"p": "n"} == clusters.places(node("n"), known, old, pod("p", cpu="500m"))
+
+
+def test_the_idle_node_is_preferred() -> None:
+    """Of two nodes with equal requests, the one that uses less."""
+    found = clusters.places(
+        node("a"), node("b"), metric("a", "2"), metric("b", "100m"), pod("p", cpu="100m")
+    )
+    assert {"p": "b"} == found
+
+
+def test_an_old_report_refuses_or_counts_for_nothing() -> None:
+    """As the arguments say; a node without any report is not judged."""
+    late = 1_767_226_200 + 181.0  # NOW and a second more than the default of expiration
+
+    def message(*bodies: Body) -> str:
+        found = sim.Simulation(cluster.load(bodies), now=late).run().document()
+        return str([one["message"] for one in found["pending"]])
+
+    bodies = (node("n"), metric("n", "100m"), pod("p", cpu="1"))
+    assert "1 node(s) nodeMetric expired" in message(*bodies)
+    assert "[]" == message(node("n"), pod("p", cpu="1"))
+
+
+def test_a_node_has_limits_of_its_own() -> None:
+    """The annotation replaces the group that it names."""
+    one = node("n")
+    one["metadata"]["annotations"] = {
+        "scheduling.koordinator.sh/usage-thresholds": json.dumps({"usageThresholds": {"cpu": 90}})
+    }
+    assert {"p": "n"} == clusters.places(one, metric("n", "2100m"), pod("p", cpu="1"))
+
+
+def test_daemons_are_not_kept_away() -> None:
+    """A DaemonSet's pod passes wherever it belongs."""
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True, "apiVersion": "v1"}
+    daemon = pod("p", cpu="1", meta={"ownerReferences": [owner]})
+    assert {"p": "n"} == clusters.places(node("n"), metric("n", "3900m"), daemon)

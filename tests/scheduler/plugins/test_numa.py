@@ -1,0 +1,159 @@
+"""Concrete CPUs and NUMA nodes, as the simulation decides them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+Body = dict[str, Any]
+SPEC = "scheduling.koordinator.sh/resource-spec"
+STATUS = "scheduling.koordinator.sh/resource-status"
+NUMA = "scheduling.koordinator.sh/numa-topology-spec"
+
+
+def topology(name: str, *, cpus: int = 8, sockets: int = 2, **notes: Any) -> Body:
+    """A machine of two threads a core and one NUMA node a socket, 16 GiB each."""
+    each = cpus // sockets
+    detail = [
+        {"id": cpu, "core": cpu // 2, "socket": cpu // each, "node": cpu // each}
+        for cpu in range(cpus)
+    ]
+    zones = [
+        {
+            "type": "Node",
+            "name": f"node-{number}",
+            "resources": [
+                {"name": "cpu", "capacity": str(each), "allocatable": str(each)},
+                {"name": "memory", "capacity": "16Gi", "allocatable": "16Gi"},
+            ],
+        }
+        for number in range(sockets)
+    ]
+    annotations = {"node.koordinator.sh/cpu-topology": json.dumps({"detail": detail})}
+    annotations |= {key: json.dumps(value) for key, value in notes.pop("notes", {}).items()}
+    return {
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": name, "annotations": annotations},
+        "zones": zones,
+        **notes,
+    }
+
+
+def machine(name: str, *, labels: Body | None = None, **more: Any) -> Body:
+    """A node of 8 CPUs and 32 GiB."""
+    return node(name, cpu="8", labels=labels, allocatable={"memory": "32Gi"}, **more)
+
+
+def bound(name: str, cpu: str, notes: Body | None = None, *, on: str = "") -> Body:
+    """A pod that wants CPUs of its own."""
+    meta = {"annotations": {key: json.dumps(value) for key, value in (notes or {}).items()}}
+    labels = {"koordinator.sh/qosClass": "LSR"}
+    return pod(name, on=on, cpu=cpu, labels=labels, meta=meta)
+
+
+def cpusets(*bodies: Body) -> dict[str, str]:
+    """Pod to CPUs."""
+    return {one["pod"]: one["cpuset"] for one in clusters.tried(*bodies)["placements"]}
+
+
+def test_bound_pods_get_whole_cores_of_their_own() -> None:
+    """Two pods on one machine never share a CPU, nor a core; others get none."""
+    found = cpusets(
+        machine("n"), topology("n"), bound("a", "2"), bound("b", "2"), pod("c", cpu="1")
+    )
+    assert {"d/a": "0-1", "d/b": "4-5", "d/c": None} == found
+
+
+def test_cpus_that_somebody_has_are_not_given_again() -> None:
+    """Those that a running pod's annotation names, the node's, the kubelet's."""
+    holder = bound("h", "2", {STATUS: {"cpuset": "0-1"}}, on="n")
+    kubelet = {"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": "2"}}
+    note = {"node.koordinator.sh/reservation": json.dumps({"reservedCPUs": "4-5"})}
+    keeper = machine("n")
+    keeper["metadata"]["annotations"] = note
+    bodies = (keeper, topology("n", notes=kubelet), holder)
+
+    assert {"d/a": "6-7"} == cpusets(*bodies, bound("a", "2"))
+    message = clusters.message("b", *bodies, bound("b", "4"))
+    assert "1 not enough cpus available to satisfy request." in message
+
+
+def test_messages_are_the_peers() -> None:
+    """No topology, broken CPUs, no whole cores left."""
+    required = {SPEC: {"requiredCPUBindPolicy": "FullPCPUs"}}
+    assert "0/1 nodes are available: 1 node(s) invalid CPU Topology." == clusters.message(
+        "a", machine("n"), bound("a", "2")
+    )
+    assert "0/1 nodes are available: the requested CPUs must be integer." == clusters.message(
+        "a", machine("n"), topology("n"), bound("a", "1500m")
+    )
+    assert (
+        "0/1 nodes are available: 1 node(s) requested cpus not multiple cpus per core."
+        == clusters.message("a", machine("n"), topology("n"), bound("a", "3", required))
+    )
+    assert (
+        "0/1 nodes are available: 1 not enough cpus available to satisfy request."
+        == clusters.message(
+            "a",
+            machine("n"),
+            topology("n"),
+            bound("h", "4", {STATUS: {"cpuset": "0,2,4,6"}}, on="n"),
+            bound("a", "2", required),
+        )
+    )
+
+
+def test_one_numa_node_or_none() -> None:
+    """SingleNUMANode refuses what only two nodes together could hold."""
+    label = {"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}
+    bodies = (machine("n", labels=label), topology("n"))
+
+    assert {"d/a": "0-3"} == cpusets(*bodies, bound("a", "4"))
+    assert "not enough cpus" in clusters.message("a", *bodies, bound("a", "6"))
+
+
+def test_policies_of_pod_and_node_must_agree() -> None:
+    """Another policy than the node's is refused for good."""
+    label = {"node.koordinator.sh/numa-topology-policy": "Restricted"}
+    wants = {NUMA: {"numaTopologyPolicy": "SingleNUMANode"}}
+    message = clusters.message(
+        "a", machine("n", labels=label), topology("n"), bound("a", "2", wants)
+    )
+    assert "0/1 nodes are available: 1 node(s) NUMA Topology policy not match." == message
+
+
+def test_a_node_may_bind_everybody() -> None:
+    """With a bind policy of the node, a pod without labels gets whole cores."""
+    label = {"node.koordinator.sh/cpu-bind-policy": "FullPCPUsOnly"}
+    bodies = (machine("n", labels=label), topology("n"))
+
+    assert {"d/a": "0-1"} == cpusets(*bodies, pod("a", cpu="2"))
+    assert "must be integer" in clusters.message("a", *bodies, pod("a", cpu="500m"))
+
+
+def test_cpus_that_count_more_than_once() -> None:
+    """A bound pod counts as often as the node's CPUs are multiplied."""
+    one = machine("n")
+    one["metadata"]["annotations"] = {
+        "node.koordinator.sh/resource-amplification-ratio": json.dumps({"cpu": 2.0})
+    }
+    assert "1 Insufficient amplified cpu" in clusters.message(
+        "a", one, topology("n"), bound("a", "6")
+    )
+    assert {"d/a": "0-3"} == cpusets(one, topology("n"), bound("a", "4"))
+
+
+def test_what_a_node_keeps_for_itself_is_not_allocatable() -> None:
+    """Amounts are taken off; with ReservedCPUsOnly they are not."""
+    one, other = machine("n"), machine("n")
+    kept = {"reservedCPUs": "0-1", "resources": {"cpu": "7", "memory": "1Gi"}}
+    one["metadata"]["annotations"] = {"node.koordinator.sh/reservation": json.dumps(kept)}
+    only = json.dumps({**kept, "applyPolicy": "ReservedCPUsOnly"})
+    other["metadata"]["annotations"] = {"node.koordinator.sh/reservation": only}
+
+    assert {"p": "n"} == clusters.places(one, pod("p", cpu="6", memory="31Gi"))
+    assert "Insufficient cpu" in clusters.message("p", one, pod("p", cpu="7"))
+    assert {"p": "n"} == clusters.places(other, pod("p", cpu="8", memory="32Gi"))

@@ -1,0 +1,287 @@
+"""What the runtime's events mean for the agent, on a machine in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from koordlet import admitting, agent, births
+from koordlet.host.root import HostPath
+from koordlet.model import adjustment, cpuset
+from koordlet.workloads.nri import messages, session, trust
+from koordlet.workloads.nri.messages import Event
+from tests.apply import test_interrupted
+from tests.kit import agents
+
+TOP = "/sys/fs/cgroup/cpuset"
+POD = messages.Pod(
+    id="s",
+    uid="u1",
+    namespace="default",
+    name="new",
+    labels={"koordinator.sh/qosClass": "BE"},
+    cgroup_parent="/kubepods/besteffort/podu1",
+)
+BOX = messages.Container(
+    id="c" * 64, pod="s", name="main", cgroup=f"/kubepods/besteffort/podu1/{'c' * 64}"
+)
+GROUP = BOX.cgroup.strip("/")
+
+
+@dataclass
+class Scene:
+    """An agent and its desk."""
+
+    site: agents.Site
+    who: agent.Agent
+    desk: admitting.Desk
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+    def happens(
+        self, event: Event, box: messages.Container = BOX, pod: messages.Pod = POD, cpus: str = ""
+    ) -> adjustment.Adjustment:
+        """What the desk answers."""
+        container = messages.Container() if "POD" in event.name else box
+        return self.desk.heard(
+            session.Heard(
+                stream=1, event=event, timeout=2.0, pod=pod, container=container, cpus=cpus
+            )
+        )
+
+    def tell(self, box: str, wanted: adjustment.Adjustment) -> bool:
+        """A runtime that keeps what it is told."""
+        self.told.append((box, str(wanted.cpus)))
+        return True
+
+    def known(self) -> set[str]:
+        """UIDs of the workloads after the next pass."""
+        self.who.one_pass(slow=True)
+        return {one.uid for one in self.who.line.pods}
+
+    def at(self, path: str) -> HostPath:
+        """A place below the hierarchy of cpuset."""
+        return self.site.host.at(f"{TOP}/{path}")
+
+    def group(self, path: str, cpus: str) -> None:
+        """Make a group as a runtime does."""
+        made = ""
+        for step in path.split("/"):
+            made = f"{made}/{step}".strip("/")
+            if not self.site.host.exists(self.at(made)):
+                self.site.host.mkdir(self.at(made))
+                self.site.host.write(self.at(f"{made}/cpuset.cpus"), f"{cpus}\n".encode())
+                self.site.host.write(self.at(f"{made}/cpuset.mems"), b"0\n")
+
+    def cpus(self, path: str) -> str:
+        """A group's set."""
+        return self.site.host.text(self.at(f"{path}/cpuset.cpus")).strip()
+
+    def sandbox(self) -> None:
+        """A pod arrives."""
+        self.group("kubepods/besteffort/podu1", "0-4")
+        self.happens(Event.RUN_POD_SANDBOX)
+
+
+@pytest.fixture
+def scene(ram: Path) -> Iterator[Scene]:
+    """Three declared workloads, and a runtime without a kubelet."""
+    site = test_interrupted.workloads("v1", ram)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        desk = admitting.Desk(
+            who=who,
+            trust=trust.Trust(2),
+            alone=True,
+            newborn=births.Births(who=who),
+            pass_now=lambda: who.one_pass(slow=False),
+            clock=lambda: site.clock().wall,
+            open=True,
+        )
+        made = Scene(site, who, desk)
+        desk.tell = made.tell
+        yield made
+
+
+def be_pool(scene: Scene) -> str:
+    """The set of best-effort work."""
+    return scene.cpus("batch/jobs")
+
+
+def test_a_pod_is_narrowed_before_its_containers(scene: Scene) -> None:
+    """Its group has the pool when the sandbox is there; a container inherits it and is verified."""
+    scene.sandbox()
+    assert be_pool(scene) == scene.cpus("kubepods/besteffort/podu1") != "0-4"
+    assert scene.happens(Event.CREATE_CONTAINER).empty
+    scene.group(GROUP, be_pool(scene))
+    scene.happens(Event.START_CONTAINER)
+
+    assert (1, 0) == (scene.desk.newborn.verified, scene.desk.newborn.wrong)
+
+
+def adjusted(scene: Scene) -> adjustment.Adjustment:
+    """A container of a pod whose group nobody could narrow in time."""
+    scene.group("kubepods/besteffort/podu1", "0-4")
+    scene.desk.pass_now = lambda: False
+    return scene.happens(Event.CREATE_CONTAINER)
+
+
+def test_a_container_that_began_wrong_is_put_right(scene: Scene) -> None:
+    """Before its first instruction, through its files."""
+    adjusted(scene)
+    scene.group(GROUP, "0-4")
+    scene.desk.pass_now = lambda: scene.who.one_pass(slow=False)
+    scene.happens(Event.START_CONTAINER)
+
+    assert (be_pool(scene), 1) == (scene.cpus(GROUP), scene.desk.newborn.repaired)
+
+
+def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
+    """Where it would not inherit it is given the pool; its original is what it would have had."""
+    wanted = adjusted(scene)
+    assert be_pool(scene) == str(wanted.cpus)
+    assert 1 == scene.desk.adjusted
+    scene.group(GROUP, str(wanted.cpus))
+    scene.happens(Event.START_CONTAINER)
+    agents.settle(scene.who, scene.site.clock)
+    assert be_pool(scene) == scene.cpus(GROUP)
+    scene.who.restore()
+
+    assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
+
+
+def test_limits_of_a_container_have_originals(scene: Scene) -> None:
+    """CPU time and shares that it was given: what the runtime would have given comes back."""
+    scene.group("kubepods/besteffort/podu1", "0-4")
+    for name in ("cpu,cpuacct", "memory"):
+        made = f"/sys/fs/cgroup/{name}"
+        for step in GROUP.split("/"):
+            made = f"{made}/{step}"
+            scene.site.host.mkdir(scene.site.host.at(made))
+    scene.group(GROUP, "0-4")
+    cpu = f"/sys/fs/cgroup/cpu,cpuacct/{GROUP}"
+    for file, text in (("cpu.shares", "512"), ("cpu.cfs_quota_us", "20000")):
+        scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
+    given = births.Given(
+        group=GROUP,
+        wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
+        asked=messages.Container(id=BOX.id, shares=2),
+    )
+    told = session.Heard(stream=1, event=Event.START_CONTAINER, timeout=2.0, pod=POD, container=BOX)
+    scene.desk.newborn.begins(told, GROUP, given, lambda: None)
+    entries = scene.who.book.entries
+
+    assert ("2", "-1") == (
+        entries[f"{cpu}/cpu.shares"].original,
+        entries[f"{cpu}/cpu.cfs_quota_us"].original,
+    )
+    assert "batch_limits" == entries[f"{cpu}/cpu.shares"].policy
+    scene.who.restore()
+    assert {} == entries
+    assert "2" == scene.site.host.text(scene.site.host.at(f"{cpu}/cpu.shares")).strip()
+
+
+def test_an_adjustment_is_cut_to_the_pod_s_group(scene: Scene) -> None:
+    """On v1 a container that asks for more than its pod has would not start."""
+    scene.desk.pass_now = lambda: False
+    scene.group("kubepods/besteffort/podu2", "0-1")
+    other = messages.Pod(
+        id="t",
+        uid="u2",
+        namespace="default",
+        name="cut",
+        labels=POD.labels,
+        cgroup_parent="/kubepods/besteffort/podu2",
+    )
+
+    assert "1" == str(scene.happens(Event.CREATE_CONTAINER, pod=other).cpus)
+
+
+def test_an_update_gets_what_was_decided(scene: Scene) -> None:
+    """Other CPUs are replaced, fewer and other fields are left; the record follows later writes."""
+    scene.sandbox()
+    scene.group(GROUP, be_pool(scene))
+    agents.settle(scene.who, scene.site.clock)
+
+    assert scene.happens(Event.UPDATE_CONTAINER, cpus="").empty
+    assert scene.happens(Event.UPDATE_CONTAINER, cpus="2").empty
+    assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
+    assert "1" == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-1").cpus)
+    assert 2 == scene.desk.kept
+    scene.who.done = scene.desk.done
+    scene.who.restore()
+    assert (BOX.id, "0-4") == scene.told[-1]
+
+
+def test_who_knows_a_pod(scene: Scene) -> None:
+    """A declared workload is itself, also for the runtime; a pod below another root is nobody's."""
+    web = messages.Pod(id="w", uid="w", name="web", cgroup_parent="/web")
+    scene.happens(Event.RUN_POD_SANDBOX, pod=web)
+    names = [one.key for one in scene.who.line.pods]
+    assert len(names) == len(set(names))
+    outside = messages.Pod(id="o", uid="o", name="o", cgroup_parent="/../etc")
+    assert scene.happens(Event.CREATE_CONTAINER, pod=outside).empty
+
+
+def test_pods_go(scene: Scene) -> None:
+    """One that is removed, and one that a new connection does not list, is known no more."""
+    scene.sandbox()
+    assert "u1" in scene.known()
+    scene.happens(Event.REMOVE_POD_SANDBOX)
+    assert "u1" not in scene.known()
+    scene.desk.found([POD], [])
+    assert "u1" in scene.known()
+    scene.desk.found([], [])
+    assert "u1" not in scene.known()
+
+
+def test_trust_ends(scene: Scene) -> None:
+    """Containers that never start end our adjusting; one whose answer was late does not count."""
+    for number in range(2):
+        box = messages.Container(id=f"{number}", name=f"c{number}", cgroup=BOX.cgroup)
+        scene.group("kubepods/besteffort/podu1", "0-4")
+        scene.desk.pass_now = lambda: False
+        assert not scene.happens(Event.CREATE_CONTAINER, box).empty
+        scene.happens(Event.STOP_CONTAINER, box)
+    last = messages.Container(id="9", name="c9", cgroup=BOX.cgroup)
+
+    assert scene.happens(Event.CREATE_CONTAINER, last).empty
+    assert (2, True) == (scene.desk.failed, scene.desk.trust.state.ceased)
+
+
+def test_a_late_answer_is_no_answer(scene: Scene) -> None:
+    """What becomes of that container says nothing about us."""
+    assert not adjusted(scene).empty
+    scene.desk.late(
+        session.Heard(stream=1, event=Event.CREATE_CONTAINER, timeout=2.0, pod=POD, container=BOX)
+    )
+    scene.happens(Event.STOP_CONTAINER)
+
+    assert 0 == scene.desk.failed
+
+
+def test_a_failure_is_said_and_costs_one_event(scene: Scene) -> None:
+    """The asker gets the exception and starts the container as it is."""
+    scene.who.line.newcomers.add = _broken  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of order"):
+        scene.sandbox()
+
+
+def _broken(*_: object, **__: object) -> None:
+    msg = "out of order"
+    raise RuntimeError(msg)
+
+
+def test_a_closed_desk_and_an_observing_agent(scene: Scene) -> None:
+    """Neither adjusts anything."""
+    scene.desk.open = False
+    assert scene.happens(Event.CREATE_CONTAINER).empty
+    scene.desk.open = True
+    scene.who.switch(enforce=False)
+    scene.group("kubepods/besteffort/podu1", "0-4")
+
+    assert scene.happens(Event.CREATE_CONTAINER).empty
+    assert "0-4" == scene.cpus("kubepods/besteffort/podu1")
+    assert cpuset.CPUSet.parse("0-4") == scene.desk.newborn.cpus("kubepods/besteffort/podu1")

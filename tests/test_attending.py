@@ -1,0 +1,150 @@
+"""The agent and its runtime: starting, conditions, what is remembered, what is renewed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from koordlet import attending
+from koordlet.config import nri_section
+from koordlet.model import pod
+from koordlet.workloads.nri import messages, trust
+from koordlet.workloads.nri.messages import Event
+from tests.apply import test_interrupted
+from tests.kit import agents, deadline, nri
+
+POD = messages.Pod(
+    id="s", uid="u1", namespace="d", name="new", cgroup_parent="/kubepods/besteffort/podu1"
+)
+
+
+@dataclass
+class Life:
+    """An agent that attends to a runtime."""
+
+    site: agents.Site
+    one: attending.Attending
+    runtime: nri.Runtime
+    ahead: list[float]
+
+    async def peer(self, pods: tuple[messages.Pod, ...] = ()) -> nri.Peer:
+        """The runtime's end of the connection."""
+
+        def introduce() -> nri.Peer:
+            found = self.runtime.accept()
+            found.introduce(pods)
+            return found
+
+        return await asyncio.to_thread(introduce)
+
+
+def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = True) -> None:
+    """Attend while ``act`` runs."""
+    site = test_interrupted.workloads("v1", ram)
+    ahead = [0.0]
+
+    async def run() -> None:
+        (ram / "nri.sock").unlink(missing_ok=True)
+        with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
+            agents.settle(who, site.clock)
+            said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
+            one = attending.Attending(who, said, alone=alone, clock=lambda: ahead[0])
+            life = Life(site, one, runtime, ahead)
+            try:
+                await act(life)
+            finally:
+                one.closes()
+                await one.stop()
+
+    asyncio.run(run())
+
+
+def test_from_start_to_stop(ram: Path) -> None:
+    """The start waits until it is known what is there; then it answers."""
+
+    async def act(life: Life) -> None:
+        peering = asyncio.ensure_future(life.peer((POD,)))
+        await life.one.start(lambda: False)
+        peer = await peering
+        assert "u1" in life.one.desk.who.line.newcomers
+        life.one.opens()
+        answer = await asyncio.to_thread(peer.happens, Event.RUN_POD_SANDBOX, POD)
+        assert 0 == answer.code
+        assert 1 == life.one.counted()["connected"]
+        assert 1 == life.one.counted()["events"]
+
+    live(ram, act)
+
+
+def test_a_runtime_that_is_lost(ram: Path) -> None:
+    """It is said after a while, with the reason, and no more once it is back."""
+
+    async def act(life: Life) -> None:
+        await life.one.start(lambda: False)
+        life.ahead[0] += 10.0
+        life.one.tick()
+        assert () == life.one.conditions()
+        life.ahead[0] += 10.0
+        (said,) = life.one.conditions()
+        assert "ContainerRuntimeLost" == said.type
+        await life.peer()
+
+        def connected() -> bool:
+            return life.one.plugin.status.connected
+
+        await asyncio.to_thread(deadline.until, connected, "the connection is known here")
+        life.one.tick()
+        assert () == life.one.conditions()
+
+    live(ram, act, alone=False)
+
+
+def test_what_a_restart_remembers(ram: Path) -> None:
+    """That we ceased to adjust; the operator's reset is remembered, too."""
+
+    async def ceased(life: Life) -> None:
+        life.one.desk.trust.state = trust.State(counted={"u/c": 1.0}, ceased=True)
+        life.one.tick()
+
+    async def reset(life: Life) -> None:
+        assert ["ContainerAdjustmentCeased"] == [each.type for each in life.one.conditions()]
+        life.one.reset()
+        assert () == life.one.conditions()
+
+    async def fresh(life: Life) -> None:
+        assert () == life.one.conditions()
+
+    for act in (ceased, reset, fresh):
+        live(ram, act)
+
+
+def test_containers_that_the_runtime_did_not_tell_of(ram: Path) -> None:
+    """The connection is renewed once they have been known to others for a while."""
+
+    async def act(life: Life) -> None:
+        await life.one.start(lambda: False)
+        first = await life.peer()
+        await asyncio.to_thread(
+            deadline.until, lambda: life.one.plugin.status.connected, "it is connected"
+        )
+        box = pod.Container(name="main", id="unknown", runtime="containerd", running=True)
+        line = life.one.desk.who.line
+        line._found = ((), (replace(line.pods[0], containers=(box,)),))
+        for seconds in (100.0, 5.0, 6.0):
+            life.ahead[0] += seconds
+            life.one.tick()
+        assert [] == await asyncio.to_thread(_rest, first)
+        await life.peer()
+
+    live(ram, act, alone=False)
+
+
+def _rest(peer: nri.Peer) -> list[object]:
+    """Nothing, once the plugin has hung up."""
+    with pytest.raises(EOFError):
+        peer.next(1)
+    return []

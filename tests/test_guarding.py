@@ -1,0 +1,56 @@
+"""Who is put on trial: whoever changed what can hurt."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from koordlet import guarding
+from koordlet.history import series
+from koordlet.model import action, meter, plan, result, strain
+from tests.kit import colocation, counting, moments
+from tests.kit.colocation import Qos
+
+NOW = colocation.moment(
+    moments.machine(1, 4),
+    [colocation.declared("web", Qos.LS), colocation.declared("job", Qos.BE)],
+    layout=colocation.V2,
+)
+
+
+def did(group: str, knob: str, was: str, value: str, *, undo: bool = False) -> result.Result:
+    """One write that was done."""
+    write = action.WriteFile(
+        target=f"/c/{group}/{knob}", value=value, policy="x", reason="r", knob=knob, group=group
+    )
+    step = plan.Step(order=0, action=write, was=was, undo=undo)
+    return result.Result(target=write.target, verdict=result.Verdict.DONE, step=step)
+
+
+@pytest.mark.parametrize(
+    ("one", "tried"),
+    [
+        pytest.param(did("web", "cpu.max", "max 100000", "1000 100000"), True, id="its own file"),
+        pytest.param(did("", "cpu.weight", "100", "1"), True, id="a group around it"),
+        pytest.param(did("web/inside", "cpu.weight", "100", "1"), True, id="a group inside it"),
+        pytest.param(did("job", "cpu.weight", "1", "10000"), True, id="others get more"),
+        pytest.param(did("job", "cpu.max", "max 100000", "5000 100000"), False, id="others less"),
+        pytest.param(did("web", "cpu.weight", "1", "100", undo=True), False, id="putting back"),
+    ],
+)
+def test_what_can_hurt(one: result.Result, tried: bool) -> None:  # noqa: FBT001 -- a row
+    """Files of latency-sensitive work, and more for others; never what is put back."""
+    assert (["x"] if tried else []) == guarding.hurtful(NOW, [one])
+
+
+def test_pain_of_all_kinds() -> None:
+    """Waiting, limits of its own, kills; unknown where nothing is felt."""
+    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.3)
+    now = dataclasses.replace(NOW, strain=felt)
+    past = series.History()
+    past.take({"groups": counting.reading(100.0, {meter.THROTTLED: [0.5]}, names=("web",))})
+
+    assert guarding.pain(NOW, past) is None
+    assert guarding.pain(now, series.History()) == pytest.approx(2.0, rel=0.01)
+    assert guarding.pain(now, past) == pytest.approx(4.0, rel=0.01)

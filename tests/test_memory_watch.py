@@ -1,0 +1,74 @@
+"""Memory between ticks: looked at only where it is nearly short, and a crossing is seen once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet import memory_watch
+from koordlet.host import hierarchies, pressure, roots
+from koordlet.model import pressure as model
+from koordlet.model import thresholds
+from koordlet.policy import node_pressure
+
+_TOTAL = 1000 * 1024
+LIMITS = node_pressure.Settings(
+    limits=thresholds.parse(thresholds.Texts(hard={"memory.available": "200000"}))
+)
+
+
+def machine(top: Path) -> pressure.Reader:
+    """A machine of 1000 KiB on cgroup v2."""
+    (top / "proc/self").mkdir(parents=True)
+    (top / "sys/fs/cgroup").mkdir(parents=True)
+    (top / "proc/meminfo").write_text("MemTotal: 1000 kB\nMemFree: 10 kB\n")
+    line = "32 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    (top / "proc/self/mountinfo").write_text(line)
+    (top / "sys/fs/cgroup/cgroup.controllers").write_text("memory\n")
+    host = roots.open_root(str(top))
+    reader = pressure.Reader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.Places())
+    return reader
+
+
+def use(top: Path, available: int) -> None:
+    """So much is left."""
+    stat = f"anon {_TOTAL - available}\nfile 0\ninactive_file 0\n"
+    (top / "sys/fs/cgroup/memory.stat").write_text(stat)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "near", "crossed"),
+    [
+        (900_000, 100_000, False, False),
+        (250_000, 210_000, True, False),
+        (250_000, 200_000, True, False),
+        (250_000, 199_999, True, True),
+        (150_000, 140_000, True, False),
+    ],
+)
+def test_crossing(
+    tmp_path: Path,
+    before: int,
+    now: int,
+    near: bool,  # noqa: FBT001
+    crossed: bool,  # noqa: FBT001
+) -> None:
+    """From enough to too little since the tick; what was short then is no news."""
+    watch = memory_watch.MemoryWatch(machine(tmp_path))
+    root = model.Memory(usage=_TOTAL - before, inactive_file=0, limit=_TOTAL)
+    watch.tick(LIMITS, model.Reading(root=root))
+    use(tmp_path, now)
+
+    assert watch.near is near
+    assert watch.crossed() is crossed
+
+
+def test_unknown_is_no_crossing(tmp_path: Path) -> None:
+    """Without a policy, or without a number, nothing is near."""
+    watch = memory_watch.MemoryWatch(machine(tmp_path))
+    watch.tick(None, model.Reading(root=model.Memory(usage=1, inactive_file=0, limit=2)))
+    assert not watch.near
+    watch.tick(LIMITS, model.Reading())
+    assert not watch.crossed()

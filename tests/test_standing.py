@@ -1,0 +1,109 @@
+"""A standalone scheduler: what is handed in is completed, placed, and explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from koordlet import standing
+from koordlet.model import kinds, objects
+from koordlet.rpc import placing
+from tests.kit import clusters, schedulers
+
+Body = dict[str, Any]
+
+
+def _handed(*bodies: Body) -> list[str]:
+    return [json.dumps(one) for one in bodies]
+
+
+def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
+    """Nodes come with their room; a pod goes to one, another learns why not, a third is refused."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standing.Desk(world.store, loop)
+            bodies = (
+                clusters.node("n1", cpu="2"),
+                clusters.pod("a", cpu="2"),
+                clusters.pod("b", cpu="2"),
+                {"kind": "Secret", "metadata": {"name": "s"}},
+            )
+            taken = await desk.submit([*_handed(*bodies), "{"], dry_run=False)
+            assert [False, False, False, True, True] == [bool(one.error) for one in taken]
+            await world.until(
+                lambda known: sum("nodeName" in one["spec"] for one in known.values()) == 1
+            )
+            placed = await world.placed()
+            waiting = ({"a", "b"} - placed.keys()).pop()
+            await world.until_told(waiting, "Insufficient cpu")
+            [bound] = placed
+            assert "n1" == desk.why("d", bound).node
+            [line] = desk.nodes("n1")
+            assert ("2", "2", 1) == (line.allocatable["cpu"], line.requested["cpu"], line.pods)
+
+    schedulers.run(body())
+
+
+def test_priority_and_overhead_are_resolved(ram: Path) -> None:
+    """By name, by default, from the runtime class; an unknown name is refused."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standing.Desk(world.store, loop)
+            high = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+            usual = {
+                "kind": "PriorityClass",
+                "metadata": {"name": "usual"},
+                "value": 3,
+                "globalDefault": True,
+                "preemptionPolicy": "Never",
+            }
+            runtime = {
+                "kind": "RuntimeClass",
+                "metadata": {"name": "vm"},
+                "overhead": {"podFixed": {"cpu": "100m"}},
+            }
+            named = clusters.pod("named", priorityClassName="high", runtimeClassName="vm")
+            unknown = clusters.pod("unknown", priorityClassName="nope")
+            handed = _handed(high, usual, runtime, named, clusters.pod("plain"), unknown)
+            taken = await desk.submit(handed, dry_run=False)
+            assert "there is no PriorityClass 'nope'" in taken[-1].error
+            pods = await world.pods()
+            assert (7, {"cpu": "100m"}) == (
+                pods["named"]["spec"]["priority"],
+                pods["named"]["spec"]["overhead"],
+            )
+            assert (3, "Never") == (
+                pods["plain"]["spec"]["priority"],
+                pods["plain"]["spec"]["preemptionPolicy"],
+            )
+
+    schedulers.run(body())
+
+
+def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
+    """Everything first, then what changes; of this node only."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.pod("a", cpu="1", meta={"labels": {"koordinator.sh/qosClass": "LSR"}})
+            one = objects.Ref(kinds.PODS, "a", "d")
+            note = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-1"})}
+            await world.store.bind(one, "n1", annotations=note)
+            async with schedulers.scheduler(world.client) as loop:
+                told = standing.Desk(world.store, loop).assignments("n1", "")
+                first: list[placing.Assigned] = [await anext(told) for _ in range(3)]
+                assert ["RESET", "SET", "SYNCED"] == [each.verb for each in first]
+                assert ("a", "0-1", "LSR") == (first[1].name, first[1].cpus, first[1].qos)
+                await world.store.delete(one, grace_seconds=0)
+                assert "REMOVED" == (await anext(told)).verb
+
+    schedulers.run(body())

@@ -1,0 +1,83 @@
+"""2 sockets x 2 nodes x SMT: every class of pod, judged by ``/proc/PID/status`` of its process."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from koordlet.model import cpuset
+from tests.vm import machine, qemu
+
+pytestmark = pytest.mark.vm
+
+RESERVED = cpuset.CPUSet.parse("0-1")
+EXCLUSIVE = ("lse", "lsr", "chosen", "spread")
+
+
+def sets(moment: dict[str, str]) -> dict[str, cpuset.CPUSet]:
+    """Pod to CPUs."""
+    return {name: cpuset.CPUSet.parse(cpus) for name, cpus in moment.items()}
+
+
+def invariants(moment: dict[str, str], about: str) -> None:
+    """Reserved CPUs are nobody's but the system's, sets are disjoint, BE has no LSE CPU."""
+    found = sets(moment)
+    for name, cpus in found.items():
+        assert cpus.isdisjoint(RESERVED) is (name != "system"), (name, about)
+    taken = cpuset.CPUSet()
+    for name in EXCLUSIVE:
+        assert found[name].isdisjoint(taken), (name, about)
+        taken |= found[name]
+    for name in ("ls", "near", "plain", "late", "gone"):
+        assert found[name].isdisjoint(taken), (name, about)
+    assert found["be"].isdisjoint(found["lse"]), about
+
+
+@pytest.mark.parametrize("cgroup", ["v1", "v2"])
+def test_every_class_runs_where_it_shall(cgroup: qemu.Cgroup) -> None:
+    """From the first pass through a kill, a lost CPU and a departure to the restored machine."""
+    with machine.boot("4n16", cgroup=cgroup) as guest:
+        words = ["python3", "-m", "tests.vm.probes.classes"]
+        told = cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
+    about, moments = f"{told['seconds']} {told['moments']}\n{told['log']}", told["moments"]
+    assert None not in told["seconds"].values(), about
+    placed = sets(moments["placed"])
+
+    for name in ("placed", "newcomer", "after a kill", "a CPU lost", "the CPU back"):
+        invariants(moments[name], f"{name}: {about}")
+    assert ("2-3", "4-5") == (str(placed["lse"]), str(placed["lsr"])), about
+    # A whole core, and two cores.
+    assert 1 == len({cpu // 2 for cpu in placed["chosen"]}), about
+    assert 2 == len({cpu // 2 for cpu in placed["spread"]}), about
+    assert 2 == len(placed["chosen"]) == len(placed["spread"]), about
+    assert placed["near"] <= cpuset.CPUSet.parse("12-15"), about
+    assert placed["ls"] == placed["plain"] == placed["late"] == placed["gone"], about
+    assert placed["be"] == cpuset.CPUSet.parse("4-15"), about
+    assert "0-1" == str(placed["system"]), about
+    refused = {
+        one["subject"] for one in told["conditions"] if one["type"] == "ExclusiveCPUsRefused"
+    }
+    assert {"t/late", "t/gone"} == refused, about
+    assert "2-3" == told["owners"]["LSE"], about
+    # Nobody has listed it, and it is right from its first instruction.
+    assert "4-15" == moments["newcomer"]["unlisted"], about
+    for name in ("chosen", "spread", "lse", "ls"):
+        assert moments["after a kill"][name] == moments["placed"][name], about
+    lost = int(moments["lost"]["cpu"])
+    now = sets(moments["a CPU lost"])["chosen"]
+    assert lost not in now, about
+    assert 2 == len(now), about
+    assert (placed["chosen"] - cpuset.CPUSet.of([lost])) <= now, about
+    assert placed["spread"] == sets(moments["a CPU lost"])["spread"], about
+    # One of the two CPUs that are free now was named by somebody who waited for it.
+    left = sets(moments["lse left"])
+    assert 2 in left["ls"], about
+    assert "3,6" == str(left["late"]), about
+    assert 0 == told["status"], about
+    # v1 takes a CPU that went offline out of every set for good; what came back is nobody's wish.
+    restored = sets(moments["restored"])
+    # What was born inside of a narrowed v1 group never had more.
+    restored.pop("unlisted")
+    for name, cpus in restored.items():
+        assert cpuset.CPUSet.span(0, 15) - cpuset.CPUSet.of([lost]) <= cpus, (name, about)

@@ -1,0 +1,88 @@
+"""Protocol buffers: what is written is read again, and no bytes do any harm."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf import struct_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.workloads.nri import fields
+
+_numbers = st.integers(-(1 << 63), (1 << 63) - 1)
+_pairs = st.tuples(st.integers(1, 1 << 20), st.one_of(_numbers, st.text(), st.binary()))
+
+
+@given(st.lists(_pairs, unique_by=lambda one: one[0]))
+def test_what_is_written_is_read(pairs: list[tuple[int, int | str | bytes]]) -> None:
+    """Every number and text comes back from its field."""
+    said = fields.decode(fields.encode(*pairs))
+
+    assert {field for field, _ in pairs} == said.keys()
+    for field, value in pairs:
+        if isinstance(value, int):
+            assert value == fields.number(said, field)
+        elif isinstance(value, bytes):
+            assert value == fields.raw(said, field)
+        else:
+            assert value.encode(errors="replace").decode() == fields.text(said, field)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes(data: bytes) -> None:
+    """Bytes are a message or are refused as none."""
+    try:
+        said = fields.decode(data)
+    except fields.MalformedError:
+        return
+    assert all(field > 0 for field in said)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=8)))
+def test_the_other_implementation_agrees(table: dict[str, str]) -> None:
+    """Google's library reads what is written here, and the other way round."""
+    theirs = struct_pb2.Struct()
+    theirs.update(table)
+    ours = fields.decode(theirs.SerializeToString())
+    found = {
+        fields.text(one, 1): fields.text(fields.inside(one, 2), 3) for one in fields.each(ours, 1)
+    }
+    assert table == found
+
+    back = struct_pb2.Struct()
+    back.ParseFromString(
+        b"".join(
+            fields.encode((1, fields.encode((1, key), (2, fields.encode((3, value))))))
+            for key, value in table.items()
+        )
+    )
+    assert table == dict(back)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x08", "a number ends early"),
+        (b"\x08" + b"\xff" * 10, "a number without an end"),
+        (b"\x0a\x05ab", "field 1 ends early"),
+        (b"\x0b", "wire type 3 of field 1"),
+        (b"\x00\x01", "a field without a number"),
+        (b"\x0d\x01\x02", "field 1 ends early"),
+    ],
+)
+def test_what_is_no_message(data: bytes, why: str) -> None:
+    """It is said what is wrong."""
+    with pytest.raises(fields.MalformedError, match=why):
+        fields.decode(data)
+
+
+def test_a_field_of_another_type_is_not_there() -> None:
+    """A number where a text is looked for, and the other way round."""
+    said = fields.decode(fields.encode((1, 5), (2, "five")))
+
+    assert ("", 0, {}) == (fields.text(said, 1), fields.number(said, 2), fields.inside(said, 1))
+
+
+def test_fixed_width_fields_are_passed_over() -> None:
+    """What comes after them is read."""
+    assert "x" == fields.text(fields.decode(b"\x0d\1\0\0\0\x11\2\0\0\0\0\0\0\0\x1a\1x"), 3)

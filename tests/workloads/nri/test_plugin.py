@@ -1,0 +1,253 @@
+"""The thread on a real socket: it answers in time, whatever the agent and the runtime do."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from koordlet.model import adjustment, cpuset
+from koordlet.workloads.nri import fields, messages, mux, plugin, session, ttrpc
+from koordlet.workloads.nri.messages import Event
+from tests.kit import deadline, nri
+
+ONE = adjustment.Adjustment(cpus=cpuset.CPUSet.parse("1"))
+_T = TypeVar("_T")
+
+
+@dataclass
+class Desk:
+    """An agent that gives everybody CPU 1."""
+
+    events: list[session.Heard] = field(default_factory=list)
+    missed: list[session.Heard] = field(default_factory=list)
+    pods: list[tuple[messages.Pod, ...]] = field(default_factory=list)
+    error: Exception | None = None
+
+    def heard(self, one: session.Heard) -> adjustment.Adjustment:
+        """Keep it."""
+        self.events.append(one)
+        if self.error is not None:
+            raise self.error
+        return ONE
+
+    def late(self, one: session.Heard) -> None:
+        """Keep it."""
+        self.missed.append(one)
+
+    def found(self, pods: tuple[messages.Pod, ...], boxes: tuple[messages.Container, ...]) -> None:
+        """Keep it."""
+        del boxes
+        self.pods.append(pods)
+
+
+class Loop:
+    """An agent's loop: it answers questions at once, unless it is stuck."""
+
+    def __init__(self) -> None:
+        self.stuck = False
+
+    def __call__(self, question: Callable[[], _T]) -> futures.Future[_T]:
+        """Answer, or never."""
+        answer: futures.Future[_T] = futures.Future()
+        if not self.stuck:
+            try:
+                answer.set_result(question())
+            except Exception as error:  # noqa: BLE001 -- it is the asker's
+                answer.set_exception(error)
+        return answer
+
+
+@dataclass
+class Scene:
+    """A runtime, a plugin that connects to it, and the agent behind."""
+
+    runtime: nri.Runtime
+    plugin: plugin.Plugin
+    desk: Desk
+    loop: Loop
+    #: What is added to the plugin's clock.
+    ahead: list[float]
+
+    def up(self) -> nri.Peer:
+        """The plugin's connection, synchronised."""
+        peer = self.runtime.accept()
+        peer.introduce()
+        deadline.until(lambda: self.plugin.status.connected, "it is connected")
+        return peer
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """Both run; the plugin's thread is gone afterwards."""
+    desk, loop, ahead = Desk(), Loop(), [0.0]
+    path = tmp_path / "nri.sock"
+    with nri.runtime(path) as runtime:
+        one = plugin.Plugin(
+            plugin.Settings(socket=str(path), deadline=0.05, quiet=60.0),
+            desk,
+            loop,
+            clock=lambda: time.monotonic() + ahead[0],
+        )
+        one.start()
+        try:
+            yield Scene(runtime, one, desk, loop, ahead)
+        finally:
+            one.stop()
+    assert "nri" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_container_is_adjusted(scene: Scene) -> None:
+    """What the agent says is what the runtime is answered, and the agent hears what follows."""
+    peer = scene.up()
+    box = messages.Container(id="c", name="main")
+
+    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER, None, box))
+    for event in (Event.START_CONTAINER, Event.POST_START_CONTAINER, Event.STOP_CONTAINER):
+        assert b"" == peer.happens(event, None, box).payload
+    deadline.until(lambda: len(scene.desk.events) == 4, "all were heard")
+    assert {"c"} == {one.container.id for one in scene.desk.events}
+    assert "containerd 1.7.24~ds1" == scene.plugin.status.runtime
+
+
+def test_a_stuck_agent_never_blocks_a_container(scene: Scene) -> None:
+    """It is answered "no change" within the deadline, and the agent hears of that later."""
+    peer = scene.up()
+    scene.loop.stuck = True
+    answer = peer.happens(Event.CREATE_CONTAINER)
+    assert (b"", 0) == (answer.payload, answer.code)
+    assert 1 == scene.plugin.status.late
+    scene.loop.stuck = False
+    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER))
+
+
+def test_an_agent_that_fails_never_blocks_a_container(scene: Scene) -> None:
+    """An exception is "no change", and it is told to the agent that its answer was not given."""
+    peer = scene.up()
+    scene.desk.error = RuntimeError("out of order")
+    answer = peer.happens(Event.CREATE_CONTAINER)
+    assert (b"", 0) == (answer.payload, answer.code)
+    assert 1 == scene.plugin.status.failed
+    deadline.until(lambda: bool(scene.desk.missed), "it was told")
+
+
+def test_it_comes_back(scene: Scene) -> None:
+    """A runtime that restarts finds the plugin again, and tells it what runs."""
+    scene.up().wire.close()
+    peer = scene.runtime.accept()
+    peer.introduce([messages.Pod(id="s", name="web")])
+    deadline.until(lambda: scene.plugin.status.connections == 2, "it is connected again")
+
+    assert ("web",) == tuple(one.name for one in scene.desk.pods[-1])
+    assert "1" == nri.cpus(peer.happens(Event.CREATE_CONTAINER))
+
+
+def hung_up(peer: nri.Peer) -> bool:
+    """Whether the plugin closes this connection."""
+    with contextlib.suppress(EOFError, ConnectionError):
+        peer.next(mux.PLUGIN)
+        return False
+    return True
+
+
+def test_a_refused_registration(scene: Scene) -> None:
+    """The runtime leaves the socket open and never speaks again; the plugin does not."""
+    peer = scene.runtime.accept()
+    peer.registered(code=2)
+    assert hung_up(peer)
+    deadline.until(lambda: "registration refused" in scene.plugin.status.problem, "it is said")
+    scene.up()
+
+
+@pytest.mark.parametrize(
+    ("introduced", "why"), [(False, "did not say what is there"), (True, "nothing was heard")]
+)
+def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why: str) -> None:
+    """Whether it never told what is there, or no event comes any more; the old one goes first."""
+    path = tmp_path / "nri.sock"
+    hasty = plugin.Settings(socket=str(path), quiet=0.02, introduction=0.02, look=0.01)
+    with nri.runtime(path) as runtime:
+        one = plugin.Plugin(hasty, Desk(), Loop())
+        one.start()
+        try:
+            peer = runtime.accept()
+            peer.registered()
+            if introduced:
+                peer.call("Configure", b"")
+                peer.call("Synchronize", b"")
+            assert hung_up(peer)
+            deadline.until(lambda: why in one.status.problem, "it is said")
+            runtime.accept().registered()
+        finally:
+            one.stop()
+
+
+def test_a_process_that_stood_still_renews(scene: Scene) -> None:
+    """The runtime may have dropped us without our seeing it."""
+    peer = scene.up()
+    scene.ahead[0] += 10.0
+    assert hung_up(peer)
+    scene.up()
+
+
+def test_containers_that_it_was_not_told_of(scene: Scene) -> None:
+    """The agent sees what the runtime does not tell, and has the connection renewed."""
+    peer = scene.up()
+    scene.plugin.renew("a container was not told of")
+    assert hung_up(peer)
+    scene.up()
+
+
+def test_updates(scene: Scene) -> None:
+    """They go to the runtime while it is there; the last word of a container counts."""
+    assert not scene.plugin.update("c", ONE)
+    peer = scene.up()
+    assert scene.plugin.update("c", ONE)
+    one = peer.next(mux.RUNTIME)
+    assert isinstance(one, ttrpc.Request)
+    assert "UpdateContainers" == one.method
+    assert ["c"] == [fields.text(e, 1) for e in fields.each(fields.decode(one.payload), 1)]
+    bad = ttrpc.Response(one.stream, b"", 2, "NRI update of some containers failed")
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, bad))
+    deadline.until(lambda: scene.plugin.status.failed == 1, "it is counted")
+    assert scene.plugin.status.connected
+
+
+def test_what_was_asked_last_is_done(scene: Scene) -> None:
+    """A plugin that stops waits until the runtime has done what it was asked for."""
+    peer = scene.up()
+    scene.plugin.update("c", ONE)
+    stopping = threading.Thread(target=scene.plugin.stop)
+    stopping.start()
+    one = peer.next(mux.RUNTIME)
+    assert isinstance(one, ttrpc.Request)
+    assert "UpdateContainers" == one.method
+    assert b"" == peer.happens(Event.START_CONTAINER).payload
+    peer.wire.sendall(ttrpc.write(mux.RUNTIME, ttrpc.Response(one.stream, b"")))
+    stopping.join(deadline.PATIENCE)
+    assert hung_up(peer)
+    assert not stopping.is_alive()
+
+
+def test_nonsense_ends_the_connection_and_nothing_else(scene: Scene) -> None:
+    """A frame of four gigabytes is not waited for."""
+    peer = scene.up()
+    peer.wire.sendall(b"\0\0\0\1\xff\xff\xff\xff")
+    assert hung_up(peer)
+    scene.up()
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """It is said, tried again, and ends when told to."""
+    one = plugin.Plugin(plugin.Settings(socket=str(tmp_path / "none")), Desk(), Loop())
+    one.start()
+    deadline.until(lambda: "No such file" in one.status.problem, "it is said")
+    one.stop()
+    assert not one.status.connected
