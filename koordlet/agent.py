@@ -118,7 +118,7 @@ class Agent:
         self,
         *,
         slow: bool,
-        lateness: float = 0.0,
+        lateness: float | None = None,
         late: bool = False,
         patience: float = executor.SLICE,
     ) -> bool:

@@ -227,7 +227,7 @@ class Daemon:
             now = clock()
             credit, last = min(_BURST, credit + _SHARE * (now - last)), now
             ready = {lane for lane, at in due.items() if now >= at}
-            lateness = now - due[TICK] if TICK in ready else 0.0
+            lateness = now - due[TICK] if TICK in ready else None
             for lane in ready:
                 # Monotonic: a late lane keeps its phase and skips what it missed.
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
@@ -242,7 +242,7 @@ class Daemon:
             if TICK in ready or SLOW in ready or broken or strained:
                 self._pass(slow=SLOW in ready, lateness=lateness)
             elif self._told and credit > 0:
-                self._pass(slow=False, lateness=0.0)
+                self._pass(slow=False, lateness=None)
                 credit -= clock() - now
 
     def _listen(self) -> None:
@@ -268,13 +268,13 @@ class Daemon:
             return
 
     def _pass_now(self) -> bool:
-        return self._pass(slow=False, lateness=0.0)
+        return self._pass(slow=False, lateness=None)
 
-    def _pass(self, *, slow: bool, lateness: float) -> bool:
-        """``True`` when something was changed."""
+    def _pass(self, *, slow: bool, lateness: float | None) -> bool:
+        """``True`` when something was changed. Only what the clock called for can be late."""
         changed = False
         try:
-            late = lateness > TICK.period / 2
+            late = lateness is not None and lateness > TICK.period / 2
             self._told = False
             changed = self.agent.one_pass(slow=slow, lateness=lateness, late=late)
             self._told = self.agent.told

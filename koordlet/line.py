@@ -192,6 +192,7 @@ class Line:
             seen,
             strain=self.feeling.taken(now.at),
             pressure=self._pressure(now.at),
+            sources=(*seen.sources, self.usage.source),
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
             born=self.born,
@@ -257,7 +258,8 @@ class Line:
 
     def _sources(self, now: machine.Now) -> tuple[snapshot.Source, ...]:
         told = self.observed.sources if self.observed is not None else ()
-        return (snapshot.Source(name="configuration", ok=True, last_good=now.at), *told)
+        own = snapshot.Source(name="configuration", ok=True, last_good=now.at, local=True)
+        return (own, *told)
 
     def decide(self, seen: snapshot.Snapshot) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""

@@ -10,11 +10,18 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from koordlet import line, log
+from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
+
+#: Passes of which durations and lateness are shown: ten minutes of ticks.
+_RECENT = 600
+#: The quantiles that are shown, as Prometheus spells them.
+_SHARES = (("0.5", 0.5), ("0.99", 0.99), ("1", 1.0))
 
 
 class Teller:
@@ -45,6 +52,7 @@ class Teller:
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
         self._results: tuple[result.Result, ...] = ()
+        self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
     def concern(self, pods: Sequence[pod.Pod]) -> None:
         """What comes next is about these workloads."""
@@ -71,7 +79,7 @@ class Teller:
         results: Sequence[result.Result],
         *,
         seconds: float,
-        lateness: float,
+        lateness: float | None,
         late: bool,
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
@@ -93,8 +101,7 @@ class Teller:
             contested=before.contested + sum(one.contested for one in results),
             conflicts=before.conflicts + len(shown.conflicts),
             failures=failures,
-            tick_cpu_seconds=seconds,
-            tick_lateness_seconds=lateness,
+            **self._measured(seconds, lateness),
             files=made.files,
             evictions=dict(self.evictions),
             descriptors=made.descriptors,
@@ -102,6 +109,18 @@ class Teller:
         if results:
             self._results = tuple(results)
         self._publish(made, shown, results)
+
+    def _measured(self, seconds: float, lateness: float | None) -> dict[str, Any]:
+        """What this pass took, and how late the newest ones of the clock came."""
+        found: dict[str, Any] = {"tick_cpu_seconds": seconds}
+        self._took.add(seconds)
+        if lateness is not None:
+            self._late.add(lateness)
+            found["tick_lateness_seconds"] = lateness
+        return found | {
+            "durations": _quantiles(self._took),
+            "lateness": _quantiles(self._late),
+        }
 
     def _complain(self, shown: plan.Plan) -> None:
         for failure in shown.failures:
@@ -238,3 +257,8 @@ def audit_record(
     if one.contested:
         record["contested"] = True
     return record
+
+
+def _quantiles(samples: recent.Recent) -> dict[str, float]:
+    found = ((name, samples.quantile(share)) for name, share in _SHARES)
+    return {name: value for name, value in found if value is not None}

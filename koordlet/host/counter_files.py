@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from koordlet.host import psi
+from koordlet.host import cold, psi
 from koordlet.model import cgroup, counters, meter
 
 #: Values by meter, for a batch of texts.
@@ -200,15 +200,7 @@ def numa(nodes: int, *, unified: bool) -> File:
 
 
 def _cold(texts: Sequence[bytes]) -> Columns:
-    """Kidled: the pages of each kind that were idle for more than five scans."""
-    values = []
-    for text in texts:
-        rows = [line.split() for line in text.splitlines() if not line.startswith(b"#")]
-        wanted = [row for row in rows if row and row[0] in (b"cfei", b"dfei", b"cfui", b"dfui")]
-        if not wanted:
-            raise ValueError(f"no idle pages: {text[:60]!r}")
-        values.append(sum(int(number) for row in wanted for number in row[6:]))
-    return (values,)
+    return (list(map(cold.idle, texts)),)
 
 
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
@@ -259,7 +251,7 @@ def table() -> tuple[File, ...]:
             _io(_V1_IO, b"Read"),
         ),
         ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
-        ("memory", "memory.idle_page_stats", _SELDOM, (meter.MEMORY_COLD,), _cold),
+        ("memory", cold.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
         *(
             ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
             for one in meter.PRESSURES

@@ -13,11 +13,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from koordlet.host import procstat, psi, root
-from koordlet.model import absence, counters, meter, topology
+from koordlet.host import cold, procstat, psi, root
+from koordlet.model import absence, cgroup, counters, meter, topology
 
 #: Ticks between two reads of what is not urgent.
 _EVERY = 5
+#: ... and of what the kernel itself finds out in minutes.
+_SELDOM = 30
 #: Interfaces without a device are those of containers; where there are no others, so many count.
 _MOST_VIRTUAL = 16
 
@@ -33,19 +35,24 @@ class Reader:
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}
         self._nodes: tuple[str, ...] = ()
+        self._layout = cgroup.Layout()
         #: Interface to whether it has a device.
         self._devices: dict[str, bool] = {}
         #: Feature to why it is not there.
         self._missing: dict[str, str] = {}
         self.counts: Counter[str] = Counter(read=0, damaged=0)
+        #: When processor time and memory were read well last, and why they were not since then.
+        self.good_at: float | None = None
+        self.problem = "not read yet"
 
     @property
     def unsupported(self) -> tuple[absence.Unsupported, ...]:
         """What this kernel does not count."""
         return tuple(absence.Unsupported(name, why) for name, why in sorted(self._missing.items()))
 
-    def configure(self, machine: topology.Topology) -> None:
-        """Take the shape of the machine: which CPU is on which NUMA node."""
+    def configure(self, machine: topology.Topology, layout: cgroup.Layout | None = None) -> None:
+        """Take the shape of the machine: which CPU is on which NUMA node, where groups are."""
+        self._layout = layout or self._layout
         self._node_of = {
             str(one.cpu): str(one.node) for one in machine.cpus if one.node is not None
         }
@@ -63,10 +70,17 @@ class Reader:
             node.update(times)
             cpus.update(each)
 
-        self._try("stat", processors)
-        self._try("meminfo", lambda text: node.update(procstat.meminfo(text)))
+        said = (
+            self._try("stat", processors),
+            self._try("meminfo", lambda text: node.update(procstat.meminfo(text))),
+        )
+        self.problem = "; ".join(filter(None, said))
+        if not self.problem:
+            self.good_at = at
         if slow:
             self._slowly(node)
+        if self._tick % _SELDOM == 0:
+            self._cold(node)
         found: dict[str, Values] = {
             "node": {"": node},
             "cpus": {cpu: {meter.CPU: seconds} for cpu, seconds in cpus.items()},
@@ -94,22 +108,37 @@ class Reader:
                 ),
             )
 
-    def _try(self, name: str, understand: Callable[[bytes], None]) -> None:
-        """One file below ``/proc``. Whatever is wrong with it costs its values only."""
-        self._file(name, self._host.proc(*name.split("/")), understand)
+    def _cold(self, node: dict[meter.Meter, float]) -> None:
+        self._missing.pop("memory.cold", None)
+        try:
+            found = cold.node(self._host, self._layout, node.get(meter.MEMORY_TOTAL, counters.NAN))
+        except ValueError:
+            self.counts["damaged"] += 1
+            return
+        if isinstance(found, absence.Unsupported):
+            self._missing[found.feature] = found.why
+        else:
+            node[meter.MEMORY_COLD] = found
 
-    def _file(self, name: str, path: root.HostPath, take: Callable[[bytes], None]) -> None:
+    def _try(self, name: str, understand: Callable[[bytes], None]) -> str:
+        """One file below ``/proc``. Whatever is wrong with it costs its values only."""
+        return self._file(name, self._host.proc(*name.split("/")), understand)
+
+    def _file(self, name: str, path: root.HostPath, take: Callable[[bytes], None]) -> str:
+        """What is wrong with the file; empty where nothing is."""
         try:
             text = self._host.read(path)
         except OSError as error:
-            self._missing[name.replace("/", ".")] = f"{path}: {error.strerror}"
-            return
+            self._missing[name.replace("/", ".")] = why = f"{path}: {error.strerror}"
+            return why
         self._missing.pop(name.replace("/", "."), None)
         self.counts["read"] += 1
         try:
             take(text)
-        except (ValueError, IndexError):
+        except (ValueError, IndexError) as error:
             self.counts["damaged"] += 1
+            return f"{path}: {error}"
+        return ""
 
     def _numa(self, cpus: Mapping[str, float], *, slow: bool) -> Values:
         found: dict[str, dict[meter.Meter, float]] = {node: {} for node in self._nodes}

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterable, Mapping
 
 from koordlet.host import counters, descriptors, machine, node_counters, root
-from koordlet.model import absence, cgroup, topology
+from koordlet.model import absence, cgroup, snapshot, topology
 from koordlet.model import counters as readings
 
 if typing.TYPE_CHECKING:
@@ -59,8 +59,8 @@ class Reader:
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
-        if shape is not self._machine:
-            self.node.configure(shape)
+        if shape is not self._machine or layout is not self._layout:
+            self.node.configure(shape, layout)
         if layout is not self._layout:
             self.groups.close()
             self.groups = counters.Reader(
@@ -102,6 +102,17 @@ class Reader:
                 absence.Unsupported(f"counters.{name}", "no group here has this file")
                 for name in sorted(self.groups.missing)
             ),
+        )
+
+    @property
+    def source(self) -> snapshot.Source:
+        """How the counters are, as a source like any other; how old each is, history knows."""
+        return snapshot.Source(
+            name="counters",
+            ok=not self.node.problem,
+            last_good=self.node.good_at,
+            problem=self.node.problem,
+            local=True,
         )
 
     def close(self) -> None:

@@ -32,6 +32,8 @@ class Meter:
 #: Five minutes, by the seconds between two samples.
 _FIVE_MINUTES = {period: 300 // period for period in (1, 5, 10)}
 
+_HALF_AN_HOUR = 1800
+
 CPU = Meter(name="cpu", unit="cores", counter=True, samples=_FIVE_MINUTES[1], coarse=True)
 CPU_USER = Meter(name="cpu.user", unit="cores", counter=True)
 CPU_SYSTEM = Meter(name="cpu.system", unit="cores", counter=True)
@@ -49,8 +51,8 @@ WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUT
 MEMORY_ANON = Meter(name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
 MEMORY_CACHE = Meter(name="memory.cache", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
 MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
-#: Pages that were not touched for a while, where the kernel keeps count (kidled).
-MEMORY_COLD = Meter(name="memory.cold", unit="bytes")
+#: What was not touched for five minutes, where the kernel keeps count (kidled, DAMON).
+MEMORY_COLD = Meter(name="memory.cold", unit="bytes", samples=_HALF_AN_HOUR // 30, period=30)
 OOM_KILLS = Meter(name="memory.oom_kills", unit="1/s", counter=True)
 
 #: What a class of workloads, or the system, uses of the node.

@@ -55,6 +55,8 @@ class Source:
     problem: str = ""
     #: How long its last good answer is believed; ``None``: for ever, it cannot change behind us.
     max_age: float | None = None
+    #: Of this machine alone: having it does not make the machine part of a cluster.
+    local: bool = False
 
     def aged(self, now: float) -> bool:
         """True where it has not said anything good for longer than it is believed."""

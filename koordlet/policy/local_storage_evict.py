@@ -54,7 +54,7 @@ def decide(
     """Every offender."""
     if any(one.stale for one in now.pods) or any(one.aged(now.at) for one in now.sources):
         return decision.Decision(next_state=state, explanation={"held": "may be out of date"})
-    beside = any(one.name != "configuration" for one in now.sources)
+    beside = any(not one.local for one in now.sources)
     held = "" if settings.act or (settings.act is None and not beside) else "the kubelet does it"
     found = tuple(_eviction(one, signal, why, held) for one, signal, why in offenders(now))
     return decision.Decision(

@@ -167,7 +167,7 @@ def _due(now: snapshot.Snapshot, settings: Settings, state: State, below: frozen
 
 def beside_kubelet(now: snapshot.Snapshot) -> bool:
     """Whether this node has a kubelet or a control plane, and is not on its own."""
-    return any(one.name != "configuration" for one in now.sources)
+    return any(not one.local for one in now.sources)
 
 
 def _stale(now: snapshot.Snapshot) -> str:

@@ -128,6 +128,20 @@ FAMILIES = (
         help="How late the newest tick started.",
         rows=_one(lambda now: now.counters.tick_lateness_seconds),
     ),
+    Family(
+        name="koordlet_tick_duration_quantile_seconds",
+        help="CPU time of the last 600 passes, by quantile; 1 is the longest.",
+        labels=("quantile",),
+        bound="3",
+        rows=lambda now: (((share,), one) for share, one in now.counters.durations.items()),
+    ),
+    Family(
+        name="koordlet_tick_lateness_quantile_seconds",
+        help="How late the last 600 ticks started, by quantile; 1 is the latest.",
+        labels=("quantile",),
+        bound="3",
+        rows=lambda now: (((share,), one) for share, one in now.counters.lateness.items()),
+    ),
     _count("koordlet_writes", "Actions done and read back.", lambda now: now.counters.writes),
     _count(
         "koordlet_refusals", "Actions that the kernel refused.", lambda now: now.counters.refusals

@@ -86,13 +86,14 @@ _GROUP = (
     ("cpu_throttled_ratio", "Share of CPU periods that ran into the limit.", meter.THROTTLED),
     ("memory_working_set_bytes", "Memory without the inactive page cache.", meter.WORKING_SET),
     ("memory_usage_bytes", "Memory with the page cache.", meter.MEMORY),
+    ("memory_cold_bytes", "Memory that was not touched for five minutes.", meter.MEMORY_COLD),
     ("memory_oom_kills_rate", "Processes killed for lack of memory, a second.", meter.OOM_KILLS),
     ("io_read_bytes_rate", "Bytes read from block devices, a second.", meter.IO_READ),
     ("io_write_bytes_rate", "Bytes written to block devices, a second.", meter.IO_WRITE),
     ("pids", "Tasks.", meter.PIDS),
 )
 #: Those of them that are counts.
-_WHOLE = ("memory_working_set_bytes", "memory_usage_bytes", "pids")
+_WHOLE = ("memory_working_set_bytes", "memory_usage_bytes", "memory_cold_bytes", "pids")
 
 FAMILIES = (
     *(
@@ -133,7 +134,7 @@ FAMILIES = (
             rows=_of(containers, what),
             form="%d" if name in _WHOLE else "%.6g",
         )
-        for name, text, what in _GROUP[:3]
+        for name, text, what in _GROUP[:4]
     ),
     families.Family(
         name="koordlet_share_cpu_cores",
@@ -162,12 +163,13 @@ FAMILIES = (
         name="koordlet_node_memory_bytes",
         help="Memory of the node.",
         labels=("kind",),
-        bound="5",
+        bound="6",
         rows=_node(
             ("total", meter.MEMORY_TOTAL),
             ("available", meter.MEMORY_AVAILABLE),
             ("free", meter.MEMORY_FREE),
             ("cache", meter.MEMORY_CACHE),
+            ("cold", meter.MEMORY_COLD),
             ("swap_free", meter.SWAP_FREE),
         ),
         form="%d",

@@ -39,6 +39,9 @@ class Counters:
     #: CPU seconds that the newest tick took.
     tick_cpu_seconds: float = 0.0
     tick_lateness_seconds: float = 0.0
+    #: By quantile, as text: CPU seconds of the newest passes, lateness of the newest ticks.
+    durations: Mapping[str, float] = field(default_factory=dict)
+    lateness: Mapping[str, float] = field(default_factory=dict)
     #: Counter files by what happened to them: read, opened, gone, damaged.
     files: Mapping[str, int] = field(default_factory=dict)
     #: Evictions, by policy, signal and what came of them.

@@ -232,6 +232,7 @@ class Gatherer:
                     last_good=health.last_good,
                     problem=health.problem,
                     max_age=self._polled[name].max_age,
+                    local=self._polled[name] is self._reserving,
                 )
                 for name, health in self._health.items()
             ),

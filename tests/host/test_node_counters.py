@@ -78,3 +78,27 @@ def test_a_second_look_at_once_reads_nothing() -> None:
     assert {"groups", "node"} <= first.keys()
     assert {} == look.read(machine.Now(at=1.2, wall=0.0), {})
     assert {} != look.read(machine.Now(at=2.0, wall=0.0), {})
+
+
+def test_counters_are_a_source_with_an_age() -> None:
+    """What is wrong with them is said with the file's name; the time of the last good look stays.
+
+    They are of this machine: having them makes no node a part of a cluster.
+    """
+    host = counting.machine("v2")
+    look = usage.Reader(host)
+    assert (False, None) == (look.source.ok, look.source.last_good)
+
+    look.read(machine.Now(at=1.0, wall=0.0), {})
+    assert (True, 1.0, "") == (look.source.ok, look.source.last_good, look.source.problem)
+
+    host.texts["/proc/stat"], host.texts["/proc/meminfo"] = "nonsense", None
+    look.read(machine.Now(at=2.0, wall=0.0), {})
+    assert (False, 1.0) == (look.source.ok, look.source.last_good)
+    assert "/proc/stat" in look.source.problem
+    assert "/proc/meminfo" in look.source.problem
+    assert look.source.local
+
+    host.texts.clear()
+    look.read(machine.Now(at=3.0, wall=0.0), {})
+    assert (True, 3.0) == (look.source.ok, look.source.last_good)

@@ -149,7 +149,7 @@ def view(
         layout=cgroup.Layout(),
         groups=groups(workloads),
         pods=workloads,
-        sources=(snapshot.Source(name="configuration", ok=True, last_good=at - 0.5),),
+        sources=(snapshot.Source(name="configuration", ok=True, last_good=at - 0.5, local=True),),
         unsupported=(absence.Unsupported("resctrl", "the processor has none"),),
     )
     if usage is None:

@@ -131,7 +131,7 @@ def test_relief_evicts_nobody() -> None:
 
 
 BESIDE = (
-    snapshot.Source(name="configuration", ok=True),
+    snapshot.Source(name="configuration", ok=True, local=True),
     snapshot.Source(name="kubelet pods", ok=True),
 )
 

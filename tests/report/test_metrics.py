@@ -70,6 +70,15 @@ def test_values(form: metrics.Form) -> None:
     assert value(series, "koordlet_surface_events_total", surface="http", event="requests") == 3
 
 
+def test_how_late_ticks_are_by_quantile() -> None:
+    """The lateness of the newest ticks, and what they took, have their quantiles."""
+    counted = view.Counters(lateness={"0.99": 0.02}, durations={"0.5": 0.004})
+    series = scraped(views.view(counters=counted))
+
+    assert value(series, "koordlet_tick_lateness_quantile_seconds", quantile="0.99") == 0.02
+    assert value(series, "koordlet_tick_duration_quantile_seconds", quantile="0.5") == 0.004
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_both_parsers_take_everything(form: metrics.Form) -> None:
     """The whole page, with the agent's own series, is what the format's own parser accepts."""

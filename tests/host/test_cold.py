@@ -1,0 +1,91 @@
+"""Cold memory, from the two interfaces that know it."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.history import series
+from koordlet.host import cold, hierarchies, node_counters, topology
+from koordlet.model import absence, meter
+from tests.kit import counting
+
+#: As the kernel prints it: two kinds of page cache, anonymous pages, and what is no number.
+KIDLED = b"""\
+# version: 1.0
+# page_scans: 24
+# scan_period_in_seconds: 5
+# use_hierarchy: 1
+# buckets: 1,2,5,15,30,60,120,240
+#   _-----=> clean/dirty
+  cfei             1       2       4       8      16      32      64     128
+  dfei             0       0       0       0       0       1       0       0
+  cfui             0       0       0       0       0       0       2       0
+  dfui             0       0       0       0       0       0       0       4
+  dsei         10000   10000   10000   10000   10000   10000   10000   10000
+"""
+PERCENTILES = ",".join(str(one) for one in (-500, *[0] * 60, *[299_999] * 10, *[300_000] * 30))
+
+
+def test_kidled_counts_page_cache_idle_for_sixty_scans() -> None:
+    """The last three columns of the four kinds; slab and younger pages are not cold cache."""
+    assert 32 + 64 + 128 + 1 + 2 + 4 == cold.idle(KIDLED)
+
+
+def test_damon_says_a_share() -> None:
+    """Thirty of a hundred parts were idle for five minutes."""
+    assert 0.3 == cold.share(PERCENTILES.encode())
+
+
+@pytest.mark.parametrize("text", [b"", b"cfex 1 2", b"# only\n# remarks\n", b"cfei 1 2 3 4 5 x"])
+def test_what_is_no_text_of_kidled(text: bytes) -> None:
+    """It is refused, not counted as nothing."""
+    with pytest.raises(ValueError, match=r"idle pages|invalid literal"):
+        cold.idle(text)
+
+
+@pytest.mark.parametrize("text", [b"", b"1,2,3", b"x," * 100 + b"x"])
+def test_what_are_no_percentiles(text: bytes) -> None:
+    """It is refused, not counted as nothing."""
+    with pytest.raises(ValueError, match=r"percentiles|invalid literal"):
+        cold.share(text)
+
+
+def test_of_the_node() -> None:
+    """Kidled's own count before DAMON's estimate; without either it is said why."""
+    host = counting.machine("v1")
+    layout = hierarchies.discover(host)
+    parameters = "/sys/module/damon_stat/parameters"
+
+    assert absence.Unsupported(
+        "memory.cold", "this kernel has neither kidled nor DAMON_STAT"
+    ) == cold.node(host, layout, 1000)
+
+    host.tree.text(f"{parameters}/enabled", "N\n")
+    found = cold.node(host, layout, 1000)
+    assert isinstance(found, absence.Unsupported)
+    assert "not enabled" in found.why
+
+    host.tree.text(f"{parameters}/enabled", "Y\n")
+    host.tree.text(f"{parameters}/memory_idle_ms_percentiles", PERCENTILES + "\n")
+    assert 300 == cold.node(host, layout, 1000)
+
+    host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
+    assert cold.idle(KIDLED) == cold.node(host, layout, 1000)
+
+
+def test_it_is_remembered() -> None:
+    """The node's cold memory is a value of its history; a damaged text costs that value only."""
+    host, past = counting.machine("v1"), series.History()
+    look = node_counters.Reader(host)
+    look.configure(topology.discover(host), hierarchies.discover(host))
+    host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
+    past.take(look.read(0))
+
+    assert cold.idle(KIDLED) == past.node.last("", meter.MEMORY_COLD)
+    assert "memory.cold" not in [gap.feature for gap in look.unsupported]
+
+    host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", "nonsense")
+    for at in range(1, 40):
+        past.take(look.read(at))
+    assert 1 == look.counts["damaged"]
+    assert past.node.last("", meter.MEMORY_TOTAL) is not None
