@@ -125,7 +125,7 @@ def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any
     ill = checked(written(tmp_path / "ill.yaml", kubelet=kubelet))
 
     assert not well["standalone"]
-    assert [True] * 6 == [one["ok"] for one in well["sources"]]
+    assert [True] * 7 == [one["ok"] for one in well["sources"]]
     assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
     assert "answered 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
 
