@@ -47,6 +47,7 @@ from koordlet.policy import (
     registry,
     resctrl,
     resctrl_annotation,
+    resctrl_partitions,
     reserved_cpus,
     shared_pools,
 )
@@ -209,6 +210,10 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         peer=section.peer_numbers,
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,
+        tighten=section.tighten,
+        partitions=resctrl_partitions.stacked(
+            (one.name, one.ways, one.bandwidth, one.classes) for one in section.partitions
+        ),
     )
 
 

@@ -50,6 +50,21 @@ class BeResctrlQos(ResctrlQos):
     )
 
 
+class Partition(sections.Section):
+    """A part of every cache that only some classes use; partitions never overlap."""
+
+    name: Annotated[str, Field(min_length=1)] = Field(description="What conditions call it.")
+    ways: Annotated[int, Field(ge=1, le=100)] = Field(
+        description="Its share of the ways in percent, after those of the partitions before it."
+    )
+    bandwidth: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=100, description="The most bandwidth that a class in it may have, in percent."
+    )
+    classes: Annotated[tuple[Literal["LSR", "LS", "BE"], ...], Field(strict=False)] = Field(
+        default=(), description="Who is in it; their percentages are then of the partition."
+    )
+
+
 class ResctrlLimits(sections.Section):
     """Upper bounds, applied last."""
 
@@ -102,6 +117,33 @@ class Resctrl(sections.Section):
     pod_monitoring: bool = Field(
         default=False, description="A monitoring group for each pod, while there are RMIDs."
     )
+    tighten: bool = Field(
+        default=False,
+        description="Less bandwidth for BE, step by step, while it takes most of a domain's traffic"
+        " and latency-sensitive work waits.",
+    )
+    partitions: Annotated[tuple[Partition, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = (
+        Field(default=(), description="Parts of every cache that classes have for themselves.")
+    )
     lsr_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LSE and LSR pods.")
     ls_class: ResctrlQos = Field(default_factory=ResctrlQos, description="LS pods.")
     be_class: BeResctrlQos = Field(default_factory=BeResctrlQos, description="BE pods.")
+
+    @model_validator(mode="after")
+    def _apart(self) -> Resctrl:
+        total = sum(one.ways for one in self.partitions)
+        if total > 100:
+            fieldtypes.refuse(
+                f"the partitions have {total} % of the ways together",
+                "give them 100 % at most",
+                at=("partitions",),
+            )
+        members = [name for one in self.partitions for name in one.classes]
+        twice = sorted({name for name in members if members.count(name) > 1})
+        if twice:
+            fieldtypes.refuse(
+                f"{', '.join(twice)} is in more than one partition",
+                "leave it in one of them",
+                at=("partitions",),
+            )
+        return self

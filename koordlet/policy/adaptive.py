@@ -144,7 +144,7 @@ def decide(
         next_state=stepped,
         actions=tuple(deciding.actions),
         conditions=tuple(deciding.conditions),
-        signals=(_signal(now, felt_pain, settings), *_noisy(now)),
+        signals=(_signal(now, felt_pain, settings), *resctrl_pressure.of(now)),
         limit=best_effort.Limit(
             policy=STEM,
             actuator=actuator,
@@ -172,16 +172,6 @@ def _signal(now: snapshot.Snapshot, felt_pain: float | None, settings: Settings)
         met=felt_pain > 1 if felt_pain is not None else None,
         why="" if known else "nothing tells yet whether latency-sensitive work waits",
     )
-
-
-def _noisy(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
-    """Where best-effort work takes the memory bandwidth while latency-sensitive work waits."""
-    if now.resctrl is None:
-        return ()
-    waiting = None if now.strain is None else now.strain.waiting
-    # Of the time in which its threads want to run, so much they wait.
-    felt = None if waiting is None else 100 * waiting / (1 + waiting)
-    return resctrl_pressure.signals(now.resctrl.usage, felt)
 
 
 def _bounded(milli: int, use: be_usage.Use, settings: Settings) -> int:

@@ -206,6 +206,7 @@ POLICIES: tuple[Row, ...] = (
         state=resctrl.State(),
         revive=resctrl.revive,
         schema=resctrl.SCHEMA,
+        keep=resctrl.keep,
         admit=resctrl.admit,
         timeless=True,
         default_mode=plan.Mode.SHADOW,

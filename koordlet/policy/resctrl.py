@@ -1,8 +1,8 @@
 """Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
-Does not cover: arithmetic (``resctrl_values``), the writes (``apply.resctrl``), noisy neighbours
-(``resctrl_pressure``).
+Does not cover: the values (``resctrl_shares``), the writes (``apply.resctrl``), when a neighbour is
+noisy (``resctrl_pressure``).
 
 Rules:
 1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
@@ -15,16 +15,26 @@ Rules:
    configuration; a class that it does not enable has no group.
 4. A value that the kernel would refuse is not written: it is a condition, and every other domain
    and class is written all the same.
+5. With ``tighten`` a noisy neighbour's bandwidth is halved at each look of the counters, and given
+   back a step at a time. That slows best-effort work and stops nothing, so it comes before CPUs are
+   taken from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
-from koordlet.policy import resctrl_annotation, resctrl_tasks, resctrl_values
+from koordlet.policy import (
+    resctrl_annotation,
+    resctrl_partitions,
+    resctrl_pressure,
+    resctrl_shares,
+    resctrl_tasks,
+)
+from koordlet.policy.resctrl_shares import Want
 
 STEM = "resctrl"
 SCHEMA = 1
@@ -64,6 +74,10 @@ class Settings:
     runtime_classes: bool = False
     #: Cache levels that the ranges are about.
     levels: tuple[int, ...] = (3,)
+    #: Parts of the machine that classes live in; a class in none has its share of the whole.
+    partitions: tuple[resctrl_partitions.Partition, ...] = ()
+    #: Less bandwidth for best-effort work while it takes that of others.
+    tighten: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +88,10 @@ class State:
     mounted: bool = False
     #: ``MB:0`` to the largest value ever seen there: a group is born unlimited.
     unlimited: Mapping[str, int] = field(default_factory=dict)
+    #: What best-effort work may have in percent, where that is less than was asked for.
+    tightened: int | None = None
+    #: When that was last thought about: as often as the counters are read.
+    stepped: float = 0.0
 
 
 def revive(body: Mapping[str, object]) -> State:
@@ -81,17 +99,19 @@ def revive(body: Mapping[str, object]) -> State:
     seen = body.get("unlimited", {})
     if not isinstance(seen, Mapping) or not all(isinstance(v, int) for v in seen.values()):
         raise ValueError("unlimited is not a map of numbers")
-    return State(mounted=bool(body.get("mounted")), unlimited={str(k): v for k, v in seen.items()})
+    percent = body.get("tightened")
+    if percent is not None and (not isinstance(percent, int) or not 0 < percent <= 100):
+        raise ValueError("tightened is no percentage")
+    return State(
+        mounted=bool(body.get("mounted")),
+        unlimited={str(k): v for k, v in seen.items()},
+        tightened=percent,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
-    """One group that shall be."""
-
-    name: str
-    wish: resctrl_annotation.Wish
-    #: The pod that it is for; ``None`` for the group of a class.
-    pod: pod.Pod | None = None
+def keep(state: State) -> State:
+    """What is worth a checkpoint: not the moment of the last look."""
+    return replace(state, stepped=0.0)
 
 
 def decide(
@@ -109,6 +129,8 @@ def decide(
         actions=tuple(deciding.actions),
         conditions=tuple(deciding.conditions),
         explanation=deciding.why,
+        # What others feel changes by itself.
+        lasting=not settings.tighten,
     )
 
 
@@ -141,8 +163,6 @@ class _Deciding:
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
         self.why: dict[str, str] = {}
-        #: The groups of this moment, in their order.
-        self.wanted: Sequence[Want] = ()
 
     def say(self, kind: str, subject: str, message: str) -> None:
         """A condition that somebody should know of."""
@@ -183,12 +203,19 @@ class _Deciding:
                 "node",
                 f"mounted without {','.join(sorted(missing))} by somebody else, and left so",
             )
-        self.next_state = State(mounted=True, unlimited=self._unlimited(there))
+        self.next_state = replace(self.next_state, mounted=True, unlimited=self._unlimited(there))
         if not self.now.pods:
             return
-        kept = self.wanted = self._fitting(there, self._wanted())
+        kept = self._fitting(there, self._wanted())
+        sharing = resctrl_shares.Sharing(
+            there=there,
+            rules=self.settings,
+            unlimited=self.next_state.unlimited,
+            wanted=kept,
+            say=self.say,
+        )
         for want in kept:
-            self._group(there, want)
+            self._group(there, want, sharing)
         placing = resctrl_tasks.Placing(there, [want.name for want in kept], self.settings)
         own = {want.pod.uid: want.name for want in kept if want.pod is not None}
         self.actions.extend(placing.place(self.now.pods, own))
@@ -206,7 +233,7 @@ class _Deciding:
     # Which groups --------------------------------------------------------------------------------
 
     def _wanted(self) -> list[Want]:
-        classes = self._classes()
+        classes = self._tightened(self._classes())
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
         for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
@@ -235,6 +262,29 @@ class _Deciding:
             if one.enable
         }
 
+    def _tightened(
+        self, classes: Mapping[str, resctrl_annotation.Wish]
+    ) -> Mapping[str, resctrl_annotation.Wish]:
+        """Rule 5."""
+        best_effort = classes.get("BE")
+        if not self.settings.tighten or best_effort is None:
+            self.next_state = replace(self.next_state, tightened=None)
+            return classes
+        most = best_effort.percent or 100
+        percent = min(most, self.next_state.tightened or most)
+        if self.now.at - self.next_state.stepped >= resctrl_pressure.PERIOD:
+            found = resctrl_pressure.of(self.now)
+            percent = resctrl_pressure.tightened(percent, found, most=most)
+            self.next_state = replace(self.next_state, stepped=self.now.at)
+        kept = percent if percent < most else None
+        self.next_state = replace(self.next_state, tightened=kept)
+        if kept is None:
+            return classes
+        self.why["tightened"] = (
+            f"BE has {percent} % of the bandwidth instead of {most}: it is noisy"
+        )
+        return {**classes, "BE": replace(best_effort, percent=percent)}
+
     def _fitting(self, there: resctrl.Resctrl, wanted: Sequence[Want]) -> Sequence[Want]:
         """As many as there are classes of service left by foreign groups and the root."""
         names = {want.name for want in wanted}
@@ -253,8 +303,8 @@ class _Deciding:
 
     # One group -----------------------------------------------------------------------------------
 
-    def _group(self, there: resctrl.Resctrl, want: Want) -> None:
-        subject = want.pod.key if want.pod else f"class {want.name}"
+    def _group(self, there: resctrl.Resctrl, want: Want, sharing: resctrl_shares.Sharing) -> None:
+        subject = want.subject
         target = there.file(want.name, "")
         here = there.groups.get(want.name)
         reason = f"group of {subject}"
@@ -262,11 +312,7 @@ class _Deciding:
         if here is not None and here.mode.startswith("pseudo-lock"):
             self.say("ResctrlForeignGroup", want.name, f"is {here.mode}: left alone")
             return
-        values, how = self._values(there, want, here)
-        bad = list(schemata.problems(there.hardware, values))
-        for resource, domain, why in bad:
-            self.say("ResctrlRefused", subject, f"{resource} of domain {domain}: {why}")
-            del values[resource][domain]
+        values, how = sharing.values(want)
         text = schemata.text(values)
         self.why[want.name] = "; ".join(how)
         if text:
@@ -279,118 +325,6 @@ class _Deciding:
                     knob=knob.SCHEMATA.name,
                 )
             )
-
-    def _values(
-        self, there: resctrl.Resctrl, want: Want, here: resctrl.Group | None
-    ) -> tuple[dict[str, dict[int, int]], list[str]]:
-        values: dict[str, dict[int, int]] = {}
-        how: dict[str, None] = {}
-        for cache in there.hardware.caches:
-            if cache.level in self.settings.levels or not self._has_level(there):
-                values[cache.name] = self._ways(there, want, cache, how)
-        for one in there.hardware.bandwidths:
-            if one.name == "MB" or (one.name == "SMBA" and self.settings.slow_bandwidth):
-                values[one.name] = self._bandwidth(there, want, one, how, born=here is None)
-        return values, list(how)
-
-    def _has_level(self, there: resctrl.Resctrl) -> bool:
-        """Where the wanted level cannot be controlled, the ranges are about what can be."""
-        return any(cache.level in self.settings.levels for cache in there.hardware.caches)
-
-    def _ways(
-        self,
-        there: resctrl.Resctrl,
-        want: Want,
-        cache: resctrl.Cache,
-        how: dict[str, None],
-    ) -> dict[int, int]:
-        subject = want.pod.key if want.pod else f"class {want.name}"
-        self._unknown_caches(subject, cache.name, want.wish.ways_of, cache.domains)
-        found: dict[int, int] = {}
-        for domain in cache.domains:
-            taken = self._alone(cache, want)
-            wish = want.wish.range_in(domain)
-            if want.wish.alone is not None:
-                value = resctrl_values.top(cache, want.wish.alone, taken)
-                taken = 0
-            elif wish is not None:
-                value = resctrl_values.mask(cache, *wish)
-            else:
-                continue
-            if value.number is None:
-                self.say("ResctrlRefused", subject, f"{cache.name} of domain {domain}: {value.how}")
-                continue
-            exclusive = _exclusive(there, want.name, cache.name, domain) | taken
-            ways = resctrl_values.without(value.number, exclusive)
-            how[f"{cache.name} {value.how}"] = None
-            if ways != value.number:
-                how[f"without the ways {exclusive:x} of exclusive groups"] = None
-            found[domain] = ways
-        return found
-
-    def _alone(self, cache: resctrl.Cache, want: Want) -> int:
-        """Ways that others were promised for themselves; of several, the earlier ones'."""
-        taken = 0
-        for other in self.wanted:
-            if other is want:
-                if want.wish.alone is not None:
-                    return taken
-            elif other.wish.alone is not None:
-                taken |= resctrl_values.top(cache, other.wish.alone, taken).number or 0
-        return taken
-
-    def _unknown_caches(
-        self, subject: str, resource: str, asked: Iterable[int], there: Sequence[int]
-    ) -> None:
-        for cache in asked:
-            if cache not in there:
-                self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
-
-    def _bandwidth(
-        self,
-        there: resctrl.Resctrl,
-        want: Want,
-        one: resctrl.Bandwidth,
-        how: dict[str, None],
-        *,
-        born: bool,
-    ) -> dict[int, int]:
-        subject = want.pod.key if want.pod else f"class {want.name}"
-        self._unknown_caches(subject, one.name, want.wish.percent_of, one.domains)
-        slow = one.name == "SMBA"
-        against = resctrl_values.reference(
-            self.settings.slow_bandwidth if slow else self.settings.bandwidth,
-            there.memory_gigabytes,
-            len(one.domains),
-            peer=self.settings.peer,
-        )
-        found: dict[int, int] = {}
-        for domain in one.domains:
-            percent = want.wish.percent_in(domain)
-            if percent is None:
-                continue
-            value = resctrl_values.bandwidth(one, domain, percent, against, peer=self.settings.peer)
-            if value.number is None:
-                self.say("ResctrlRefused", subject, f"{one.name} of domain {domain}: {value.how}")
-                continue
-            how[f"{one.name} {value.how}"] = None
-            seen = self.next_state.unlimited.get(f"{one.name}:{domain}", 0)
-            if percent < 100:
-                found[domain] = value.number
-            elif not born:
-                # A group is born without a limit, and only its file tells what that is here.
-                whole = one.unit is resctrl.Unit.EIGHTHS
-                found[domain] = max(value.number, seen) if whole else value.number
-        return found
-
-
-def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
-    """The ways that other groups have to themselves."""
-    taken = 0
-    for name, group in there.groups.items():
-        if name != own and group.mode == "exclusive":
-            taken |= schemata.parse(group.schemata).get(resource, domain) or 0
-    return taken
 
 
 def _plain(uid: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from koordlet.model import decision, resctrl
+from koordlet.model import decision, resctrl, snapshot
 
 #: Best-effort work may take this much of a domain's traffic, in percent.
 SHARE = 50.0
@@ -21,6 +21,8 @@ SHARE = 50.0
 PRESSURE = 5.0
 STEP = 10
 LEAST = 10
+#: Seconds between two steps: no shorter than the counters' slow lane, so that each sees new ones.
+PERIOD = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,27 @@ class Traffic:
 def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Traffic, ...]:
     """Each domain's traffic, as far as it is known.
 
-    Monitoring groups are counted apart from their control group, so theirs belongs to it.
+    A control group's counters are the sum of its own tasks and of all its monitoring groups
+    (Documentation/arch/x86/resctrl.rst, "mon_data"), so those are not counted again.
     """
     totals: dict[str, tuple[float, float]] = {}
     for one in usage:
-        if one.total_rate is None:
+        if one.total_rate is None or "mon_groups" in one.group.split("/"):
             continue
         theirs, whole = totals.get(one.domain, (0.0, 0.0))
-        control = one.group.partition("/mon_groups/")[0]
-        noisy = one.total_rate if control == best_effort else 0.0
+        noisy = one.total_rate if one.group == best_effort else 0.0
         totals[one.domain] = (theirs + noisy, whole + one.total_rate)
     return tuple(Traffic(domain, *found) for domain, found in sorted(totals.items()))
+
+
+def of(now: snapshot.Snapshot) -> tuple[decision.Signal, ...]:
+    """Where best-effort work takes the memory bandwidth while latency-sensitive work waits."""
+    if now.resctrl is None:
+        return ()
+    waiting = None if now.strain is None else now.strain.waiting
+    # Of the time in which its threads want to run, so much they wait.
+    felt = None if waiting is None else 100 * waiting / (1 + waiting)
+    return signals(now.resctrl.usage, felt)
 
 
 def signals(

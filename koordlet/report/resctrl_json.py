@@ -75,12 +75,12 @@ def _bandwidths(found: resctrl.Resctrl) -> list[dict[str, object]]:
 
 
 def _group(found: resctrl.Resctrl, one: resctrl.Group) -> dict[str, object]:
-    threads = {
-        workload: len(pids)
-        for workload, homes in found.homes.items()
-        for name, pids in homes.items()
-        if name == one.name or name.startswith(f"{one.name}/mon_groups/")
-    }
+    counted = f"{one.name}/mon_groups/".lstrip("/")
+    threads: dict[str, int] = {}
+    for workload, homes in found.homes.items():
+        for name, pids in homes.items():
+            if name == one.name or name.startswith(counted):
+                threads[workload] = threads.get(workload, 0) + len(pids)
     return {
         "name": one.name or "root",
         "mode": one.mode,

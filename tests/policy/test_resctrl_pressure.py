@@ -11,7 +11,8 @@ from koordlet.policy import resctrl_pressure
 
 USAGE = (
     Usage(group="", domain="0", total_rate=1e9),
-    Usage(group="BE", domain="0", total_rate=2e9),
+    Usage(group="mon_groups/q", domain="0", total_rate=1e9),
+    Usage(group="BE", domain="0", total_rate=3e9),
     Usage(group="BE/mon_groups/p", domain="0", total_rate=1e9),
     Usage(group="LS", domain="0", total_rate=1e9),
     Usage(group="BE", domain="8", total_rate=1e9),
@@ -20,8 +21,8 @@ USAGE = (
 )
 
 
-def test_the_share_counts_monitoring_groups_in() -> None:
-    """Each domain by itself; what has no rate is not counted."""
+def test_monitoring_groups_are_not_counted_twice() -> None:
+    """A control group's counter has them in it; each domain by itself; no rate is no traffic."""
     found = [(one.domain, one.share) for one in resctrl_pressure.traffic(USAGE)]
 
     assert [("0", 60.0), ("8", 20.0)] == found

@@ -1,0 +1,186 @@
+"""What the ``schemata`` of each group shall say, of one machine at one moment. Pure.
+
+Covers: the ways and the bandwidth of a group, of its partition, what is refused.
+Does not cover: which groups there are (``policy.resctrl``), arithmetic (``resctrl_values``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from koordlet.model import pod, resctrl, schemata
+from koordlet.policy import resctrl_annotation, resctrl_partitions, resctrl_tasks, resctrl_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """One group that shall be."""
+
+    name: str
+    wish: resctrl_annotation.Wish
+    #: The pod that it is for; ``None`` for the group of a class.
+    pod: pod.Pod | None = None
+
+    @property
+    def subject(self) -> str:
+        """Who it is for, as conditions name it."""
+        return self.pod.key if self.pod else f"class {self.name}"
+
+    @property
+    def class_name(self) -> str:
+        """The group of its class."""
+        return resctrl_tasks.CLASS_OF.get(self.pod.qos, "") if self.pod else self.name
+
+
+class Rules(Protocol):
+    """The part of the settings that is asked for here."""
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Cache levels that ranges are about."""
+
+    @property
+    def bandwidth(self) -> float | None:
+        """GB/s of one domain."""
+
+    @property
+    def slow_bandwidth(self) -> float | None:
+        """The same of slow memory."""
+
+    @property
+    def peer(self) -> bool:
+        """The peer's exact numbers."""
+
+    @property
+    def partitions(self) -> tuple[resctrl_partitions.Partition, ...]:
+        """Parts of the machine that classes live in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """All that the values of this moment depend on."""
+
+    there: resctrl.Resctrl
+    rules: Rules
+    #: ``MB:0`` to the largest value ever seen there.
+    unlimited: Mapping[str, int]
+    #: The groups of this moment, in their order.
+    wanted: Sequence[Want]
+    #: Says a condition: its type, whom it is about, the message.
+    say: Callable[[str, str, str], None]
+
+    def values(self, want: Want) -> tuple[dict[str, dict[int, int]], list[str]]:
+        """Resource to domain to value, without what the kernel would refuse; and how it came."""
+        found: dict[str, dict[int, int]] = {}
+        how: dict[str, None] = {}
+        for cache in self.there.hardware.caches:
+            if cache.level in self.rules.levels or not self._has_level():
+                found[cache.name] = self._ways(want, cache, how)
+        for one in self.there.hardware.bandwidths:
+            if one.name == "MB" or (one.name == "SMBA" and self.rules.slow_bandwidth):
+                found[one.name] = self._bandwidth(want, one, how)
+        for resource, domain, why in list(schemata.problems(self.there.hardware, found)):
+            self.say("ResctrlRefused", want.subject, f"{resource} of domain {domain}: {why}")
+            del found[resource][domain]
+        return found, list(how)
+
+    def _has_level(self) -> bool:
+        """Where the wanted level cannot be controlled, the ranges are about what can be."""
+        return any(cache.level in self.rules.levels for cache in self.there.hardware.caches)
+
+    def _ways(self, want: Want, cache: resctrl.Cache, how: dict[str, None]) -> dict[int, int]:
+        self._unknown_caches(want.subject, cache.name, want.wish.ways_of, cache.domains)
+        found: dict[int, int] = {}
+        for domain in cache.domains:
+            value, taken = self._asked(want, cache, domain)
+            if value is None:
+                continue
+            if value.number is None:
+                message = f"{cache.name} of domain {domain}: {value.how}"
+                self.say("ResctrlRefused", want.subject, message)
+                continue
+            exclusive = _exclusive(self.there, want.name, cache.name, domain) | taken
+            ways = resctrl_values.without(value.number, exclusive)
+            how[f"{cache.name} {value.how}"] = None
+            if ways != value.number:
+                how[f"without the ways {exclusive:x} of exclusive groups"] = None
+            found[domain] = ways
+        return found
+
+    def _asked(
+        self, want: Want, cache: resctrl.Cache, domain: int
+    ) -> tuple[resctrl_values.Value | None, int]:
+        """The mask before anybody's ways are taken out, and the ways that others were promised."""
+        taken = self._alone(cache, want)
+        if want.wish.alone is not None:
+            return resctrl_values.top(cache, want.wish.alone, taken), 0
+        wish = want.wish.range_in(domain)
+        if wish is None:
+            return None, taken
+        part = resctrl_partitions.of(self.rules.partitions, want.class_name)
+        if part is None:
+            return resctrl_values.mask(cache, *wish), taken
+        return part.mask(cache, *wish), taken
+
+    def _alone(self, cache: resctrl.Cache, want: Want) -> int:
+        """Ways that others were promised for themselves; of several, the earlier ones'."""
+        taken = 0
+        for other in self.wanted:
+            if other is want:
+                if want.wish.alone is not None:
+                    return taken
+            elif other.wish.alone is not None:
+                taken |= resctrl_values.top(cache, other.wish.alone, taken).number or 0
+        return taken
+
+    def _unknown_caches(
+        self, subject: str, resource: str, asked: Iterable[int], there: Sequence[int]
+    ) -> None:
+        for cache in asked:
+            if cache not in there:
+                self.say("ResctrlRefused", subject, f"{resource}: there is no cache {cache}")
+
+    def _bandwidth(
+        self, want: Want, one: resctrl.Bandwidth, how: dict[str, None]
+    ) -> dict[int, int]:
+        self._unknown_caches(want.subject, one.name, want.wish.percent_of, one.domains)
+        slow = one.name == "SMBA"
+        against = resctrl_values.reference(
+            self.rules.slow_bandwidth if slow else self.rules.bandwidth,
+            self.there.memory_gigabytes,
+            len(one.domains),
+            peer=self.rules.peer,
+        )
+        part = resctrl_partitions.of(self.rules.partitions, want.class_name)
+        found: dict[int, int] = {}
+        for domain in one.domains:
+            percent = want.wish.percent_in(domain)
+            if percent is None:
+                continue
+            if part is not None:
+                percent = part.percent(percent)
+            value = resctrl_values.bandwidth(one, domain, percent, against, peer=self.rules.peer)
+            if value.number is None:
+                message = f"{one.name} of domain {domain}: {value.how}"
+                self.say("ResctrlRefused", want.subject, message)
+                continue
+            how[f"{one.name} {value.how}"] = None
+            if percent < 100:
+                found[domain] = value.number
+            elif want.name in self.there.groups:
+                # A group is born without a limit, and only its file tells what that is here.
+                whole = one.unit is resctrl.Unit.EIGHTHS
+                seen = self.unlimited.get(f"{one.name}:{domain}", 0)
+                found[domain] = max(value.number, seen) if whole else value.number
+        return found
+
+
+def _exclusive(there: resctrl.Resctrl, own: str, resource: str, domain: int) -> int:
+    """The ways that other groups have to themselves."""
+    taken = 0
+    for name, group in there.groups.items():
+        if name != own and group.mode == "exclusive":
+            taken |= schemata.parse(group.schemata).get(resource, domain) or 0
+    return taken

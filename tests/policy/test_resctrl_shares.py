@@ -1,0 +1,100 @@
+"""What a group's values come from: partitions, and a noisy neighbour that is slowed down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import qos, resctrl, strain
+from koordlet.policy import resctrl as policy
+from koordlet.policy import resctrl_annotation, resctrl_partitions, resctrl_pressure
+from tests.kit import moments
+from tests.policy import test_resctrl as made
+
+Wish = resctrl_annotation.Wish
+WEB = moments.workload("web", qos.Qos.LS)
+NOISY = (
+    resctrl.Usage(group="BE", domain="0", total_rate=9e9),
+    resctrl.Usage(group="LS", domain="0", total_rate=1e9),
+)
+BORN = made.group("BE")
+
+
+def test_classes_live_in_their_partition() -> None:
+    """Percentages are of the partition, an annotated pod's too; who is in none has the machine."""
+    parts = resctrl_partitions.stacked([("latency", 50, 100, ["LS"]), ("batch", 25, 40, ["BE"])])
+    settings = policy.Settings(
+        classes={
+            "BE": Wish(ways=(0, 100), percent=50),
+            "LS": Wish(ways=(0, 50), percent=100),
+            "LSR": Wish(ways=(0, 100), percent=100),
+        },
+        partitions=parts,
+    )
+    own = made.annotated("own", {"llc": {"schemata": {"range": [50, 100]}}})
+    found = made.decide(made.there(), own, made.BATCH, settings=settings)
+
+    assert {
+        "/r/BE/schemata": "L3:0=1c0;8=1c0\nMB:0=20;8=20",
+        "/r/LS/schemata": "L3:0=7;8=7",
+        "/r/LSR/schemata": "L3:0=fff;8=fff",
+        f"/r/koordlet-{own.uid}/schemata": "L3:0=38;8=38",
+    } == made.texts(found)
+
+
+def test_a_partition_that_cannot_be_costs_its_ways() -> None:
+    """One way where two are the least: said for each domain, bandwidth is written all the same."""
+    hardware = resctrl.Hardware(caches=(replace(made.L3, min_bits=2),), bandwidths=(made.MB,))
+    settings = replace(
+        made.BE_ONLY, partitions=resctrl_partitions.stacked([("tiny", 5, 100, ["BE"])])
+    )
+    found = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
+
+    assert ["ResctrlRefused"] * 2 == [one.type for one in found.conditions]
+    assert {"/r/BE/schemata": "MB:0=50;8=50"} == made.texts(found)
+
+
+def moment(
+    at: float, waiting: float | None, state: policy.State, *, tighten: bool = True
+) -> tuple[policy.State, str]:
+    """The state after a decision in which latency-sensitive work waits, and what BE shall have."""
+    felt = None if waiting is None else strain.Strain(at=at, waiting=waiting)
+    now = replace(
+        moments.moment(moments.machine(), (made.BATCH, WEB)),
+        at=at,
+        strain=felt,
+        resctrl=replace(made.there(BORN), usage=NOISY),
+    )
+    settings = policy.Settings(classes={"BE": Wish(percent=80)}, tighten=tighten)
+    said = policy.decide(now, series.History(), settings, state)
+    assert said.lasting is not tighten
+    return said.next_state, made.texts(said)["/r/BE/schemata"]
+
+
+def test_a_noisy_neighbour_is_slowed_down_and_let_go() -> None:
+    """One step for each look of the counters; without a signal it stays; at the end it is free."""
+    seen, state = [], policy.State()
+    for at, waiting in [(10, 1.0), (12, 1.0), (20, 1.0), (30, None), *((t, 0) for t in (40, 50))]:
+        state, text = moment(at, waiting, state)
+        seen.append(text.partition("=")[2].partition(";")[0])
+    assert ["40", "40", "20", "20", "30", "40"] == seen
+
+    text = ""
+    for at in (60, 70, 80, 90, 100):
+        state, text = moment(at, 0, state)
+    assert ("MB:0=80;8=80", None) == (text, state.tightened)
+
+
+def test_what_is_tightened_outlives_a_restart() -> None:
+    """And goes when the option does."""
+    state, _ = moment(10, 1.0, policy.State())
+    kept = policy.keep(state)
+    assert kept == policy.revive({"unlimited": kept.unlimited, "mounted": True, "tightened": 40})
+    with pytest.raises(ValueError, match="tightened"):
+        policy.revive({"tightened": 0})
+
+    state, text = moment(20, 1.0, state, tighten=False)
+    assert ("MB:0=80;8=80", None) == (text, state.tightened)
+    assert 10 == resctrl_pressure.PERIOD
