@@ -116,11 +116,17 @@ class Simulation:
 
     def _admit(self, body: Body) -> None:
         """A Reservation: on its node, or its stand-in into the queue."""
+        name = objects.text(body, "name")
+        if self._register.book.named(name) is not None or name in self._register.rejected:
+            self._cluster.warnings.append(
+                f"{name_of(body)} is left out: it was there before; the first one counts"
+            )
+            return
         stand_in = self._register.put(body)
         self._cluster.warnings += [
             f"{name_of(body)}: {one}" for one in reservation_parsing.warnings(body)
         ]
-        rejected = self._register.rejected.get(objects.text(body, "name"))
+        rejected = self._register.rejected.get(name)
         if rejected is not None:
             self._cluster.warnings.append(f"{name_of(body)} is not scheduled: {rejected.error}")
         if stand_in is None:

@@ -65,6 +65,15 @@ def test_a_rejected_one_is_told_and_harms_nobody() -> None:
     assert any("bad is not scheduled" in one for one in found["warnings"])
 
 
+def test_two_of_one_name() -> None:
+    """The first one counts, as with pods and nodes."""
+    twice = [reservation("r", cpu="1"), reservation("r", cpu="2", meta={"uid": "other"})]
+    found = reservations.tried(node("n"), *twice)
+
+    assert [one["allocatable"] for one in found["reservations"]] == [{"cpu": "1"}]
+    assert any("it was there before" in one for one in found["warnings"])
+
+
 @pytest.mark.parametrize(
     ("owners", "said"),
     [
