@@ -45,6 +45,20 @@ _DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A listener for other machines."""
+
+    #: ``host:port``.
+    address: str
+    certificate: Path
+    key: Path
+    authority: Path
+    #: Names of certificates, and the rights that each has: ``read``, ``report``, ``reserve``,
+    #: ``admin``.
+    clients: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the command line says."""
 
@@ -56,6 +70,8 @@ class Options:
     socket: Path
     http: str
     configuration: configuration.Configuration
+    #: Where agents and programs of other machines are heard, with mutual TLS.
+    remote: Remote | None = None
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:
@@ -84,7 +100,7 @@ async def run(options: Options) -> None:
         )
         shown = server.Server(options.http, _table(one))
         address = await shown.start()
-        spoken = await _speaking(options, store, one) if alone else None
+        spoken = await _speaking(options, store, one)
         log.get().info(
             "scheduler.started",
             http=f"http://{address}/",
@@ -107,21 +123,41 @@ async def run(options: Options) -> None:
 
 async def _speaking(
     options: Options, store: objects.Objects, one: running.Loop
-) -> grpc_server.Server:
-    """The gRPC services of a standalone scheduler; in a cluster its API server is asked."""
+) -> grpc_server.Server | None:
+    """The gRPC services: what agents report, always; calls only where no API server takes them."""
+    alone = options.kubeconfig is None
+    if not alone and options.remote is None:
+        return None
     # gRPC is loaded where it is spoken.
     from koordlet import standing  # noqa: PLC0415
-    from koordlet.rpc import placing, reservations  # noqa: PLC0415
+    from koordlet.rpc import ingest, placing, reservations  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
-    offered: list[services.Service] = [
-        reservations.Reservations(service.Service(store)),
-        placing.Placing(standing.Desk(store, one)),
-    ]
-    spoken = rpc_server.Server(options.socket, offered)
-    await spoken.start()
+    offered: list[services.Service] = [ingest.Ingest(one.report, one.agents.heard)]
+    if alone:
+        offered += [
+            reservations.Reservations(service.Service(store)),
+            placing.Placing(standing.Desk(store, one)),
+        ]
+    options.socket.parent.mkdir(parents=True, exist_ok=True)
+    remote = None if options.remote is None else _listening(options.remote)
+    spoken = rpc_server.Server(options.socket, offered, remote=remote)
+    log.get().info("scheduler.listening", addresses=await spoken.start())
     await spoken.say(serving=True)
     return spoken
+
+
+def _listening(said: Remote) -> grpc_server.Remote:
+    from koordlet.rpc import access, tls  # noqa: PLC0415 -- as above
+    from koordlet.rpc import server as rpc_server  # noqa: PLC0415
+    from koordlet.rpc import services as rpc_services  # noqa: PLC0415
+
+    rules = [
+        access.Rule(name=name, rights=frozenset(map(rpc_services.Right, rights)))
+        for name, rights in said.clients
+    ]
+    files = tls.Files(certificate=said.certificate, key=said.key, authority=said.authority)
+    return rpc_server.Remote(address=said.address, files=files, rules=rules)
 
 
 def _raise(ended: asyncio.Future[None]) -> None:

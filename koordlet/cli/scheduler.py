@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from koordlet import log
 from koordlet.cli import options
 from koordlet.model import errors
 from koordlet.state import paths
+
+if TYPE_CHECKING:
+    from koordlet import scheduling
 
 NAME = "scheduler"
 HELP = "decide which pod goes to which node, for a cluster or for standalone nodes"
@@ -18,7 +23,9 @@ koordlet scheduler                               of the cluster that this pod is
 koordlet scheduler --kubeconfig admin.conf       of that cluster
 koordlet scheduler --standalone                  over a file of its own; agents are the nodes
 koordlet scheduler --config scheduler.yaml       profiles of a KubeSchedulerConfiguration
+koordlet scheduler --listen :9318 --tls DIR --client '*.nodes.example=report'
 """
+_RIGHTS = ("read", "report", "reserve", "admin")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +42,51 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="127.0.0.1:9317",
         help="where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
     )
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS:PORT",
+        help="where agents of other machines report, with mutual TLS (default: nowhere)",
+    )
+    parser.add_argument(
+        "--tls",
+        metavar="DIR",
+        help="tls.crt, tls.key and ca.crt for --listen; read again when they change",
+    )
+    parser.add_argument(
+        "--client",
+        metavar="NAME=RIGHT[,RIGHT]",
+        action="append",
+        type=_client,
+        default=[],
+        help="a name of certificates (`*.` stands for one label), and what they may do:"
+        f" {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too",
+    )
     options.state(parser)
+
+
+def _client(text: str) -> tuple[str, tuple[str, ...]]:
+    name, _, rights = text.rpartition("=")
+    several = tuple(rights.split(","))
+    if not name or not set(several) <= set(_RIGHTS):
+        raise argparse.ArgumentTypeError(f"NAME=RIGHT, with rights of {', '.join(_RIGHTS)}")
+    return name, several
+
+
+def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
+    from koordlet import scheduling  # noqa: PLC0415 -- as below
+
+    if args.listen is None:
+        return None
+    if args.tls is None:
+        raise errors.UsageError("--listen needs --tls", fix="name the folder of the certificates")
+    folder = Path(args.tls)
+    return scheduling.Remote(
+        address=args.listen,
+        certificate=folder / "tls.crt",
+        key=folder / "tls.key",
+        authority=folder / "ca.crt",
+        clients=tuple(args.client),
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
                 socket=where.scheduler_socket,
                 http=args.http,
                 configuration=chosen,
+                remote=_remote(args),
             )
         )
     )

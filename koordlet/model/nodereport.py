@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import cpuset, decision, ledger, resources
+from koordlet.model import cpuset, decision, ledger, resources, topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class NodeReport:
     observed: float | None = None
     #: The agent has done its first verified pass.
     ready: bool = False
+    #: CPUs and NUMA nodes; ``None`` where nothing was told of them.
+    topology: topology.Topology | None = None
     #: In the units of ``model.resources``.
     used: resources.Amounts = field(default_factory=dict)
     system: resources.Amounts = field(default_factory=dict)

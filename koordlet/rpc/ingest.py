@@ -24,7 +24,7 @@ import grpc
 import grpc.aio
 from google.protobuf import message as protobuf
 
-from koordlet.model import cpuset, decision, ledger, nodereport, resources
+from koordlet.model import cpuset, decision, ledger, nodereport, resources, topology
 from koordlet.rpc import services
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
 
@@ -179,6 +179,7 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
         revision=state.revision,
         observed=state.observed_at.seconds + state.observed_at.nanos / 1e9 or None,
         ready=state.summary.ready,
+        topology=_topology(state.topology) if state.HasField("topology") else None,
         used=_amount(usage.node),
         system=_amount(usage.system),
         classes={one.name: _amount(one.used) for one in usage.classes},
@@ -213,6 +214,31 @@ def decoded(node: str, state: feed_pb2.Node) -> nodereport.NodeReport:
         ),
         offered={one.resource: one.amount for one in state.best_effort.offers},
     )
+
+
+def _topology(found: feed_pb2.Topology) -> topology.Topology:
+    known = tuple(
+        topology.Cpu(
+            cpu=one.cpu,
+            online=one.online,
+            core=one.core if one.HasField("core") else None,
+            socket=one.socket if one.HasField("socket") else None,
+            node=one.node if one.HasField("node") else None,
+            l3=one.l3 if one.HasField("l3") else None,
+        )
+        for one in found.cpus
+    )
+    nodes = tuple(
+        topology.Node(
+            node=one.node,
+            cpus=_cpus(one.cpus),
+            memory_bytes=one.memory_bytes if one.HasField("memory_bytes") else None,
+            distances=tuple(one.distances),
+        )
+        for one in found.nodes
+    )
+    online = cpuset.CPUSet.of(one.cpu for one in known if one.online)
+    return topology.Topology(cpus=known, nodes=nodes, online=online)
 
 
 def _claims(found: feed_pb2.Allocation) -> list[ledger.Claim]:

@@ -26,6 +26,8 @@ class Usage:
     interval: float = _INTERVAL
     #: Whether there is anything in the report.
     reported: bool = False
+    #: ``node`` has in it whatever runs there, also pods that are not named.
+    whole: bool = False
     node: Mapping[str, int] = field(default_factory=dict)
     system: Mapping[str, int] = field(default_factory=dict)
     #: Seconds to statistic (``avg``, ``p95`` …) to use.

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from koordlet import log
-from koordlet.model import objects
-from koordlet.scheduler.loop import binder, election, keeper, notes, reporter, sources
+from koordlet.model import nodereport, objects
+from koordlet.scheduler.loop import agents, binder, election, keeper, notes, reporter, sources
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.profile import Profile
@@ -58,7 +58,10 @@ class Loop:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
         self.core = Core(profiles)
-        self.sources = sources.Sources(store, self.core, profiles, steady, self._poke)
+        self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
+        self.sources = sources.Sources(
+            store, self.core, profiles, steady, self._poke, agents=self.agents
+        )
         author = notes.Author(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
         self.keeper = keeper.Keeper(store, self.core, steady, author, keeper.arguments(profiles))
@@ -71,6 +74,11 @@ class Loop:
         )
         self._moved = asyncio.Event()
         self.ready = False
+
+    def report(self, said: nodereport.NodeReport) -> None:
+        """An agent reports; called in the loop."""
+        self.agents.report(said)
+        self._poke()
 
     def _poke(self) -> None:
         self._moved.set()
@@ -105,12 +113,13 @@ class Loop:
         tidied = steady()
         while True:
             self._moved.clear()
+            self.agents.look()
             if self._slice():
                 await asyncio.sleep(0)
                 continue
             if steady() - tidied > _TIDY:
                 # Twice as far back: a beat more or less must not hide anybody.
-                self.sources.expire(2 * (steady() - tidied))
+                self.agents.expire(2 * (steady() - tidied))
                 tidied = steady()
                 self.core.tidy()
             try:
@@ -151,6 +160,7 @@ class Loop:
             ("nodes", len(core.census.columns.rows)),
             ("pods", len(core.census)),
             ("assumed_pods", len(core.census.assumed)),
+            ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
         gauges["scheduler_homeless_pods", ()] = core.census.homeless()

@@ -22,9 +22,8 @@ from koordlet.model import kinds, objects, selectors
 from koordlet.scheduler import cluster, machines, nodes, owners, usage, wire
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop import reserving
+from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.plugins.load import LoadAwareScheduling
-from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import Storage, WithStorage
 from koordlet.scheduler.pods import Pod
@@ -58,13 +57,12 @@ class Sources:
         profiles: Mapping[str, Profile],
         clock: Callable[[], float],
         moved: Callable[[], None],
+        *,
+        agents: Agents,
     ) -> None:
-        self._store, self._core = store, core
+        self._store, self._core, self._agents = store, core, agents
         self._clock, self._moved = clock, moved
         self._owners, self._storage = owners.Owners(), Storage()
-        self._machines: dict[str, machines.Machine] = {}
-        self._usages: dict[str, usage.Usage] = {}
-        self._loads: list[LoadAwareScheduling] = []
         self._positions = 0
         self._equip(profiles)
         self.mirrors: dict[kinds.Kind, mirror.Mirror[Any]] = {
@@ -79,9 +77,9 @@ class Sources:
             **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
             kinds.RESERVATIONS: self._mirror(kinds.RESERVATIONS, dict, self._reservation),
             kinds.NODE_RESOURCE_TOPOLOGIES: self._mirror(
-                kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._told_by_agent
+                kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
             ),
-            kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._told_by_agent),
+            kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._measured),
             kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
             kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
@@ -92,11 +90,6 @@ class Sources:
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
-            elif isinstance(plugin, NodeNUMAResource):
-                plugin.machines = self._machines
-            elif isinstance(plugin, LoadAwareScheduling):
-                plugin.usages = self._usages
-                self._loads.append(plugin)
 
     def _mirror(
         self,
@@ -201,37 +194,11 @@ class Sources:
         self._core.forget_views(lambda sort: bool(sort.volumes))
         self._core.wake(Event(What.STORAGE), self._clock())
 
-    def _told_by_agent(self, key: mirror.Key, old: Any, new: Any) -> None:
-        """A topology or a metric: of one node, whose row is computed again."""
-        name = key[1]
-        told = new if new is not None else old
-        known: dict[str, Any] = self._usages if isinstance(told[1], usage.Usage) else self._machines
-        first = not known
-        if new is None:
-            known.pop(name, None)
-        else:
-            known[name] = new[1]
-        if first or not known or known is self._machines:
-            # Whether a plugin has anything to say at all is decided when a view is built.
-            self._core.forget_views(lambda _: True)
-        columns = self._core.census.columns
-        row = columns.rows.get(name)
-        if row is not None:
-            columns.touch(row)
-            self._core.wake(Event(What.NODE_FEED, node=columns.nodes[row]), self._clock())
+    def _described(self, key: mirror.Key, _old: Any, new: Any) -> None:
+        self._agents.described(key[1], None if new is None else new[1])
 
-    def expire(self, seconds: float) -> None:
-        """Reports have grown old: nodes that are judged by them are judged again.
-
-        Called every so many ``seconds``; whoever expired since then is looked for, and nobody else.
-        """
-        for plugin in self._loads:
-            edge = plugin.wall() - plugin.expiration
-            for name, one in self._usages.items():
-                if one.updated is not None and edge - seconds <= one.updated <= edge:
-                    row = self._core.census.columns.rows.get(name)
-                    if row is not None:
-                        self._core.census.columns.touch(row)
+    def _measured(self, key: mirror.Key, _old: Any, new: Any) -> None:
+        self._agents.measured(key[1], None if new is None else new[1])
 
 
 def _stored(body: Body) -> Body:

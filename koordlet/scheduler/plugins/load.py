@@ -5,8 +5,8 @@ Covers: thresholds, estimates, expiry, the score. Does not cover: measuring (the
 Rules, the peer's:
 1. The use of a node is what it reported, and for each pod that the report cannot know well the part
    of its estimate that is missing in it, and the estimate of the pod that is tried.
-2. A report cannot know well a pod that it does not name, and one that came after the report's
-   interval began.
+2. A report cannot know well a pod that it does not name (unless it tells of the node as a whole),
+   and one that came after the report's interval began.
 3. A node without a NodeMetric is not judged. One whose report is too old is refused or not, as the
    arguments say, and scores nothing.
 """
@@ -141,7 +141,7 @@ class LoadAwareScheduling(Plugin):
                 continue
             known = usage.pods.get(pod.key)
             recent = not pod.assigned or pod.assigned > fresh
-            if known is not None and not recent and not blind:
+            if (known is not None or usage.whole) and not recent and not blind:
                 continue
             counted = {} if blind or known is None else known
             for name, much in self.estimate(pod.sort).items():

@@ -1,0 +1,229 @@
+"""What agents say of their nodes: by objects of the API, and faster by their reports.
+
+Covers: which of the two counts, silence, what plugins are given of it.
+Does not cover: how reports travel (``rpc.ingest``), what is made of them (the plugins).
+
+Rules:
+1. A report counts for ``silence`` seconds after its agent was last heard, by a clock that only goes
+   forward. Then the node is judged by what the API says of it, as if it had never reported.
+2. Of use, whichever is newer counts. A report tells the use of the whole node, so a pod adds its
+   estimate only where it came after the report; what single pods use is the NodeMetric's to say.
+3. CPUs that somebody holds on the node and that no pod there accounts for are withheld from pods.
+   Without a NodeResourceTopology the machine is the one that the report describes.
+4. Pressure comes from reports alone: of the API's view, taints are what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from koordlet import log
+from koordlet.model import cpuset, ledger, nodereport, topology
+from koordlet.policy import cpu_shape
+from koordlet.scheduler import requests
+from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.plugins import pressure
+from koordlet.scheduler.plugins.load import LoadAwareScheduling
+from koordlet.scheduler.plugins.numa import NodeNUMAResource
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.usage import Usage
+
+#: Three of the agents' heartbeats.
+SILENCE = 30.0
+#: Seconds that the use in a report may lag behind a pod's start.
+_LAG = 10.0
+_LOOK = 1.0
+
+Value = TypeVar("Value")
+
+
+@dataclass(slots=True)
+class _Report:
+    said: nodereport.NodeReport
+    #: By our steady clock, and by the one on the wall.
+    heard: float
+    at: float
+
+
+class Agents:
+    """The newest word of each node's agent."""
+
+    def __init__(
+        self,
+        core: Core,
+        profiles: Mapping[str, Profile],
+        steady: Callable[[], float],
+        wall: Callable[[], float],
+        silence: float = SILENCE,
+    ) -> None:
+        self._core, self._steady, self._wall = core, steady, wall
+        self._silence = silence
+        #: What plugins see.
+        self.machines: dict[str, Machine] = {}
+        self.usages: dict[str, Usage] = {}
+        self.pressures: dict[str, frozenset[str]] = {}
+        #: What the API says.
+        self._described: dict[str, Machine] = {}
+        self._measured: dict[str, Usage] = {}
+        self._reports: dict[str, _Report] = {}
+        self._loads: list[LoadAwareScheduling] = []
+        self._next = 0.0
+        for plugin in (plugin for one in profiles.values() for plugin in one.plugins):
+            if isinstance(plugin, NodeNUMAResource):
+                plugin.machines = self.machines
+            elif isinstance(plugin, LoadAwareScheduling):
+                plugin.usages = self.usages
+                self._loads.append(plugin)
+            elif isinstance(plugin, pressure.NodePressure):
+                plugin.pressures = self.pressures
+
+    def reporting(self) -> Mapping[str, nodereport.NodeReport]:
+        """The reports that count now."""
+        return {name: one.said for name, one in self._reports.items()}
+
+    # What comes in.
+
+    def described(self, name: str, machine: Machine | None) -> None:
+        """A NodeResourceTopology came, changed or went."""
+        _keep(self._described, name, machine)
+        self._derive(name)
+
+    def measured(self, name: str, use: Usage | None) -> None:
+        """A NodeMetric came, changed or went."""
+        _keep(self._measured, name, use)
+        self._derive(name)
+
+    def report(self, said: nodereport.NodeReport) -> None:
+        """An agent reports."""
+        if said.node not in self._reports:
+            log.get().info("scheduler.agent_heard", node=said.node)
+        self._reports[said.node] = _Report(said, self._steady(), self._wall())
+        self._derive(said.node)
+
+    def heard(self, name: str) -> None:
+        """An agent lives, and nothing has changed: what it said is true of this moment, too."""
+        known = self._reports.get(name)
+        if known is None:
+            return
+        known.heard, known.at = self._steady(), self._wall()
+        use = self.usages.get(name)
+        if use is not None and use is not self._measured.get(name):
+            self.usages[name] = replace(use, updated=known.at)
+
+    def look(self) -> None:
+        """Rule 1: forget the reports of those who are silent; looks at most once a second."""
+        now = self._steady()
+        if now < self._next:
+            return
+        self._next = now + _LOOK
+        edge = now - self._silence
+        for name in [name for name, one in self._reports.items() if one.heard < edge]:
+            del self._reports[name]
+            log.get().warning("scheduler.agent_silent", node=name, seconds=self._silence)
+            self._derive(name)
+
+    def expire(self, seconds: float) -> None:
+        """Objects have grown old: nodes that are judged by them are judged again.
+
+        Called every so many ``seconds``; whoever expired since then is looked for, and nobody else.
+        """
+        columns = self._core.census.columns
+        for plugin in self._loads:
+            edge = plugin.wall() - plugin.expiration
+            for name, one in self.usages.items():
+                if one.updated is not None and edge - seconds <= one.updated <= edge:
+                    row = columns.rows.get(name)
+                    if row is not None:
+                        columns.touch(row)
+
+    # What is made of it.
+
+    def _derive(self, name: str) -> None:
+        kept = bool(self.machines), bool(self.usages), bool(self.pressures)
+        machine = self.machines.get(name)
+        report = self._reports.get(name)
+        said = report.said if report is not None else None
+        _keep(self.machines, name, self._machine(name, said))
+        _keep(self.usages, name, self._usage(name, report))
+        pressures = pressure.conditions(said.pressures) if said is not None else frozenset()
+        _keep(self.pressures, name, pressures or None)
+        found = bool(self.machines), bool(self.usages), bool(self.pressures)
+        if kept != found or self.machines.get(name) != machine:
+            # Whether a plugin has anything to say at all is decided when a view is built.
+            self._core.forget_views(lambda _: True)
+        columns = self._core.census.columns
+        row = columns.rows.get(name)
+        if row is not None:
+            columns.touch(row)
+            self._core.wake(Event(What.NODE_FEED, node=columns.nodes[row]), self._steady())
+
+    def _usage(self, name: str, report: _Report | None) -> Usage | None:
+        """Rule 2."""
+        measured = self._measured.get(name)
+        if report is None or not report.said.used:
+            return measured
+        if measured is not None and measured.updated and measured.updated > report.at:
+            return measured
+        windows: dict[int, dict[str, Mapping[str, int]]] = {}
+        for (seconds, statistic), amounts in report.said.windows.items():
+            windows.setdefault(seconds, {})[statistic] = amounts
+        return replace(
+            measured or Usage(),
+            updated=report.at,
+            interval=_LAG,
+            reported=True,
+            whole=True,
+            node=report.said.used,
+            system=report.said.system,
+            windows=windows,
+        )
+
+    def _machine(self, name: str, said: nodereport.NodeReport | None) -> Machine | None:
+        """Rule 3."""
+        machine = self._described.get(name)
+        if said is None:
+            return machine
+        if machine is None and said.topology is not None and said.topology.cpus:
+            machine = _machine_of(said.topology)
+        if machine is None:
+            return None
+        held = cpuset.union(one.cpus for one in said.claims if self._foreign(name, one))
+        return replace(machine, withheld=machine.withheld | held) if held else machine
+
+    def _foreign(self, node: str, claim: ledger.Claim) -> bool:
+        """Whether CPUs are held by somebody whom the scheduler does not see on the node."""
+        if claim.owner is ledger.Owner.RESERVATION:
+            return False  # the book of reservations accounts for it
+        columns = self._core.census.columns
+        row = columns.rows.get(node)
+        return row is None or claim.holder not in columns.pods[row]
+
+
+def _keep(known: dict[str, Value], name: str, value: Value | None) -> None:
+    if value is None:
+        known.pop(name, None)
+    else:
+        known[name] = value
+
+
+def _machine_of(found: topology.Topology) -> Machine:
+    zones: dict[int, dict[str, int]] = {
+        one.node: {requests.MEMORY: one.memory_bytes}
+        for one in found.nodes
+        if one.memory_bytes is not None
+    }
+    for number, cpus in _by_node(found.cpus).items():
+        zones.setdefault(number, {})[requests.CPU] = 1000 * cpus
+    return Machine(cpu_shape.Shape.of(found), zones=zones)
+
+
+def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for one in cpus:
+        if one.online and one.node is not None:
+            found[one.node] = found.get(one.node, 0) + 1
+    return found

@@ -1,0 +1,105 @@
+"""NodePressure: nodes whose agents told us of pressure, before any taint says so.
+
+Covers: which signals and conditions keep pods away, for whom. Does not cover: hearing of them
+(``loop.agents``), the taints of the API server (``node.TaintToleration``).
+
+A pressure counts as the taint that Kubernetes would make of it: who tolerates that is let in. So
+the same pods are refused a second after the threshold is crossed, and when the taint is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import terms
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
+from koordlet.scheduler.happenings import What
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.vectors import Ints, Rows
+
+#: Condition to the taint's key and the word of the message.
+TAINTS: Mapping[str, tuple[str, str]] = {
+    "MemoryPressure": ("node.kubernetes.io/memory-pressure", "memory"),
+    "DiskPressure": ("node.kubernetes.io/disk-pressure", "disk"),
+    "PIDPressure": ("node.kubernetes.io/pid-pressure", "PID"),
+}
+#: The kubelet's signals to the condition that they make.
+_SIGNALS = {
+    "memory.available": "MemoryPressure",
+    "allocatableMemory.available": "MemoryPressure",
+    "nodefs.available": "DiskPressure",
+    "nodefs.inodesFree": "DiskPressure",
+    "imagefs.available": "DiskPressure",
+    "imagefs.inodesFree": "DiskPressure",
+    "containerfs.available": "DiskPressure",
+    "containerfs.inodesFree": "DiskPressure",
+    "pid.available": "PIDPressure",
+}
+
+
+def conditions(told: Iterable[str]) -> frozenset[str]:
+    """The conditions that signals and conditions of an agent amount to; others are not ours."""
+    meant = {_SIGNALS.get(one, one) for one in told}
+    return frozenset(meant & TAINTS.keys())
+
+
+class NodePressure(Plugin):
+    """Keeps pods off nodes that are short of something now."""
+
+    name = "NodePressure"
+    listens = What.NODE_NEW | What.NODE_FEED
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        #: Node to conditions; only nodes that have one. Given by whoever hears the agents.
+        self.pressures: dict[str, frozenset[str]] = {}
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        if not self.pressures:
+            return None
+        refusing = [
+            condition
+            for condition, (key, _) in TAINTS.items()
+            if not _tolerated(sort, terms.Taint(key, "", "NoSchedule"))
+        ]
+        return _Pressed(self.pressures, refusing, columns) if refusing else None
+
+
+def _tolerated(sort: PodClass, taint: terms.Taint) -> bool:
+    return any(terms.tolerates(one, taint) for one in sort.tolerations)
+
+
+class _Pressed(Filter):
+    """The code is 1 and the place of the first condition that refuses."""
+
+    kind = Kind.LOAD
+
+    def __init__(
+        self, pressures: Mapping[str, frozenset[str]], refusing: list[str], columns: Columns
+    ) -> None:
+        self._pressures, self._refusing, self._columns = pressures, refusing, columns
+
+    def codes(self, rows: Rows) -> Ints:
+        every = np.zeros(self._columns.size, np.int64)
+        for name in self._pressures:
+            row = self._columns.rows.get(name)
+            if row is not None:
+                every[row] = self._code(name)
+        return every[rows]
+
+    def _code(self, name: str) -> int:
+        several = self._pressures.get(name, frozenset())
+        places = (place for place, one in enumerate(self._refusing, 1) if one in several)
+        return next(places, 0)
+
+    def allows(self, row: int) -> bool:
+        node = self._columns.nodes[row]
+        return node is None or self._code(node.name) == 0
+
+    def verdict(self, code: int) -> Verdict:
+        word = TAINTS[self._refusing[code - 1]][1]
+        return Verdict((f"node(s) reported {word} pressure",), resolvable=False)
