@@ -304,10 +304,14 @@ def _order(data: bytes) -> str:
     return order
 
 
-def hello(uid: int) -> bytes:
-    """What a client says first: who it is, by the credentials of the socket."""
-    return b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n"
-
-
-#: What it says once it has been let in.
+#: The end of a client's greeting.
 BEGIN = b"BEGIN\r\n"
+
+
+def hello(uid: int) -> bytes:
+    """What a client says first: who it is, by the credentials of the socket, and that it begins.
+
+    In one piece, and no message before the answer: systemd reads all that is there while it lets
+    somebody in, and looks at a message which came along only when the next one arrives.
+    """
+    return b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n" + BEGIN

@@ -132,7 +132,6 @@ class Connection:
         if not line.startswith(b"OK "):
             msg = f"not let in: {line[:80].decode('ascii', 'replace')}"
             raise NoSystemdError(msg)
-        self._send(dbus.BEGIN)
 
     def _call(
         self,

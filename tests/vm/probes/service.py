@@ -137,9 +137,10 @@ def settled(wanted: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
 
     A systemd that is slow to answer, as in emulation, is asked again after a while.
     """
-    deadline = time.monotonic() + _SETTLE
-    while (found := shown()) != wanted and time.monotonic() < deadline:
+    began = time.monotonic()
+    while (found := shown()) != wanted and time.monotonic() < began + _SETTLE:
         time.sleep(1)
+    print(f"after {time.monotonic() - began:.0f} s: {found}", file=sys.stderr, flush=True)
     return found
 
 
