@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from koordlet.config import file_source
 from koordlet.host import directory
 from koordlet.model import kinds, observed, pod
 from koordlet.scheduler.store import adapter
-from koordlet.workloads import gathering, source
+from koordlet.workloads import gathering, manifest_directory, source
 from koordlet.workloads.kubelet import asking, client
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
@@ -239,3 +240,32 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
             await one.stop()
 
     asyncio.run(use())
+
+
+def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
+    """Workloads in files make a machine no part of a cluster; a broken file is said."""
+    text = (
+        '{"kind": "Pod", "metadata":'
+        ' {"name": "web", "annotations": {"koordlet.io/match": "unit=a"}}}'
+    )
+    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "b.json").write_text("{")
+    declared = manifest_directory.Directory(
+        str(tmp_path), read=file_source.read, identity=file_source.identity
+    )
+
+    async def run() -> None:
+        watched = Watched(Clock(), declared=declared)
+        await watched.all.start(5)
+        try:
+            found = await watched.until(lambda now: bool(now.pods))
+        finally:
+            await watched.all.stop()
+        assert watched.all.alone
+        assert ["default/web"] == [one.key for one in found.pods]
+        assert [("manifests", True, True)] == [
+            (one.name, one.ok, one.local) for one in found.sources
+        ]
+        assert any("b.json" in why for why in found.problems)
+
+    asyncio.run(run())
