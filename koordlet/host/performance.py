@@ -30,7 +30,8 @@ from koordlet.model import absence, cgroup, counters, meter, pod
 _AGAIN = 600.0
 #: A value that is older says nothing about now.
 _OLD = 1800.0
-_WHY = {
+#: What the kernel answers to why nothing is counted.
+WHY = {
     errno.ENOENT: "the processor offers no counters of cycles, as in most virtual machines",
     errno.EOPNOTSUPP: "the processor offers no counters of cycles, as in most virtual machines",
     errno.ENOSYS: "this kernel has no perf_event_open",
@@ -129,7 +130,7 @@ class Reader:
             whole = self._host.at(holder.directory(""))
             self._counters.close(self._counters.open(whole, cpus[0]))
         except OSError as error:
-            self._why = _WHY.get(error.errno or 0, f"perf_event_open: {error.strerror}")
+            self._why = WHY.get(error.errno or 0, f"perf_event_open: {error.strerror}")
             return
         self._why = ""
         most = max(1, self.settings.descriptors // (2 * len(cpus)))
