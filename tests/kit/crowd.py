@@ -173,8 +173,10 @@ def _files(layout: cgroup.Layout, path: str) -> tuple[str, str, str]:
 
 def _cgtop(top: str) -> dict[str, dict[str, float | None]]:
     """Tasks and memory of each group, as systemd-cgtop prints them."""
-    words = "systemd-cgtop --batch --raw --iterations=2 --delay=1 --depth=4 --order=path".split()
-    done = subprocess.run([*words, f"/{top}"], stdout=subprocess.PIPE, text=True, check=True)
+    words = ["--batch", "--raw", "--iterations=2", "--delay=1", "--depth=4", "--order=path"]
+    done = subprocess.run(
+        ["systemd-cgtop", *words, f"/{top}"], stdout=subprocess.PIPE, text=True, check=True
+    )
     found: dict[str, dict[str, float | None]] = {}
     for line in done.stdout.splitlines():
         fields = line.split()
