@@ -217,15 +217,18 @@ class Gatherer:
             *(why for one in self._mirrors.values() for why in one.rejected.values()),
             *(slo.problems if slo is not None else ()),
         )
-        for one in problems:
-            self._repeats.say(log.get().warning, "source.dropped", one, detail=one)
+        for what in problems:
+            self._repeats.say(log.get().warning, "source.dropped", what, detail=what)
+        pods = (
+            *self._pods(),
+            *(self._declared.value if self._declared is not None else ()),
+            *_applications(slo),
+            *reservations.workloads(self._reservations()),
+        )
+        for one in pods:
+            self._complain(one)
         self.newest = observed.Observed(
-            pods=(
-                *self._pods(),
-                *(self._declared.value if self._declared is not None else ()),
-                *_applications(slo),
-                *reservations.workloads(self._reservations()),
-            ),
+            pods=pods,
             node=cluster.only(self._api.node) if self._api is not None else None,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
@@ -234,6 +237,12 @@ class Gatherer:
             problems=problems,
         )
         self._told()
+
+    def _complain(self, one: pod.Pod) -> None:
+        """What was wrong with a pod's labels and annotations: one event each, with its name."""
+        for why in one.problems:
+            say = log.get().warning
+            self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
         """How all of them are, now."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from koordlet import log
 from koordlet.config import file_source
 from koordlet.host import directory
 from koordlet.model import kinds, observed, pod
@@ -131,6 +132,26 @@ def test_a_broken_pod_costs_itself_and_is_said() -> None:
         assert "items[0]" in found.problems[0]
 
     with_kubelet(use)
+
+
+def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the pod and the annotation, once, however often the kubelet says it."""
+    key = "scheduling.koordinator.sh/resource-status"
+    log.configure("warning", "json")
+
+    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+        ill, well = examples.annotated(key, "{"), examples.pod(2)
+        one.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
+        await gatherer.until(lambda now: len(now.pods) == 1)
+        one.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
+        await gatherer.until(lambda now: len(now.pods) == 2)
+
+    with_kubelet(use)
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
+    (event,) = [one for one in said if one["event"] == "pod.problem"]
+
+    assert key in event["detail"]
+    assert event["pod"].count("/") == 1
 
 
 def test_the_same_answer_is_not_decoded_again() -> None:
