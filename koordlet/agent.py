@@ -28,6 +28,8 @@ class Sources(Protocol):
     """Who may know a store of objects."""
 
     store: objects.Objects | None
+    #: No kubelet and no control plane says who runs here.
+    alone: bool
 
 
 class Agent:
@@ -160,7 +162,10 @@ class Agent:
 
         store = None if sources is None else sources.store
         self.hands.evictor = self._evictor = evicting.make(
-            self.line, store, self.teller.heard_alone, alone=sources is None
+            self.line,
+            store,
+            self.teller.heard_alone,
+            alone=sources is None or sources.alone,
         )
         self.teller.evictions = self._evictor.counts
 

@@ -6,6 +6,7 @@ Does not cover: reading configuration (``config``), running the line (``line``).
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 
 from koordlet.config import (
@@ -52,6 +53,9 @@ from koordlet.policy import (
     shared_pools,
 )
 from koordlet.workloads import declared
+
+if typing.TYPE_CHECKING:
+    from koordlet.host import performance
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
@@ -214,6 +218,20 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         partitions=resctrl_partitions.stacked(
             (one.name, one.ways, one.bandwidth, one.classes) for one in section.partitions
         ),
+    )
+
+
+def counting(config: schema.Config) -> performance.Settings | None:
+    """How cycles and instructions are counted; ``None`` where nobody asked for it."""
+    section = config.counters.cpi
+    if not section.enabled:
+        return None
+    from koordlet.host import performance  # noqa: PLC0415 -- it is off unless somebody wants it
+
+    return performance.Settings(
+        window=float(section.window_seconds),
+        interval=float(section.interval_seconds),
+        descriptors=section.descriptors,
     )
 
 

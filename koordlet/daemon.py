@@ -55,6 +55,7 @@ _AT_START = (
     "kube.",
     "eviction.",
     "nri.",
+    "manifests.",
 )
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
@@ -112,6 +113,8 @@ class Sources(Protocol):
 
     #: Where objects are, where somebody stores them.
     store: objects.Objects | None
+    #: No kubelet and no control plane says who runs here.
+    alone: bool
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for first answers."""

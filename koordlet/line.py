@@ -131,6 +131,7 @@ class Line:
         #: Which directories and groups stand for what the node may run out of.
         self.places = assembly.pressure_places(config)
         self.guard.on = config.guard.enabled
+        self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
@@ -182,7 +183,7 @@ class Line:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
         self.pressure.configure(seen.layout, self.places)
-        readings = self.usage.read(now, self.strangers.beside(seen.groups))
+        readings = self.usage.read(now, self.strangers.beside(seen.groups), seen.pods)
         self.history.take(readings)
         self.history.complete = self.usage.thorough
         if readings:

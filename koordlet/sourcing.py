@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from koordlet import log
-from koordlet.config import kube, kubelet, nri_section, schema
+from koordlet.config import file_source, kube, kubelet, manifests_section, nri_section, schema
 from koordlet.host import machine, root
 
 if typing.TYPE_CHECKING:
     from koordlet.model import objects, observed, reservation
-    from koordlet.workloads import gathering, source
+    from koordlet.workloads import gathering, manifest_directory, source
     from koordlet.workloads.kubelet import asking
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -96,13 +96,15 @@ def gatherer(
     choice = choose(config, host, environment)
     node = config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
     reserving = _reserving(config, node) if host.live and not choice.kube else None
-    if choice.standalone and reserving is None:
+    declared = _declared(config, host) if host.live else None
+    if choice.standalone and reserving is None and declared is None:
         return None
     from koordlet.workloads import gathering  # noqa: PLC0415 -- rule 2
 
     return gathering.Gatherer(
         lambda: machine.now().at,
         reserving=reserving,
+        declared=declared,
         kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
         store=_store(config.kube) if choice.kube else None,
         node=node,
@@ -126,6 +128,16 @@ def _reserving(
         period=_RESERVED_EVERY,
         max_age=_RESERVED_AGE,
     )
+
+
+def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.Directory | None:
+    """The directory of manifests; ``None`` where there is none, and none was asked for."""
+    where = config.manifests.directory
+    if where is None or (where == manifests_section.USUAL and not host.exists(host.at(where))):
+        return None
+    from koordlet.workloads import manifest_directory  # noqa: PLC0415 -- rule 2
+
+    return manifest_directory.Directory(where, read=file_source.read, identity=file_source.identity)
 
 
 def once(config: schema.Config, host: root.HostRoot) -> observed.Observed | None:

@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from koordlet.config import (
     adaptive_section,
     batch_section,
+    counters_section,
     cpu_burst_section,
     cpu_sections,
     eviction_section,
@@ -28,6 +29,7 @@ from koordlet.config import (
     fieldtypes,
     grpc_section,
     guard_section,
+    manifests_section,
     memory_qos_section,
     node_pressure_section,
     nri_section,
@@ -346,7 +348,14 @@ class Config(Section):
     workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
         default=(), description="The workloads of a machine without a cluster."
     )
+    manifests: manifests_section.Manifests = Field(
+        default_factory=manifests_section.Manifests,
+        description="More workloads of such a machine, as Pod manifests.",
+    )
     policies: Policies = Field(default_factory=Policies, description="One section for each policy.")
+    counters: counters_section.Counters = Field(
+        default_factory=counters_section.Counters, description="What is counted on request."
+    )
     guard: guard_section.Guard = Field(
         default_factory=guard_section.Guard, description="Policies that hurt are rolled back."
     )

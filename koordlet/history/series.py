@@ -34,6 +34,8 @@ class History:
         self.numa = space.Space(depth=_NODE_DEPTH)
         self.links = space.Space()
         self.disks = space.Space()
+        #: Cycles and instructions by cgroup path, where they are counted.
+        self.work = space.Space()
         #: By class of workloads, and the system: ``shares.SUBJECTS``.
         self.shares = space.Space(depth=_NODE_DEPTH)
         self._shares = shares.Shares()
@@ -54,6 +56,7 @@ class History:
             "links": self.links,
             "disks": self.disks,
             "shares": self.shares,
+            "work": self.work,
         }
 
     def take(self, readings: Mapping[str, counters.Reading]) -> None:

@@ -7,12 +7,15 @@ Rules:
 1. A workload inside another one's group is counted there, not twice.
 2. While the use of one workload is not known, neither is the system's: it would be too much.
 3. A workload of the class SYSTEM is part of the system.
+4. Tasks, I/O, throttling and stalls of a class are those of the workloads that are known: sums, the
+   throttled of all periods, and the stall of the one that waits most (its class waits no less).
+   The system has none of these: no group stands for it.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from koordlet.history import space
 from koordlet.model import cgroup, counters, meter, pod, qos
@@ -26,11 +29,20 @@ _SLOTS = {name: slot for slot, name in enumerate(SUBJECTS)}
 #: What is shared out: the meter of a group and of the node, the meter of the share.
 _SHARED = ((meter.CPU, meter.CPU_SHARE), (meter.WORKING_SET, meter.MEMORY_SHARE))
 
+#: What is summed less often, as often as it is read: of the groups, and of the share.
+_SUMMED = (
+    (meter.PIDS, meter.PIDS_SHARE),
+    (meter.IO_READ, meter.IO_READ_SHARE),
+    (meter.IO_WRITE, meter.IO_WRITE_SHARE),
+)
+_SELDOM = 10
+
 
 class Shares:
     """Adds up, tick by tick."""
 
     def __init__(self) -> None:
+        self._tick = -1
         self._known: tuple[object, object] = (None, None)
         self._of: dict[str, list[int]] = {}
 
@@ -56,9 +68,38 @@ class Shares:
             # The order of the operands keeps NaN: max(nan, 0) is nan.
             rest = counters.NAN if whole is None else max(whole - sum(sums), 0.0)
             batches.append(counters.Batch(share, 0, 1, array("d", [*sums, rest])))
+        self._tick += 1
+        if self._tick % _SELDOM == 0:
+            batches += self._seldom(groups)
         return counters.Reading(
             at=at, suspended=suspended, slots=_SLOTS, width=len(SUBJECTS), batches=tuple(batches)
         )
+
+    def _seldom(self, groups: space.Space) -> Iterator[counters.Batch]:
+        """Rule 4."""
+        for what, share in _SUMMED:
+            yield _batch(share, self._of_each(sum, groups.column(what)))
+        every = self._of_each(sum, groups.column(meter.PERIODS))
+        throttled = self._of_each(sum, groups.column(meter.THROTTLED_PERIODS))
+        both = zip(every, throttled, strict=True)
+        ratios = [some / periods if periods else periods for periods, some in both]
+        yield _batch(meter.THROTTLED_SHARE, ratios)
+        for one, share in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True):
+            yield _batch(share, self._of_each(max, groups.column(one.some[3])))
+
+    def _of_each(self, how: Callable[[list[float]], float], column: Sequence[float]) -> list[float]:
+        """Over the known values of each class; NaN where none is known."""
+        found = []
+        for name in SUBJECTS[:-1]:
+            values = [column[slot] for slot in self._of.get(name, ())]
+            known = [one for one in values if one == one]  # noqa: PLR0124 -- NaN differs from itself
+            found.append(how(known) if known else counters.NAN)
+        return found
+
+
+def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:
+    """Of the classes; the system has no group of its own."""
+    return counters.Batch(share, 0, 1, array("d", [*values, counters.NAN]))
 
 
 def _slots(pods: Sequence[pod.Pod], slots: Mapping[str, int]) -> dict[str, list[int]]:

@@ -27,13 +27,12 @@ from dataclasses import dataclass
 from typing import NewType
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify
+    from koordlet.host import inotify, perf_events
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
 
-#: What one ``read`` returns at most: no kernel file that we read is larger, and a recording that
-#: claims otherwise is damage.
+#: What one ``read`` returns at most: a recording with a larger kernel file is damaged.
 MAX_READ = 16 << 20
 
 _CHUNK = 1 << 16
@@ -194,6 +193,10 @@ class HostRoot(abc.ABC):
         """A new instance of inotify(7); ``ENOSYS`` where nothing ever happens by itself."""
         raise fail(errno.ENOSYS, "inotify")
 
+    def performance(self) -> perf_events.Counters:
+        """The processor's counters; ``ENOSYS`` where nothing runs that could be counted."""
+        raise fail(errno.ENOSYS, "perf_event_open")
+
     # Conveniences on top of the calls -----------------------------------------------------------
 
     def content(self, path: HostPath, limit: int) -> bytes:
@@ -251,8 +254,7 @@ class Disk(HostRoot):
         try:
             data = os.read(handle, _CHUNK)
             if len(data) < _CHUNK // 2:
-                # Kernel files end on a short read less often than one hopes (seq_file stops at a
-                # page): ask once more, which returns empty at the end.
+                # seq_file stops at a page, so a short read is no end: ask once more.
                 rest = os.read(handle, _CHUNK)
                 if not rest:
                     return data
@@ -373,10 +375,14 @@ class LiveHost(Disk):
         return os.access(path, mode)
 
     def events(self) -> inotify.Inotify:
-        # Loaded after the first pass: protecting workloads does not wait for ctypes.
-        from koordlet.host import inotify  # noqa: PLC0415
+        from koordlet.host import inotify  # noqa: PLC0415 -- the first pass waits for no ctypes
 
         return inotify.Inotify()
+
+    def performance(self) -> perf_events.Counters:
+        from koordlet.host import perf_events  # noqa: PLC0415 -- as above
+
+        return perf_events.Counters()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
         _libc_call("mount", source, target, fstype, 0, options, path=target)
@@ -389,7 +395,6 @@ def _libc_call(name: str, *args: str | int, path: str) -> None:
     """Call a libc function that Python does not wrap. Imported late: mounting is rare."""
     import ctypes  # noqa: PLC0415
 
-    libc = ctypes.CDLL(None, use_errno=True)
-    raw = [arg.encode() if isinstance(arg, str) else arg for arg in args]
-    if getattr(libc, name)(*raw) != 0:
+    call = getattr(ctypes.CDLL(None, use_errno=True), name)
+    if call(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
         raise fail(ctypes.get_errno(), path)

@@ -7,14 +7,14 @@ Does not cover: rates and windows (``history``), which groups there are (``host.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.host import counters, descriptors, machine, node_counters, root
-from koordlet.model import absence, cgroup, snapshot, topology
+from koordlet.model import absence, cgroup, pod, snapshot, topology
 from koordlet.model import counters as readings
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import space
+    from koordlet.host import performance, space
 
 #: Where workloads write: the kubelet's and the runtimes' files, logs, and all the rest.
 DIRECTORIES = (
@@ -41,6 +41,7 @@ class Reader:
         self.groups = counters.Reader(host, self._layout)
         self.node = node_counters.Reader(host)
         self._space: space.Reader | None = None
+        self._performance: performance.Reader | None = None
         #: Read everything at once: for commands that look only once.
         self.thorough = False
 
@@ -57,6 +58,19 @@ class Reader:
 
             self._space = space.Reader(tuple(directories))
 
+    def count(self, settings: performance.Settings | None) -> None:
+        """Count cycles and instructions in this way from now on; ``None``: do not."""
+        if settings == (self._performance.settings if self._performance else None):
+            return
+        if self._performance is not None:
+            self._performance.close()
+            self._performance = None
+        if settings is not None:
+            # Late: it is off unless the operator wants it.
+            from koordlet.host import performance  # noqa: PLC0415
+
+            self._performance = performance.Reader(self._host, settings)
+
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
         if shape is not self._machine or layout is not self._layout:
@@ -69,7 +83,10 @@ class Reader:
         self._layout, self._machine = layout, shape
 
     def read(
-        self, now: machine.Now, groups: Mapping[str, cgroup.Group]
+        self,
+        now: machine.Now,
+        groups: Mapping[str, cgroup.Group],
+        pods: Sequence[pod.Pod] = (),
     ) -> dict[str, readings.Reading]:
         """What is due now, of these groups and of the node; nothing a moment after the last."""
         if now.at - self._last < _CLOSEST:
@@ -82,6 +99,10 @@ class Reader:
         }
         if self._space is not None:
             found["disks"] = self._space.read(now.at, now.suspended)
+        if self._performance is not None and self._machine is not None:
+            online = self._machine.online
+            worked = self._performance.read(now.at, now.suspended, self._layout, online, pods)
+            found |= {} if worked is None else {"work": worked}
         return found
 
     @property
@@ -102,6 +123,7 @@ class Reader:
                 absence.Unsupported(f"counters.{name}", "no group here has this file")
                 for name in sorted(self.groups.missing)
             ),
+            *(self._performance.unsupported if self._performance is not None else ()),
         )
 
     @property
@@ -118,5 +140,6 @@ class Reader:
     def close(self) -> None:
         """Give all descriptors back, and end the child."""
         self.groups.close()
+        self.count(None)
         if self._space is not None:
             self._space.close()

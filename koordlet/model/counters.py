@@ -91,3 +91,5 @@ class Usage:
     disks: Table = field(default_factory=Table)
     #: By class of workloads, and the system.
     shares: Table = field(default_factory=Table)
+    #: By cgroup path: cycles and instructions, where they are counted.
+    work: Table = field(default_factory=Table)

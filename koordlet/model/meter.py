@@ -59,9 +59,22 @@ OOM_KILLS = Meter(name="memory.oom_kills", unit="1/s", counter=True)
 CPU_SHARE = Meter(name="share.cpu", unit="cores", samples=_FIVE_MINUTES[1], coarse=True)
 MEMORY_SHARE = Meter(name="share.memory", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
 
+#: Of a class of workloads: throttled of all periods, tasks, I/O, and the most stalled workload's
+#: share of time in which some task waited.
+THROTTLED_SHARE = Meter(name="share.cpu.throttled", unit="ratio")
+PIDS_SHARE = Meter(name="share.pids", unit="tasks")
+IO_READ_SHARE = Meter(name="share.io.read", unit="bytes/s")
+IO_WRITE_SHARE = Meter(name="share.io.write", unit="bytes/s")
+
 PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
 IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)
+
+#: What a group did in its newest window of counting, and cycles per instruction.
+CYCLES = Meter(name="work.cycles", unit="cycles")
+INSTRUCTIONS = Meter(name="work.instructions", unit="instructions")
+CPI = Meter(name="work.cpi", unit="cycles/instruction", samples=_HALF_AN_HOUR // 60, period=60)
+WORK = (CYCLES, INSTRUCTIONS, CPI)
 
 # Of the node alone --------------------------------------------------------------------------------
 
@@ -122,6 +135,11 @@ PRESSURE_CPU = _pressure("cpu")
 PRESSURE_MEMORY = _pressure("memory")
 PRESSURE_IO = _pressure("io")
 PRESSURES = (PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO)
+
+#: In the order of ``PRESSURES``.
+STALLED_SHARES = tuple(
+    Meter(name=f"share.pressure.{one.resource}", unit="ratio") for one in PRESSURES
+)
 
 _numa: list[Meter] = []
 

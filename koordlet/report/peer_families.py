@@ -85,6 +85,12 @@ def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Ro
     return rows
 
 
+def _cpi(now: view.View) -> families.Rows:
+    for labels, group in _containers(now):
+        for word, what in (("cycles", meter.CYCLES), ("instructions", meter.INSTRUCTIONS)):
+            yield (*labels, word), now.used.work.value(group, what)
+
+
 def _resources(
     read: Callable[[pod.Container], resources.Amounts],
 ) -> Callable[[view.View], families.Rows]:
@@ -176,6 +182,15 @@ FAMILIES = (
         bound="18 for each container, at most 8192",
         most=8192,
         rows=_psi(_containers),
+    ),
+    families.Family(
+        name="koordlet_container_cpi",
+        help="Cycles and instructions of a container in its newest window of counting.",
+        labels=("node", *_CONTAINER, *_POD, "cpi_field"),
+        bound="2 for each container, at most 8192",
+        most=8192,
+        rows=_cpi,
+        form="%.15g",
     ),
     *(
         families.Family(

@@ -54,6 +54,36 @@ def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
     return rows
 
 
+def _memory_by_node(now: view.View) -> families.Rows:
+    """On a machine with several NUMA nodes: with one it is the memory that is shown anyway."""
+    nodes = len(now.used.numa.slots)
+    for labels, group in workloads(now) if nodes > 1 else ():
+        for node in range(nodes):
+            yield (*labels, str(node)), now.used.groups.value(group, meter.numa_memory(node))
+
+
+def _node_averages(now: view.View) -> families.Rows:
+    for one in meter.PRESSURES:
+        for degree, meters in (("some", one.some), ("full", one.full)):
+            for seconds, what in zip(meter.AVERAGES, meters, strict=False):
+                yield (one.resource, degree, str(seconds)), now.used.node.value("", what)
+
+
+def _work(subjects: Subjects) -> Callable[[view.View], families.Rows]:
+    """Cycles per instruction, where they were counted."""
+    return lambda now: (
+        (labels, now.used.work.value(group, meter.CPI)) for labels, group in subjects(now)
+    )
+
+
+def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What is counted by itself: containers, and workloads that have none."""
+    yield from containers(now)
+    for one in now.snapshot.pods:
+        if one.group is not None and not one.containers:
+            yield (one.namespace, one.name, ""), one.group
+
+
 def _node_pressures(now: view.View) -> families.Rows:
     for one in meter.PRESSURES:
         for degree, meters in (("some", one.some), ("full", one.full)):
@@ -137,6 +167,23 @@ FAMILIES = (
         for name, text, what in _GROUP[:4]
     ),
     families.Family(
+        name="koordlet_container_cycles_per_instruction",
+        help="Cycles per instruction of a container, or of a workload without any (no name).",
+        labels=("namespace", "pod", "container"),
+        bound=_CONTAINERS,
+        most=8192,
+        rows=_work(_counted),
+    ),
+    families.Family(
+        name="koordlet_workload_memory_numa_bytes",
+        help="Memory of a workload on a NUMA node, where there are several.",
+        labels=("namespace", "name", "qos", "numa_node"),
+        bound="one for each workload and NUMA node, at most 8192",
+        most=8192,
+        rows=_memory_by_node,
+        form="%d",
+    ),
+    families.Family(
         name="koordlet_share_cpu_cores",
         help="CPU that a class of workloads uses; system is what nobody declared.",
         labels=("class",),
@@ -150,6 +197,35 @@ FAMILIES = (
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),
         form="%d",
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_share_{name}",
+            help=f"{text} of a class of workloads.",
+            labels=("class",),
+            bound="4",
+            rows=_each(lambda used: used.shares, ("", what)),
+            form=form,
+        )
+        for name, text, what, form in (
+            ("pids", "Tasks", meter.PIDS_SHARE, "%d"),
+            ("io_read_bytes_rate", "Bytes read a second", meter.IO_READ_SHARE, "%.6g"),
+            ("io_write_bytes_rate", "Bytes written a second", meter.IO_WRITE_SHARE, "%.6g"),
+            ("cpu_throttled_ratio", "Throttled of all periods", meter.THROTTLED_SHARE, "%.6g"),
+        )
+    ),
+    families.Family(
+        name="koordlet_share_pressure_ratio",
+        help="Share of time in which tasks of the most stalled workload of a class waited.",
+        labels=("class", "resource"),
+        bound="3 for each of 4 classes",
+        rows=_each(
+            lambda used: used.shares,
+            *(
+                (one.resource, what)
+                for one, what in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True)
+            ),
+        ),
     ),
     families.Family(
         name="koordlet_cpu_usage_ratio",
@@ -180,6 +256,13 @@ FAMILIES = (
         labels=("resource", "degree"),
         bound="6",
         rows=_node_pressures,
+    ),
+    families.Family(
+        name="koordlet_node_pressure_percent",
+        help="The kernel's averages of that share, in percent, by seconds.",
+        labels=("resource", "degree", "seconds"),
+        bound="18",
+        rows=_node_averages,
     ),
     families.Family(
         name="koordlet_node_load",

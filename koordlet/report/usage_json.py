@@ -19,6 +19,7 @@ def node(now: view.View) -> dict[str, object]:
         "memoryBytes": _whole(used.node.value("", meter.WORKING_SET)),
         "memoryTotalBytes": _whole(used.node.value("", meter.MEMORY_TOTAL)),
         "memoryAvailableBytes": _whole(used.node.value("", meter.MEMORY_AVAILABLE)),
+        "memoryColdBytes": _whole(used.node.value("", meter.MEMORY_COLD)),
         "load": [used.node.value("", what) for what in (meter.LOAD_1, meter.LOAD_5, meter.LOAD_15)],
         "pressure": pressure(used.node, ""),
         "shares": {
@@ -63,21 +64,25 @@ def node(now: view.View) -> dict[str, object]:
 def workload(now: view.View, one: pod.Pod) -> dict[str, object]:
     """One workload and its containers."""
     return {
-        **_group(now.used.groups, one.group),
+        **_group(now.used, one.group),
         "containers": [
-            {"name": part.name, "id": part.id, **_group(now.used.groups, part.group)}
+            {"name": part.name, "id": part.id, **_group(now.used, part.group)}
             for part in one.containers
         ],
     }
 
 
-def _group(table: counters.Table, group: str | None) -> dict[str, object]:
-    path = group or ""
+def _group(used: counters.Usage, group: str | None) -> dict[str, object]:
+    table, path = used.groups, group or ""
+    by_node = [table.value(path, meter.numa_memory(node)) for node in range(len(used.numa.slots))]
     return {
         "cpuCores": _rounded(table.value(path, meter.CPU)),
         "throttledRatio": _rounded(table.value(path, meter.THROTTLED)),
         "memoryBytes": _whole(table.value(path, meter.WORKING_SET)),
         "memoryWithCacheBytes": _whole(table.value(path, meter.MEMORY)),
+        "memoryColdBytes": _whole(table.value(path, meter.MEMORY_COLD)),
+        "memoryNumaBytes": [_whole(one) for one in by_node] if len(by_node) > 1 else [],
+        "cyclesPerInstruction": _rounded(used.work.value(path, meter.CPI)),
         "pids": _whole(table.value(path, meter.PIDS)),
         "readBytesPerSecond": _whole(table.value(path, meter.IO_READ)),
         "writtenBytesPerSecond": _whole(table.value(path, meter.IO_WRITE)),

@@ -22,7 +22,14 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
-from koordlet.workloads import cluster, host_applications, merging, reservations, source
+from koordlet.workloads import (
+    cluster,
+    host_applications,
+    manifest_directory,
+    merging,
+    reservations,
+    source,
+)
 from koordlet.workloads.kubelet import asking
 
 #: The first delay after a failure, and the longest where the period is shorter.
@@ -52,6 +59,7 @@ class Gatherer:
         kubelet: asking.Asked | None = None,
         store: objects.Objects | None = None,
         reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
+        declared: manifest_directory.Directory | None = None,
         node: str = "",
         chance: Callable[[], float] = random.random,
         told: Callable[[], None] = lambda: None,
@@ -66,8 +74,13 @@ class Gatherer:
         self.store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
         self._reserving = reserving
+        self._declared = declared
+        #: No kubelet and no control plane says who runs here.
+        self.alone = kubelet is None and store is None
         polled: tuple[source.Source, ...] = kubelet.all() if kubelet is not None else ()
-        polled += (reserving,) if reserving is not None else ()
+        #: Sources of this machine alone.
+        self._local = tuple(one for one in (reserving, declared) if one is not None)
+        polled += self._local
         self._polled = {one.name: one for one in polled}
         self._mirrors = dict(self._api.named()) if self._api is not None else {}
         self._health = {name: _Health() for name in self._polled}
@@ -204,14 +217,18 @@ class Gatherer:
             *(why for one in self._mirrors.values() for why in one.rejected.values()),
             *(slo.problems if slo is not None else ()),
         )
-        for one in problems:
-            self._repeats.say(log.get().warning, "source.dropped", one, detail=one)
+        for what in problems:
+            self._repeats.say(log.get().warning, "source.dropped", what, detail=what)
+        pods = (
+            *self._pods(),
+            *(self._declared.value if self._declared is not None else ()),
+            *_applications(slo),
+            *reservations.workloads(self._reservations()),
+        )
+        for one in pods:
+            self._complain(one)
         self.newest = observed.Observed(
-            pods=(
-                *self._pods(),
-                *_applications(slo),
-                *reservations.workloads(self._reservations()),
-            ),
+            pods=pods,
             node=cluster.only(self._api.node) if self._api is not None else None,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
@@ -220,6 +237,12 @@ class Gatherer:
             problems=problems,
         )
         self._told()
+
+    def _complain(self, one: pod.Pod) -> None:
+        """What was wrong with a pod's labels and annotations: one event each, with its name."""
+        for why in one.problems:
+            say = log.get().warning
+            self._repeats.say(say, "pod.problem", (one.uid, why), pod=one.key, detail=why)
 
     def _sources(self) -> tuple[snapshot.Source, ...]:
         """How all of them are, now."""
@@ -232,7 +255,7 @@ class Gatherer:
                     last_good=health.last_good,
                     problem=health.problem,
                     max_age=self._polled[name].max_age,
-                    local=self._polled[name] is self._reserving,
+                    local=self._polled[name] in self._local,
                 )
                 for name, health in self._health.items()
             ),

@@ -69,10 +69,11 @@ def load(path: str) -> Manifests:
         raise errors.ConfigError(
             f"cannot be read: {error}", culprit=path, fix="give kubectl's JSON or YAML"
         ) from error
-    return collect(_documents(text, path), path)
+    return collect(documents(text, path), path)
 
 
-def _documents(text: str, path: str) -> list[object]:
+def documents(text: str, path: str) -> list[object]:
+    """What a text holds; ``ConfigError`` when it is neither JSON nor YAML."""
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):

@@ -20,10 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.model import cpuset, pod, qos, resources, wishes
-from koordlet.workloads import classes, effective, podwire, shapes
+from koordlet.workloads import classes, effective, matching, podwire, shapes
 from koordlet.workloads.annotations import eviction, extended_resources, registry
 
-MATCH = "koordlet.io/match"
 CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
@@ -102,7 +101,7 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         node=spec.node_name or "",
         runtime_class=spec.runtime_class_name or "",
         resize=resize,
-        match=notes.get(MATCH) or (f"pod={uid}" if uid else ""),
+        match=_match(notes, source, problems) or (f"pod={uid}" if uid else ""),
         cpus=_granted(wanted),
         requests=effective.requests(containers, of_pod[0], overhead),
         limits=effective.limits(containers, of_pod[1], overhead),
@@ -116,6 +115,20 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         wishes=wanted,
         problems=tuple(problems),
     )
+
+
+def _match(notes: Mapping[str, str], source: str, problems: list[str]) -> str:
+    """What the operator's own manifests say; who may write pods must not name others' cgroups."""
+    text = notes.get(matching.ANNOTATION, "")
+    if source != "manifest":
+        if text:
+            problems.append(f"{matching.ANNOTATION}: counts in manifests of this machine only")
+        return ""
+    try:
+        return matching.parse(text)
+    except ValueError as error:
+        problems.append(str(error))
+        return ""
 
 
 def _volume(one: podwire.Volume, problems: list[str]) -> pod.Volume:

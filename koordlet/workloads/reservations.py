@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.model import cpuset, objects, pod, qos, quantity, reservation
+from koordlet.workloads import matching
 
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
 NAMESPACE = "reservation"
 _STATUS = "scheduling.koordinator.sh/resource-status"
-_MATCH = "koordlet.io/match"
-_HOW = ("unit", "cgroup")
 #: Annotations of a reservation that its workload has, too.
 _PASSED = ("node.koordinator.sh/resctrl", "scheduling.koordinator.sh/resource-spec")
 
@@ -92,14 +91,11 @@ def _cpus(notes: Mapping[str, Any], problems: list[str]) -> cpuset.CPUSet | None
 
 
 def _match(notes: Mapping[str, Any], problems: list[str]) -> str:
-    found = _json(notes, _MATCH, problems)
-    given = [(key, found[key]) for key in _HOW if isinstance(found.get(key), str) and found[key]]
-    if len(given) == 1:
-        [(how, what)] = given
-        return f"{how}={what}"
-    if found:
-        problems.append(f"{_MATCH}: neither one unit nor one cgroup")
-    return ""
+    try:
+        return matching.parse(str(notes.get(matching.ANNOTATION) or ""))
+    except ValueError as error:
+        problems.append(str(error))
+        return ""
 
 
 def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[str, Any]:

@@ -7,12 +7,14 @@ Does not cover: comparing (``gate``).
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +53,16 @@ class Agent:
                 raise TimeoutError(msg)
             self._heard += self._inbox.recv(4096).decode() + "\n"
         return self.usage()
+
+    def scraped(self, name: str) -> dict[str, float]:
+        """The samples of a series with one label, by the label's value."""
+        place = re.findall(r"http://127\.0\.0\.1:\d+", self._log_file.read_text())[0]
+        with urllib.request.urlopen(  # noqa: S310 -- our own agent's address
+            f"{place}/metrics", timeout=DEADLINE
+        ) as answer:
+            text = answer.read().decode()
+        found = re.findall(rf'^{name}{{\w+="([^"]*)"}} (\S+)$', text, re.MULTILINE)
+        return {label: float(value) for label, value in found}
 
     def _log(self) -> str:
         return self._log_file.read_text()[-2000:]

@@ -72,3 +72,33 @@ def test_never_below_zero(node: float, used: list[float]) -> None:
     assert max(0.0, node - sum(used)) == pytest.approx(
         past.shares.last("system", meter.CPU_SHARE), abs=1e-9
     )
+
+
+def test_what_a_class_does_beside() -> None:
+    """Tasks and I/O are summed, throttling is of all periods, and the most stalled one counts."""
+    past, pods = series.History(), (views.workload("a"), views.workload("b"), views.workload("c"))
+    names = [str(one.group) for one in pods]
+    nothing = float("nan")
+    for at in (0, 10):
+        groups = counting.reading(
+            at,
+            {
+                meter.PIDS: [3, 4, nothing],
+                meter.IO_READ: [at * 100.0, at * 50.0, nothing],
+                meter.PERIODS: [at * 10.0, at * 30.0, nothing],
+                meter.THROTTLED_PERIODS: [at * 10.0, 0.0, nothing],
+                meter.PRESSURE_IO.some[3]: [at * 0.5, at * 0.25, nothing],
+            },
+            names=names,
+        )
+        past.take({"groups": groups, "node": counting.reading(at, {meter.CPU: [at]}, names=("",))})
+        for _ in range(10):
+            past.share(groups, pods)
+    shown = past.shares.table()
+
+    assert 7 == shown.value("LS", meter.PIDS_SHARE)
+    assert 150 == shown.value("LS", meter.IO_READ_SHARE)
+    assert 0.25 == shown.value("LS", meter.THROTTLED_SHARE)
+    assert 0.5 == shown.value("LS", meter.STALLED_SHARES[2])
+    assert shown.value("BE", meter.PIDS_SHARE) is None
+    assert shown.value("system", meter.PIDS_SHARE) is None

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from koordlet import log
+from koordlet.config import file_source
 from koordlet.host import directory
 from koordlet.model import kinds, observed, pod
 from koordlet.scheduler.store import adapter
-from koordlet.workloads import gathering, source
+from koordlet.workloads import gathering, manifest_directory, source
 from koordlet.workloads.kubelet import asking, client
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
@@ -132,6 +134,26 @@ def test_a_broken_pod_costs_itself_and_is_said() -> None:
     with_kubelet(use)
 
 
+def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the pod and the annotation, once, however often the kubelet says it."""
+    key = "scheduling.koordinator.sh/resource-status"
+    log.configure("warning", "json")
+
+    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+        ill, well = examples.annotated(key, "{"), examples.pod(2)
+        one.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
+        await gatherer.until(lambda now: len(now.pods) == 1)
+        one.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
+        await gatherer.until(lambda now: len(now.pods) == 2)
+
+    with_kubelet(use)
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
+    (event,) = [one for one in said if one["event"] == "pod.problem"]
+
+    assert key in event["detail"]
+    assert event["pod"].count("/") == 1
+
+
 def test_the_same_answer_is_not_decoded_again() -> None:
     """The very same value comes out."""
 
@@ -239,3 +261,32 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
             await one.stop()
 
     asyncio.run(use())
+
+
+def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
+    """Workloads in files make a machine no part of a cluster; a broken file is said."""
+    text = (
+        '{"kind": "Pod", "metadata":'
+        ' {"name": "web", "annotations": {"koordlet.io/match": "unit=a"}}}'
+    )
+    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "b.json").write_text("{")
+    declared = manifest_directory.Directory(
+        str(tmp_path), read=file_source.read, identity=file_source.identity
+    )
+
+    async def run() -> None:
+        watched = Watched(Clock(), declared=declared)
+        await watched.all.start(5)
+        try:
+            found = await watched.until(lambda now: bool(now.pods))
+        finally:
+            await watched.all.stop()
+        assert watched.all.alone
+        assert ["default/web"] == [one.key for one in found.pods]
+        assert [("manifests", True, True)] == [
+            (one.name, one.ok, one.local) for one in found.sources
+        ]
+        assert any("b.json" in why for why in found.problems)
+
+    asyncio.run(run())

@@ -1,0 +1,52 @@
+"""The section ``counters``: what is counted beyond what every kernel counts by itself.
+
+Covers: its fields. Does not cover: counting (``host.performance``).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from koordlet.config import fieldtypes, sections
+
+
+class Cpi(sections.Section):
+    """Cycles and instructions of containers, by the processor's counters."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Count them where the kernel and the processor allow it. While a group is"
+        " counted, each switch to or from it costs its CPU about a microsecond.",
+    )
+    window_seconds: int = Field(
+        default=10, ge=1, le=60, description="For how long a group is counted at a time."
+    )
+    interval_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=60,
+        description="From one window to the next, where all groups fit into one.",
+    )
+    descriptors: int = Field(
+        default=1024,
+        ge=2,
+        le=16384,
+        description="Open files that counting may use: a group needs two for each online CPU."
+        " Groups that do not fit into one window take turns.",
+    )
+
+    @model_validator(mode="after")
+    def _window_fits(self) -> Cpi:
+        if self.window_seconds > self.interval_seconds:
+            fieldtypes.refuse(
+                f"a window of {self.window_seconds} s does not fit into {self.interval_seconds} s",
+                "make intervalSeconds at least windowSeconds",
+                at=("windowSeconds",),
+            )
+        return self
+
+
+class Counters(sections.Section):
+    """What is counted on request."""
+
+    cpi: Cpi = Field(default_factory=Cpi, description="Cycles per instruction of containers.")

@@ -1,0 +1,23 @@
+"""The section ``manifests``: standalone workloads in files of their own.
+
+Covers: its fields. Does not cover: following the files (``workloads.manifest_directory``).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from koordlet.config import fieldtypes, sections
+
+#: Followed where it is there when the agent starts.
+USUAL = "/etc/koordlet/manifests"
+
+
+class Manifests(sections.Section):
+    """Pod manifests with the annotation ``koordlet.io/match``."""
+
+    directory: fieldtypes.Directory = Field(
+        default=USUAL,
+        description="Where they are: `*.yaml`, `*.yml` and `*.json`, followed while the agent runs."
+        " The built-in directory counts where it exists when the agent starts; null: none.",
+    )

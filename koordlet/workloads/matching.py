@@ -1,0 +1,36 @@
+"""The annotation ``koordlet.io/match``: which processes a standalone workload is.
+
+Covers: its two spellings. Does not cover: finding the cgroup (``declared``).
+
+``{"unit": "nginx.service"}`` or ``{"cgroup": "web/nginx"}``, or shorter ``unit=nginx.service``.
+Only objects of this machine's operator may say it: a pod of a cluster that names somebody else's
+cgroup would be given power over it.
+"""
+
+from __future__ import annotations
+
+import json
+
+ANNOTATION = "koordlet.io/match"
+_HOW = ("unit", "cgroup")
+
+
+def parse(text: str) -> str:
+    """As ``Pod.match`` has it; empty where nothing is said, ``ValueError`` where it is no match."""
+    if not text.strip():
+        return ""
+    how, sign, what = text.strip().partition("=")
+    if sign and how in _HOW and what:
+        return f"{how}={what}"
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"{ANNOTATION}: neither unit=NAME, cgroup=PATH nor JSON: {str(error)[:80]}"
+        raise ValueError(msg) from error
+    given = [(key, found.get(key)) for key in _HOW] if isinstance(found, dict) else []
+    said = [(key, value) for key, value in given if isinstance(value, str) and value]
+    if len(said) != 1:
+        msg = f"{ANNOTATION}: neither one unit nor one cgroup"
+        raise ValueError(msg)
+    [(how, what)] = said
+    return f"{how}={what}"

@@ -1,0 +1,108 @@
+"""Counters of groups by perf_event_open on this host's kernel.
+
+This processor may have none of its own, so the pair is of the kernel's: time on a CPU and switches.
+The way is the same: one counter for each CPU, in a window, of one group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.history import series
+from koordlet.host import hierarchies, perf_events, performance, root, topology
+from koordlet.model import cgroup, meter, pod, qos
+
+pytestmark = pytest.mark.e2e
+
+_PROGRAM = "while True: pass"
+
+
+class Host(root.LiveHost):
+    """This machine, with the kernel's own counters."""
+
+    def performance(self) -> perf_events.Counters:
+        """Of every machine."""
+        return perf_events.Counters((perf_events.CPU_CLOCK, perf_events.SWITCHES))
+
+
+def test_time_of_a_group_by_its_counters() -> None:
+    """What a group's counters say of its time on a CPU is what its process has spent."""
+    host = Host()
+    unified = [one for one in hierarchies.discover(host).hierarchies if one.unified]
+    if os.geteuid() or not unified:
+        pytest.skip("needs root and a v2 tree")
+    layout = cgroup.Layout(hierarchies=tuple(unified))
+    online = topology.discover(host).online
+    past, reader = series.History(), performance.Reader(host, performance.Settings(window=2.0))
+    name = f"koordlet-perf-{os.getpid()}"
+    with _busy(Path(unified[0].directory(name))) as pid:
+        workload = pod.Pod(
+            uid="a", namespace="n", name="a", qos=qos.Qos.LS, source="test", group=name
+        )
+        began = _seconds(pid)
+        assert reader.read(0.0, 0.0, layout, online, [workload]) is None
+        if reader.unsupported:
+            pytest.skip(reader.unsupported[0].why)
+        time.sleep(2.0)
+        found = reader.read(2.0, 0.0, layout, online, [workload])
+        spent = _seconds(pid) - began
+    assert found is not None
+    past.take({"work": found})
+    counted = past.work.last(name, meter.CYCLES)
+
+    assert counted is not None
+    assert spent > 0.2
+    assert abs(counted * 1e-9 - spent) <= 0.05 + 0.1 * spent
+    assert (past.work.last(name, meter.INSTRUCTIONS) or 0) > 0
+    reader.close()
+
+
+def test_a_processor_without_counters_says_so() -> None:
+    """Where this machine has none, that is a value; where it has, cycles are counted."""
+    host = root.LiveHost()
+    layout = hierarchies.discover(host)
+    if os.geteuid() or not any(one.unified for one in layout.hierarchies):
+        pytest.skip("needs root and a v2 tree")
+    pair: tuple[int, ...] = ()
+    number: int | None = None
+    try:
+        pair = host.performance().open(host.at(_directory(layout)), 0)
+    except OSError as error:
+        number = error.errno
+
+    assert pair or number in performance.WHY
+    if pair:
+        assert host.performance().read(pair[0]).wanted >= 0
+        host.performance().close(pair)
+
+
+def _directory(layout: cgroup.Layout) -> str:
+    return next(one.directory("") for one in layout.hierarchies if one.unified)
+
+
+@contextlib.contextmanager
+def _busy(group: Path) -> Iterator[int]:
+    """A process that computes, alone in its group."""
+    group.mkdir()
+    running = subprocess.Popen([sys.executable, "-S", "-c", _PROGRAM])
+    try:
+        (group / "cgroup.procs").write_text(str(running.pid))
+        yield running.pid
+    finally:
+        running.kill()
+        running.wait()
+        while (group / "cgroup.procs").read_text():
+            time.sleep(0.01)
+        group.rmdir()
+
+
+def _seconds(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9

@@ -1,0 +1,208 @@
+"""Windows in which groups are counted: who, when, and what is made of it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+import pytest
+
+from koordlet.history import series
+from koordlet.host import hierarchies, perf_events, performance, root
+from koordlet.model import counters, meter, pod, qos
+from tests.kit import counting
+
+
+class Processor(perf_events.Counters):
+    """Counters that count what a test says; every pair has two handles."""
+
+    def __init__(self) -> None:
+        #: Group to what each of its pairs counts, or the error with which it is refused.
+        self.work: dict[str, perf_events.Counted | int] = {}
+        self.usual: perf_events.Counted | int = perf_events.Counted(10, 10, 300, 100)
+        self.opened: dict[int, str] = {}
+        self.seen: list[str] = []
+        self._next = 0
+
+    def open(self, group: root.HostPath, cpu: int) -> tuple[int, ...]:
+        """A pair."""
+        del cpu
+        name = group.rpartition("/")[2]
+        said = self.work.get(name, self.usual)
+        if isinstance(said, int):
+            raise root.fail(said, group)
+        self.seen.append(name)
+        self._next += 2
+        self.opened |= {self._next: name, self._next + 1: name}
+        return self._next, self._next + 1
+
+    def read(self, handle: int) -> perf_events.Counted:
+        """What the test says."""
+        said = self.work.get(self.opened[handle], self.usual)
+        if isinstance(said, int):
+            raise root.fail(said, "read")
+        return said
+
+    def close(self, handles: Sequence[int]) -> None:
+        """Each handle once."""
+        for one in handles:
+            del self.opened[one]
+
+
+class Host(counting.Counting):
+    """A machine with such a processor."""
+
+    def __init__(self) -> None:
+        made = counting.machine("v2")
+        super().__init__(made)
+        self.processor = Processor()
+
+    def performance(self) -> perf_events.Counters:
+        """The processor's."""
+        return self.processor
+
+
+def workload(name: str, group: str | None, *inside: str | None) -> pod.Pod:
+    """One in that group, with containers in those."""
+    boxes = tuple(pod.Container(name=str(n), group=path) for n, path in enumerate(inside))
+    return pod.Pod(
+        uid=name,
+        namespace="n",
+        name=name,
+        qos=qos.Qos.LS,
+        source="test",
+        group=group,
+        containers=boxes,
+    )
+
+
+def running(*groups: str) -> list[pod.Pod]:
+    """Workloads without containers."""
+    return [workload(one, one) for one in groups]
+
+
+class World:
+    """A reader, its past, and a clock."""
+
+    def __init__(self, **settings: float) -> None:
+        self.host = Host()
+        self.layout = hierarchies.discover(self.host)
+        self.reader = performance.Reader(
+            self.host,
+            performance.Settings(**settings),  # type: ignore[arg-type]
+        )
+        self.past = series.History()
+        self.at = 0.0
+
+    def run(self, seconds: int, *groups: str) -> list[counters.Reading]:
+        """So many ticks; the readings that came of them."""
+        found = []
+        for _ in range(seconds):
+            one = self.reader.read(self.at, 0.0, self.layout, (0, 1), running(*groups))
+            if one is not None:
+                found.append(one)
+                self.past.take({"work": one})
+            self.at += 1.0
+        return found
+
+
+def test_a_window_a_minute() -> None:
+    """Cycles and instructions of ten seconds, summed over CPUs; nothing is held open after it."""
+    world = World()
+
+    assert 1 == len(world.run(60, "a"))
+    assert 600 == world.past.work.last("a", meter.CYCLES)
+    assert 200 == world.past.work.last("a", meter.INSTRUCTIONS)
+    assert 3 == world.past.work.last("a", meter.CPI)
+    assert {} == world.host.processor.opened
+    assert 1 == len(world.run(60, "a"))
+
+
+def test_turns_where_not_all_fit() -> None:
+    """Two of three at a time, those first that waited longest, one window after the other."""
+    world = World(descriptors=8)
+    world.run(11, "a", "b", "c")
+    assert {"a", "b"} == set(world.past.work.subjects)
+    world.run(11, "a", "b", "c")
+    assert {"a", "b", "c"} == set(world.past.work.subjects)
+
+    opened = [one for one in world.host.processor.seen if one in ("a", "b", "c")]
+    assert ["a", "a", "b", "b", "c", "c", "a", "a"] == opened
+
+
+def test_a_pair_that_had_no_room() -> None:
+    """It is scaled by the time in which it counted; one that never counted adds nothing."""
+    world = World()
+    world.host.processor.work["a"] = perf_events.Counted(100, 25, 100, 50)
+    world.host.processor.work["b"] = perf_events.Counted(100, 0, 0, 0)
+    world.run(11, "a", "b")
+
+    assert (800, 400) == tuple(
+        world.past.work.last("a", one) for one in (meter.CYCLES, meter.INSTRUCTIONS)
+    )
+    assert world.past.work.last("b", meter.CPI) is None
+
+
+def test_a_group_that_is_gone_costs_itself() -> None:
+    """One that cannot be opened has no value; the others have; its slot is given on."""
+    world = World(interval=10.0)
+    world.host.processor.work["gone"] = errno.ENOENT
+    world.run(11, "gone", "a", "b")
+    assert {"a", "b"} == set(world.past.work.subjects)
+
+    world.host.processor.work["c"] = perf_events.Counted(10, 10, 5, 5)
+    world.run(11, "b", "c")
+    assert {"b", "c"} == set(world.past.work.subjects)
+    assert 1 == world.past.work.last("c", meter.CPI)
+    assert 3 == world.past.work.last("b", meter.CPI)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOENT, "virtual machines"),
+        (errno.EACCES, "CAP_PERFMON"),
+        (errno.EINVAL, "CONFIG_CGROUP_PERF"),
+        (errno.ENOSYS, "no perf_event_open"),
+        (errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_why_nothing_is_counted(number: int, words: str) -> None:
+    """It is a value that people see; the machine is asked again after ten minutes."""
+    world = World()
+    world.host.processor.usual = number
+    assert [] == world.run(20, "a")
+    (gap,) = world.reader.unsupported
+    assert "cpi" == gap.feature
+    assert words in gap.why
+
+    world.host.processor.usual = perf_events.Counted(1, 1, 1, 1)
+    assert [] == world.run(500, "a")
+    assert 1 == len(world.run(100, "a"))
+    assert () == world.reader.unsupported
+
+
+def test_a_machine_that_is_only_recorded() -> None:
+    """There is nothing to count on."""
+    host = counting.machine("v2")
+    reader = performance.Reader(host, performance.Settings())
+
+    assert reader.read(0.0, 0.0, hierarchies.discover(host), (0,), running("a")) is None
+    assert "no perf_event_open" in reader.unsupported[0].why
+
+
+def test_closing_gives_everything_back() -> None:
+    """Also in the middle of a window."""
+    world = World()
+    world.run(3, "a")
+    assert world.host.processor.opened
+    world.reader.close()
+    assert {} == world.host.processor.opened
+
+
+def test_who_is_counted() -> None:
+    """Containers; a workload without any is counted itself; one that does not run is not."""
+    one = workload
+    pods = [one("a", "p/a", "p/a/1", None), one("b", "b"), one("c", None), one("d", "p/d", None)]
+
+    assert ["p/a/1", "b"] == performance.groups(pods)

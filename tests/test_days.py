@@ -1,0 +1,27 @@
+"""A whole day of an agent: its memory is flat once everything that is bounded is full."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit import days
+
+_SEED = 5
+#: Half an hour fills the history; noise of the allocator.
+_FULL, _NOISE_MB = 2_000, 3.0
+
+
+@pytest.mark.soak
+def test_a_day_with_churn() -> None:
+    """86 400 ticks, a pod that comes and one that goes every other second: no growth."""
+    marks = (_FULL, days.DAY // 2, days.DAY)
+    full, half, whole = (memory for _, memory in days.ticks(days.DAY, _SEED, marks))
+
+    assert half - full < _NOISE_MB
+    assert whole - half < _NOISE_MB
+
+
+def test_the_days_machine_churns() -> None:
+    """What the soak runs is alive: pods come, are placed, and go."""
+    marks = (3, 90)
+    assert [3, 90] == [at for at, _ in days.ticks(90, _SEED, marks)]

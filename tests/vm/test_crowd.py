@@ -1,0 +1,35 @@
+"""250 pods with live processes on cgroup v2: four observers agree; real load is felt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.kit import crowd, strained
+from tests.vm import machine
+from tests.vm.fixtures import Boot
+
+pytestmark = pytest.mark.vm
+
+
+def test_250_pods(boot: Boot, tmp_path: Path) -> None:
+    """CPU time, memory and tasks of 750 groups: as /proc, systemd-cgtop and a program in C say."""
+    crowd.build(tmp_path / "reference")
+    guest = boot("1s2c", systemd=True)
+    words = 'cp "$JOB"/reference /tmp/reference && python3 -m tests.kit.crowd 250 /tmp/reference'
+    done = guest.run(words, files=[tmp_path / "reference"], timeout=2 * machine.COMMAND_TIMEOUT)
+    seen = cast("dict[str, Any]", done.json())
+
+    assert "v2" == seen["version"]
+    crowd.check(seen)
+
+
+def test_pressure_by_real_load(boot: Boot) -> None:
+    """Pressure is seen where stress-ng makes it, and ours is what the kernel's own averages say."""
+    guest = boot("1s2c", systemd=True)
+    words = ["python3", "-m", "tests.kit.strained"]
+    seen = cast("dict[str, Any]", guest.run(words, timeout=2 * machine.COMMAND_TIMEOUT).json())
+
+    strained.check(seen)

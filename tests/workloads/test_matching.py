@@ -1,0 +1,58 @@
+"""The annotation that says which processes a standalone workload is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from koordlet.workloads import matching, poddecode
+
+BODY = {"metadata": {"name": "web", "uid": "u1", "annotations": {"koordlet.io/match": "unit=a.b"}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("unit=nginx.service", "unit=nginx.service"),
+        (" cgroup=web/nginx ", "cgroup=web/nginx"),
+        ('{"unit": "nginx.service"}', "unit=nginx.service"),
+        ('{"cgroup": "a=b"}', "cgroup=a=b"),
+        ("", ""),
+        (" ", ""),
+    ],
+)
+def test_spellings(text: str, found: str) -> None:
+    """JSON and the short one mean the same; nothing is no match."""
+    assert found == matching.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["unit=", "pod=x", "[]", "{}", '{"unit":1}', '{"unit":"a","cgroup":"b"}', "[" * 100_000]
+)
+def test_what_is_no_match(text: str) -> None:
+    """It is refused, and the annotation is named."""
+    with pytest.raises(ValueError, match=matching.ANNOTATION):
+        matching.parse(text)
+
+
+@given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
+def test_any_text(text: str) -> None:
+    """It is a match, nothing, or refused: never anything else."""
+    try:
+        found = matching.parse(text)
+    except ValueError:
+        return
+    assert not found or found.startswith(("unit=", "cgroup="))
+
+
+@pytest.mark.parametrize("source", ["kubelet", "cluster"])
+def test_pods_of_a_cluster_name_nobody_elses_cgroup(source: str) -> None:
+    """The annotation counts in manifests of the operator's only; elsewhere it is a problem."""
+    found = poddecode.from_object(BODY, source, "here")
+
+    assert "pod=u1" == found.match
+    assert any(matching.ANNOTATION in why for why in found.problems)
+    assert "unit=a.b" == poddecode.from_object(BODY, "manifest", "here").match
