@@ -132,6 +132,7 @@ class Line:
         self.places = assembly.pressure_places(config)
         self.guard.on = config.guard.enabled
         self.modes = assembly.modes(config)
+        self.observer.steers = config.policies.housekeeping.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))
