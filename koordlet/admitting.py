@@ -107,9 +107,10 @@ class Desk:
             case Event.POST_CREATE_CONTAINER:
                 self.trust.made(box)
             case Event.START_CONTAINER:
-                self._begin(one)
-            case Event.POST_START_CONTAINER:
+                # What two plugins quarrel about, or the kernel refuses, has failed before. The news
+                # that it runs (POST_START) may come after that of its end, if its life is short.
                 self.trust.started(box)
+                self._begin(one)
             case Event.UPDATE_CONTAINER:
                 return self._update(one)
             case Event.STOP_CONTAINER | Event.REMOVE_CONTAINER:

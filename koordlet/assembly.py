@@ -42,6 +42,7 @@ from koordlet.policy import (
     cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
+    housekeeping,
     local_storage_evict,
     memory_qos,
     node_pressure,
@@ -76,6 +77,11 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         ),
         shared_pools.STEM: shared_pools.Settings(
             enable_controllers=pools.enable_controllers, tiers=pools.tiers
+        ),
+        housekeeping.STEM: housekeeping.Settings(
+            interrupts=config.policies.housekeeping.interrupts,
+            kernel_threads=config.policies.housekeeping.kernel_threads,
+            onto_reserved=config.policies.housekeeping.onto_reserved,
         ),
         bound_quota.STEM: bound_quota.Settings(),
         cpu_normalization.STEM: cpu_normalization.Settings(

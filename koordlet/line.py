@@ -133,6 +133,7 @@ class Line:
         self.guard.on = config.guard.enabled
         self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
+        self.observer.steers = config.policies.housekeeping.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))

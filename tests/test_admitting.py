@@ -152,6 +152,18 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
 
 
+def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
+    """Its end may be told before the news that it started: its process was there all the same."""
+    adjusted(scene)
+    scene.group(GROUP, "0-4")
+    for event in (Event.POST_CREATE_CONTAINER, Event.START_CONTAINER, Event.STOP_CONTAINER):
+        scene.happens(event)
+    scene.happens(Event.POST_START_CONTAINER)
+
+    assert (1, 0) == (scene.desk.adjusted, scene.desk.failed)
+    assert {} == scene.desk.trust.state.counted
+
+
 def test_limits_of_a_container_have_originals(scene: Scene) -> None:
     """CPU time and shares that it was given: what the runtime would have given comes back."""
     scene.group("kubepods/besteffort/podu1", "0-4")

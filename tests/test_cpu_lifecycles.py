@@ -11,6 +11,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -233,7 +234,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         assert book.pool("BE").isdisjoint(reserved | lse)
         for name, one in self.lodgers.items():
             held, runs = book.of(name), self.host.affinity(one.pid)
-            if one.pod.qos is qos.Qos.SYSTEM:
+            if one.pod.qos is qos.Qos.SYSTEM or self._evacuated(one):
                 continue
             assert runs.isdisjoint(reserved), (name, runs, reserved)
             if held is not None:
@@ -242,6 +243,11 @@ class Lifecycles(stateful.RuleBasedStateMachine):
                 assert runs <= book.pool("BE"), (name, runs)
             else:
                 assert runs <= book.pool("LS"), (name, runs)
+
+    def _evacuated(self, one: Lodger) -> bool:
+        """v1: the kernel itself has moved it out, when the last CPU of its group went offline."""
+        group = f"{trees.top(self.version)}/{KUBE.pod(KINDS[one.pod.qos], one.pod.uid)}"
+        return one.pid not in self.host.pids(group)
 
     @stateful.invariant()
     def a_quiet_pass_writes_nothing(self) -> None:
@@ -291,3 +297,44 @@ _LONG = hypothesis.settings(max_examples=5_000, stateful_step_count=30, deadline
 def test_ten_thousand_lives(machine: type[Lifecycles]) -> None:
     """10 000 random sequences without one broken invariant."""
     stateful.run_state_machine_as_test(machine, settings=_LONG)
+
+
+def _life(*steps: Callable[[Lifecycles], None]) -> None:
+    one = OnV1()
+    one.begin(threads=1)
+    for step in steps:
+        step(one)
+        one.a_quiet_pass_writes_nothing()
+        one.cpus_are_where_they_belong()
+    one.teardown()
+
+
+def _arrives(kind: qos.Qos, cpus: str | None = None) -> Callable[[Lifecycles], None]:
+    named = None if cpus is None else cpuset.CPUSet.parse(cpus)
+    return lambda one: one.arrive(kind=kind, cpus=named, count=None, priority=None)
+
+
+def _plugs(cpu: int, *, online: bool) -> Callable[[Lifecycles], None]:
+    return lambda one: one.plug(cpu=cpu, online=online)
+
+
+def test_a_cpu_that_comes_back_to_a_tier_that_is_not_narrowed() -> None:
+    """v1 took it out of every set: who holds it gets it, also below a tier that is not ours."""
+    _life(
+        _arrives(qos.Qos.SYSTEM),
+        _plugs(1, online=False),
+        _arrives(qos.Qos.LSR, "0-1,3"),
+        lambda one: one.restart(),
+        _plugs(1, online=True),
+    )
+
+
+def test_a_group_that_was_born_in_a_wider_set() -> None:
+    """The tier around it is not taken back below what the kernel lets it have."""
+    _life(
+        _arrives(qos.Qos.BE),
+        _plugs(1, online=False),
+        _arrives(qos.Qos.LSR, "0-1"),
+        _plugs(1, online=True),
+        _arrives(qos.Qos.SYSTEM),
+    )

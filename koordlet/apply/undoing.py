@@ -47,6 +47,8 @@ class Undoing:
     sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
     #: Sets, by (knob, group), that were empty before us and are not yet again.
     born_empty: frozenset[tuple[str, str]] = frozenset()
+    #: Files that we wrote and that are not wanted any more.
+    targets: frozenset[str] = frozenset()
 
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
@@ -71,6 +73,7 @@ def undo(
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
     )
+    undoing.targets = frozenset(entry.target for entry in todo)
     for entry in todo:
         if entry.kind == action.MoveTasks.__name__:
             _undo_move(undoing, entry, now, there, removed)
@@ -268,11 +271,29 @@ def _original(
     back = wish & room or room
     if not back:
         return "", "its parent has no CPU or node to give"
+    if wish and not _unified(now):
+        back |= _needed(entry, now, undoing) & room
+        wish |= back
     undoing.sets[entry.knob, entry.group] = back
     if not wish and _may_be_empty(entry, now, there):
         # The kernel's own "unset": an empty line. Zero bytes would be ignored.
         return "\n", ""
     return str(wish if wish and _unified(now) else back), ""
+
+
+def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
+    """What v1 groups below have that we never wrote: born in our set, they are a copy of it.
+
+    The kernel takes no CPU from a set that one below has (EBUSY).
+    """
+    row = knob.TABLE[entry.knob]
+    return cpuset.union(
+        parsed(one.values.get(entry.knob, ""))
+        for path, one in now.groups.items()
+        if cgroup.is_below(path, entry.group)
+        and now.layout.file(row, path) not in undoing.targets
+        and (entry.knob, path) not in undoing.sets
+    )
 
 
 def _unified(now: snapshot.Snapshot) -> bool:

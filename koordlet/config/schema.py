@@ -29,6 +29,7 @@ from koordlet.config import (
     fieldtypes,
     grpc_section,
     guard_section,
+    housekeeping_section,
     manifests_section,
     memory_qos_section,
     node_pressure_section,
@@ -232,6 +233,10 @@ class Policies(Section):
         default_factory=suppress_section.CpuSuppress,
         alias="cpu_suppress",
         description="Limit of best-effort work by a formula.",
+    )
+    housekeeping: housekeeping_section.Housekeeping = Field(
+        default_factory=housekeeping_section.Housekeeping,
+        description="Interrupts and kernel threads off the CPUs that workloads hold alone.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."

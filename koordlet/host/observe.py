@@ -8,7 +8,16 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from koordlet.host import cgroups, descriptors, hierarchies, machine, resctrl_look, root, topology
+from koordlet.host import (
+    cgroups,
+    descriptors,
+    hierarchies,
+    machine,
+    resctrl_look,
+    root,
+    steering,
+    topology,
+)
 from koordlet.model import absence, cgroup, grouppath, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
@@ -39,6 +48,9 @@ class Observer:
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
         self.resctrl = resctrl_look.Look(host)
+        #: Whether anybody wants to know where the kernel's own work runs.
+        self.steers = False
+        self._steering: Mapping[str, str] = {}
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -139,6 +151,8 @@ class Observer:
         """
         full |= self._hotplugged()
         groups = self._look(tuple(pods), tuple(also), full=full)
+        if full or not self.steers:
+            self._steering = steering.read(self.host) if self.steers else {}
         ways = self.resctrl.look(now.at, self.layout, groups, pods, full=full)
         return snapshot.Snapshot(
             at=now.at,
@@ -153,6 +167,7 @@ class Observer:
             sources=sources,
             unsupported=self._missing(),
             resctrl=ways,
+            steering=self._steering,
             went_offline=self._went_offline,
         )
 

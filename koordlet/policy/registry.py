@@ -27,6 +27,7 @@ from koordlet.policy import (
     cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
+    housekeeping,
     local_storage_evict,
     memory_qos,
     node_pressure,
@@ -139,6 +140,14 @@ POLICIES: tuple[Row, ...] = (
         schema=shared_pools.SCHEMA,
         admit=shared_pools.admit,
         timeless=True,
+    ),
+    row(
+        stem=housekeeping.STEM,
+        summary="interrupts and kernel threads off the CPUs that workloads hold alone",
+        decide=housekeeping.decide,
+        settings=housekeeping.Settings(),
+        state=housekeeping.State(),
+        default_mode=plan.Mode.OFF,
     ),
     row(
         stem=bound_quota.STEM,

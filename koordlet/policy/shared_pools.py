@@ -127,7 +127,7 @@ def decide(
     alone = _leaves(now)
     wanted = [each for one in now.pods for each in _wanted(now, one, shares, homes, leaves=alone)]
     if settings.tiers and not alone:
-        wanted += _tiers(now, shares, wanted)
+        wanted += _tiers(now, shares, wanted, state)
     files = cpuset_files.write(
         now,
         wanted,
@@ -257,7 +257,9 @@ def _leaves(now: snapshot.Snapshot) -> bool:
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
 
 
-def _tiers(now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted]) -> list[Wanted]:
+def _tiers(
+    now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted], state: State
+) -> list[Wanted]:
     """Rule 3: the tiers of every tree that holds a pod."""
     trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
     declared = {one.group for one in wanted}
@@ -271,6 +273,7 @@ def _tiers(now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted]) -> list
             inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
             if any(one.cpus is None or one.compare for one in inside):
                 # Somebody in there may run anywhere.
+                made += _whole(now, path, tier, state)
                 continue
             more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
             extra = f" and {more} of workloads inside" if more else ""
@@ -284,6 +287,26 @@ def _tiers(now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted]) -> list
                 )
             )
     return made
+
+
+def _whole(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, state: State) -> Iterator[Wanted]:
+    """v1: a tier that shall not be narrowed, and that the kernel took CPUs from that came back.
+
+    It stays named from then on, as one does that was narrowed before: groups that were born in it
+    meanwhile have what it had, and the kernel takes nothing from it that they have.
+    """
+    holder = now.layout.holder("cpuset")
+    cpus = now.groups[path].cpus()
+    if holder is None or holder.unified or not cpus:
+        return
+    lost = now.went_offline & now.topology.online - cpus
+    if lost or path in state.wishes:
+        yield Wanted(
+            group=path,
+            who=cpuset_files.NODE,
+            cpus=now.topology.online,
+            reason=f"the kubelet's {tier.value} pods: somebody in there may run anywhere",
+        )
 
 
 _NAMES = {

@@ -144,7 +144,8 @@ def test_right_from_the_first_instruction(scene: Scene, more: str) -> None:
     """Every container's first act sees the right CPUs, inherited or by adjustment."""
     with scene.agent(more) as one:
         assert ["1"] * 25 == starts(scene, 25, 5)
-        assert ("nri.adjusted" in one.err) is bool(more)
+        assert (25 if more else 0) == one.err.count('"nri.adjusted"')
+        assert "ContainerAdjustmentCeased" not in one.err
         assert "nri.failed" not in one.err
         assert 0 == one.ends(signal.SIGTERM)
         assert "Traceback" not in one.err
@@ -280,5 +281,7 @@ def test_a_stopped_agent_never_blocks_a_container(scene: Scene) -> None:
 def test_a_thousand_starts(scene: Scene, more: str, round_: int) -> None:
     """Every start of a thousand, half of them adjusted, is right at its first act."""
     with scene.agent(more) as one:
-        assert {"1"} == set(starts(scene, 50, 10)), round_
+        assert {"1"} == set(starts(scene, 50, 10)), (round_, one.err)
+        assert (50 if more else 0) == one.err.count('"nri.adjusted"'), (round_, one.err)
+        assert "ContainerAdjustmentCeased" not in one.err
         assert 0 == one.ends(signal.SIGTERM)

@@ -4,8 +4,8 @@ Covers: the evidence, what it amounts to, the operator's reset. Pure: time is pa
 Does not cover: what an adjustment is, who is told (``koordlet.admitting``).
 
 Two plugins that set one field make the creation of a container fail, with an error that names us to
-nobody. Containers also fail to start for reasons of their own, such as a command that is not there.
-So:
+nobody; a value that the kernel refuses makes the start fail before there is a process. Containers
+also fail to start for reasons of their own, such as a mount that is not there. So:
 
 1. A container that we adjusted and that never started counts against us, and the next attempt at
    the same container of the same pod is left alone. If that one fails as well, it was not us: the
@@ -112,7 +112,7 @@ class Trust:
             self._attempts[container] = replace(attempt, made=True)
 
     def started(self, container: str) -> None:
-        """It runs."""
+        """Its process is there, in groups that are as we asked: what fails now is not our doing."""
         attempt = self._attempts.pop(container, None)
         if attempt is not None and not attempt.adjusted:
             self._find(attempt.key, Finding.SPARED)

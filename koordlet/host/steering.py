@@ -1,0 +1,41 @@
+"""Files that say on which CPUs the kernel's own work runs: interrupts, unbound work queues.
+
+Covers: finding and reading them. Does not cover: what they shall say (``policy.housekeeping``).
+
+Kernel facts: Documentation/core-api/irq/irq-affinity.rst; Documentation/core-api/workqueue.rst. An
+interrupt whose CPUs the kernel manages itself (each queue of an NVMe disk) cannot be written: its
+file is read-only on newer kernels, on older ones a write is answered with EIO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from koordlet.host import root
+
+_WRITABLE = 0o200
+
+
+def read(host: root.HostRoot) -> Mapping[str, str]:
+    """Path to text, as far as it can be written; interrupts first, in their order."""
+    found: dict[str, str] = {}
+    for path in _files(host):
+        try:
+            if host.stat(path).mode & _WRITABLE:
+                found[path] = host.text(path).strip()
+        except OSError:
+            # The device is gone, or this kernel has no such file.
+            continue
+    return found
+
+
+def _files(host: root.HostRoot) -> Iterator[root.HostPath]:
+    try:
+        names = host.list(host.proc("irq"))
+    except OSError:
+        names = []
+    for number in sorted(int(name) for name in names if name.isdecimal()):
+        yield host.proc("irq", str(number), "smp_affinity_list")
+    #: Of interrupts that are set up later.
+    yield host.proc("irq", "default_smp_affinity")
+    yield host.sys("devices", "virtual", "workqueue", "cpumask")

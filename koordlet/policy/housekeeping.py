@@ -1,0 +1,91 @@
+"""housekeeping: the kernel's own work keeps off CPUs that workloads hold alone.
+
+Covers: interrupts and the kernel threads of unbound work queues. Does not cover: finding their
+files (``host.steering``), kernel threads that a driver has bound, ticks (``nohz_full``).
+
+Rules:
+1. It is an option: switched off unless the operator asks, since interrupts may be somebody else's
+   (``irqbalance`` must be stopped, or it moves them back and each pass says so).
+2. What is on good CPUs already stays. What is on some good ones keeps those, and what is on none
+   gets all of them. So nothing that a driver spread over CPUs is piled up more than needed.
+3. Where nobody holds CPUs alone, and none are reserved with ``onto_reserved``, nothing is named, so
+   everything is put back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, cpuset, decision, ledger, snapshot
+
+STEM = "housekeeping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured."""
+
+    interrupts: bool = True
+    kernel_threads: bool = True
+    #: Only on the reserved CPUs, where there are some; else on all that nobody holds alone.
+    onto_reserved: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """There is nothing to remember."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Where the kernel's own work shall run."""
+    del past
+    good, why = _good(now, settings)
+    actions = [
+        action.WriteFile(target=path, value=value, policy=STEM, reason=why)
+        for path, text in now.steering.items()
+        if good and (value := _value(path, text, good, settings))
+    ]
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(actions),
+        explanation={"the kernel's own work": f"{good}: {why}" if good else why},
+    )
+
+
+def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, str]:
+    online = now.topology.online
+    reserved = now.ledger.held(ledger.Owner.RESERVED) & online
+    if settings.onto_reserved and reserved:
+        return reserved, "the kernel's own work runs on the reserved CPUs"
+    held = now.ledger.held(ledger.Owner.LSE, ledger.Owner.LSR) & online
+    if not held or held == online:
+        return cpuset.CPUSet(), "nobody holds CPUs alone"
+    return online - held, f"the kernel's own work keeps off CPUs {held}, which workloads hold"
+
+
+def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str:
+    """What a file shall say, in its own form; empty where it is not our business."""
+    is_list = path.endswith("_list")
+    threads = path.endswith("/cpumask")
+    if not (settings.kernel_threads if threads else settings.interrupts):
+        return ""
+    try:
+        has = cpuset.CPUSet.parse(text) if is_list else cpuset.CPUSet.parse_mask(text)
+    except ValueError:
+        return ""
+    shall = has & good or good
+    if shall == has:
+        return text
+    return str(shall) if is_list else _mask(shall, text)
+
+
+def _mask(cpus: cpuset.CPUSet, like: str) -> str:
+    """A mask with as many digits as the kernel prints."""
+    first, *rest = like.split(",")
+    digits = len(first) + 8 * len(rest)
+    plain = f"{cpus.bits:0{digits}x}"
+    words = [plain[max(0, end - 8) : end] for end in range(len(plain), 0, -8)]
+    return ",".join(reversed(words))
