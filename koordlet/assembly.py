@@ -12,6 +12,7 @@ from koordlet.config import (
     adaptive_section,
     batch_section,
     cpu_burst_section,
+    evict_section,
     memory_qos_section,
     node_pressure_section,
     schema,
@@ -42,6 +43,7 @@ from koordlet.policy import (
     cpu_suppress,
     exclusive_cpus,
     local_storage_evict,
+    memory_evict,
     memory_qos,
     node_pressure,
     registry,
@@ -94,9 +96,19 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
+        memory_evict.STEM: _memory_evict(config.policies.memory_evict),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
     }
+
+
+def _memory_evict(section: evict_section.MemoryEvict) -> memory_evict.Settings:
+    return memory_evict.Settings(
+        enable=section.enable,
+        threshold_percent=section.memory_evict_threshold_percent,
+        lower_percent=section.memory_evict_lower_percent,
+        priority=section.evict_enabled_priority_threshold,
+    )
 
 
 def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:

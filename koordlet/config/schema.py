@@ -24,6 +24,7 @@ from koordlet.config import (
     cpu_burst_section,
     cpu_sections,
     eviction_section,
+    evict_section,
     exclusive_section,
     fieldtypes,
     grpc_section,
@@ -243,6 +244,11 @@ class Policies(Section):
         default_factory=node_pressure_section.LocalStorageEvict,
         alias="local_storage_evict",
         description="Local-storage limits of pods.",
+    )
+    memory_evict: evict_section.MemoryEvict = Field(
+        default_factory=evict_section.MemoryEvict,
+        alias="memory_evict",
+        description="Eviction by use of memory.",
     )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,

@@ -28,6 +28,7 @@ from koordlet.policy import (
     cpu_suppress,
     exclusive_cpus,
     local_storage_evict,
+    memory_evict,
     memory_qos,
     node_pressure,
     resctrl,
@@ -232,6 +233,14 @@ POLICIES: tuple[Row, ...] = (
         decide=local_storage_evict.decide,
         settings=local_storage_evict.Settings(),
         state=local_storage_evict.State(),
+    ),
+    row(
+        stem=memory_evict.STEM,
+        summary="best-effort pods that go while the node uses too much memory",
+        decide=memory_evict.decide,
+        settings=memory_evict.Settings(),
+        state=memory_evict.State(),
+        default_mode=plan.Mode.SHADOW,
     ),
     row(
         stem=node_pressure.STEM,
