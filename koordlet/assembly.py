@@ -38,12 +38,16 @@ from koordlet.policy import (
     batch_limits,
     batch_resources,
     bound_quota,
+    cpu_allocatable_evict,
     cpu_burst,
+    cpu_evict,
     cpu_normalization,
     cpu_suppress,
     exclusive_cpus,
     housekeeping,
     local_storage_evict,
+    memory_allocatable_evict,
+    memory_evict,
     memory_qos,
     node_pressure,
     registry,
@@ -98,12 +102,16 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
         batch_resources.STEM: _batch(config.policies.batch_resources),
+        cpu_allocatable_evict.STEM: config.policies.cpu_allocatable_evict.strategy(),
+        cpu_evict.STEM: config.policies.cpu_evict.strategy(),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
+        memory_allocatable_evict.STEM: config.policies.memory_allocatable_evict.strategy(),
+        memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
     }

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from koordlet.config import (
     adaptive_section,
@@ -24,6 +24,7 @@ from koordlet.config import (
     counters_section,
     cpu_burst_section,
     cpu_sections,
+    evict_section,
     eviction_section,
     exclusive_section,
     fieldtypes,
@@ -194,6 +195,8 @@ class SharedPools(Section):
 class Policies(Section):
     """One section for each policy, under its stem."""
 
+    model_config = ConfigDict(alias_generator=str)  # rule 1
+
     reserved_cpus: ReservedCpus = Field(
         default_factory=ReservedCpus, alias="reserved_cpus", description="Reserved CPUs."
     )
@@ -250,6 +253,21 @@ class Policies(Section):
         default_factory=node_pressure_section.LocalStorageEvict,
         alias="local_storage_evict",
         description="Local-storage limits of pods.",
+    )
+    cpu_allocatable_evict: evict_section.CpuAllocatableEvict = Field(
+        default_factory=evict_section.CpuAllocatableEvict,
+        description="Eviction by requests for CPU.",
+    )
+    cpu_evict: evict_section.CpuEvict = Field(
+        default_factory=evict_section.CpuEvict,
+        description="Eviction by satisfaction and use of CPU.",
+    )
+    memory_allocatable_evict: evict_section.MemoryAllocatableEvict = Field(
+        default_factory=evict_section.MemoryAllocatableEvict,
+        description="Eviction by requests for memory.",
+    )
+    memory_evict: evict_section.MemoryEvict = Field(
+        default_factory=evict_section.MemoryEvict, description="Eviction by use of memory."
     )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,

@@ -18,8 +18,10 @@ What the kubelet leaves to chance is decided here: equal pods go by UID.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import functools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from koordlet.model import eviction, pod, pressure, resources, thresholds
 from koordlet.policy import pod_use
@@ -37,19 +39,37 @@ _PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class Ranked(NamedTuple):
     """One pod at its place."""
 
+    #: What it is compared by, its UID last; the smallest goes first.
+    order: tuple[int | str, ...]
     pod: pod.Pod
     use: pod_use.Use | None
-    #: Name of the key to its value, for people.
-    keys: tuple[tuple[str, str], ...]
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Name of each key to its value, for people."""
+        unknown = self.use is None
+        if len(self.order) == _LENGTH_OF_PROCESSES:
+            priority, _, fewer, _ = self.order
+            count = "unknown" if unknown else str(-int(fewer))
+            return ("priority", str(priority)), ("processes", count)
+        _, within, priority, short, _ = self.order
+        return (
+            ("exceedsRequest", "unknown" if unknown else str(not within).lower()),
+            ("priority", str(priority)),
+            ("overRequest", "unknown" if unknown else str(-int(short))),
+        )
 
     @property
     def candidate(self) -> eviction.Candidate:
         """For the explanation."""
         return eviction.Candidate(pod=self.pod.key, keys=self.keys, spared=spared(self.pod))
+
+
+_LENGTH_OF_PROCESSES = 4
+_Order = Callable[[pod.Pod, pod_use.Use | None], tuple[int | str, ...]]
 
 
 def spared(one: pod.Pod) -> str:
@@ -64,45 +84,45 @@ def spared(one: pod.Pod) -> str:
 def rank(
     signal: str, layout: str, pods: Iterable[tuple[pod.Pod, pod_use.Use | None]]
 ) -> list[Ranked]:
-    """The pods, the first to go first."""
-    keyed = [(_key(signal, layout, one, use), one, use) for one, use in pods]
-    keyed.sort(key=lambda each: (each[0][0], each[1].uid))
-    return [Ranked(pod=one, use=use, keys=shown) for (_, shown), one, use in keyed]
+    """The pods, the first to go first. What people are shown of it is worked out when asked for."""
+    order = _order(signal, layout)
+    found = [Ranked(order(one, use), one, use) for one, use in pods]
+    found.sort(key=_FIRST)
+    return found
 
 
-_Key = tuple[tuple[int, ...], tuple[tuple[str, str], ...]]
+_FIRST = operator.itemgetter(0)
 
 
-def _key(signal: str, layout: str, one: pod.Pod, use: pod_use.Use | None) -> _Key:
-    """What it is compared by, and the same for people."""
-    priority = one.priority or 0
+def _order(signal: str, layout: str) -> _Order:
+    """What pods are compared by."""
     if signal == thresholds.PIDS:
-        count = 0 if use is None else use.processes or 0
-        shown = ("priority", str(priority)), ("processes", _shown(use, count))
-        return (priority, use is not None, -count), shown
+        return _by_processes
     if signal in thresholds.MEMORY_SIGNALS:
-        used = 0 if use is None else use.memory or 0
-        asked = exceeded = one.requests.get(resources.MEMORY, 0)
-    else:
-        name, _, kind = signal.partition(".")
-        used = 0 if use is None else _disk(use, _PARTS[layout][name], inodes=kind == "inodesFree")
-        asked = one.requests.get(resources.EPHEMERAL_STORAGE, 0)
-        exceeded = 0 if kind == "inodesFree" else asked
-    exceeds = use is not None and used > exceeded
-    shown_all = (
-        ("exceedsRequest", "unknown" if use is None else str(exceeds).lower()),
-        ("priority", str(priority)),
-        ("overRequest", _shown(use, used - asked)),
-    )
+        return _by_memory
+    name, _, kind = signal.partition(".")
+    parts = _PARTS[layout][name]
+    return functools.partial(_by_disk, parts=parts, inodes=kind == "inodesFree")
+
+
+def _by_processes(one: pod.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
+    count = 0 if use is None else use.processes or 0
+    return one.priority or 0, use is not None, -count, one.uid
+
+
+def _by_memory(one: pod.Pod, use: pod_use.Use | None) -> tuple[int | str, ...]:
     if use is None:
-        return (0, 0, priority, 0), shown_all
-    return (1, not exceeds, priority, asked - used), shown_all
+        return 0, 0, one.priority or 0, 0, one.uid
+    used, asked = use.memory or 0, one.requests.get(resources.MEMORY, 0)
+    return 1, used <= asked, one.priority or 0, asked - used, one.uid
 
 
-def _shown(use: pod_use.Use | None, value: int) -> str:
-    return "unknown" if use is None else str(value)
-
-
-def _disk(use: pod_use.Use, parts: Iterable[str], *, inodes: bool) -> int:
+def _by_disk(
+    one: pod.Pod, use: pod_use.Use | None, *, parts: Iterable[str], inodes: bool
+) -> tuple[int | str, ...]:
+    if use is None:
+        return 0, 0, one.priority or 0, 0, one.uid
     counted = use.inodes if inodes else use.disk
-    return sum(counted.get(part, 0) for part in parts)
+    used = sum(counted.get(part, 0) for part in parts)
+    asked = one.requests.get(resources.EPHEMERAL_STORAGE, 0)
+    return 1, used <= (0 if inodes else asked), one.priority or 0, asked - used, one.uid

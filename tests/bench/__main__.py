@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tests.bench import (
     allocation,
     binding,
+    eviction,
     exposition,
     fanout,
     gate,
@@ -39,6 +40,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "topology.discovery": topology.full,
     "allocation.slowest": allocation.slowest,
     "resctrl.moving_threads": moving.threads,
+    "eviction.ranking": eviction.ranking,
     "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,

@@ -1,0 +1,116 @@
+"""Pods go whose requests are more than what the node offers to their class. Pure.
+
+Covers: the peer's allocatable evictions, of one resource in both of its classes.
+Does not cover: which resource (``cpu_allocatable_evict``, ``memory_allocatable_evict``), candidates
+(``evict_candidates``), counting what is released (``evict_round``).
+
+Rules:
+1. Threshold, lower percent (below it) and priority bound are all needed.
+2. Of each class, mid and batch: the requests of active pods up to the bound, by what is
+   allocatable. Above the threshold, what lies above the lower percent must be released.
+3. An allocatable that is missing or zero evicts nobody. (The peer then evicts every pod.)
+4. Pods that consented go, the larger request first where priorities are equal; requests are what is
+   counted, of this class only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from koordlet.model import decision, pod, snapshot
+from koordlet.policy import evict_candidates, evict_round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One resource, and how the peer calls what is done for it."""
+
+    stem: str
+    name: str
+    #: Mid and batch.
+    resources: tuple[str, str]
+    cool: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """In percent of what is allocatable; ``None`` is not configured."""
+
+    threshold: int | None
+    lower: int | None
+    priority: int | None
+
+
+def decide(
+    now: snapshot.Snapshot, feature: Feature, bounds: Bounds, state: evict_round.State
+) -> decision.Decision[evict_round.State | None]:
+    """Who goes at this moment."""
+    found = list(_classes(now, feature, bounds))
+    signals = [signal for signal, _ in found]
+    held = evict_round.stale(now)
+    if held:
+        return evict_round.decided(state, signals, held)
+    tasks = [_task(now, feature, bounds, *one) for one in found if one[0].met]
+    relieved = all(not one.met for one in signals)
+    after = evict_round.turn(now, state, tasks, cool=feature.cool, relieved=relieved)
+    return evict_round.decided(after, signals)
+
+
+def _classes(
+    now: snapshot.Snapshot, feature: Feature, bounds: Bounds
+) -> Iterator[tuple[decision.Signal, int]]:
+    """Of each class the signal, and what must be released."""
+    threshold, lower, bound = bounds.threshold, bounds.lower, bounds.priority
+    for resource in feature.resources:
+        name = f"allocatable.{resource.rpartition('/')[2]}"
+        spelled = "" if threshold is None else f"{threshold}%"
+        if threshold is None or lower is None or bound is None or lower >= threshold:
+            why = "threshold, a lower percent below it and a priority bound are needed"
+            signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
+            yield signal, 0
+            continue
+        requested = sum(
+            one.requests.get(resource, 0)
+            for one in now.pods
+            if one.active and one.priority_value <= bound
+        )
+        offered = now.node.allocatable.get(resource)
+        if not offered:
+            why = f"the node offers no {resource}: nobody is evicted for that"
+            signal = decision.Signal(name=name, observed="", threshold=spelled, met=None, why=why)
+            yield signal, 0
+            continue
+        yield (
+            decision.Signal(
+                name=name,
+                observed=f"{requested * 100 // offered}%",
+                threshold=spelled,
+                met=requested * 100 > offered * threshold,
+            ),
+            requested - offered * lower // 100,
+        )
+
+
+def _task(
+    now: snapshot.Snapshot, feature: Feature, bounds: Bounds, signal: decision.Signal, amount: int
+) -> evict_round.Task:
+    resource = next(
+        one for one in feature.resources if signal.name.endswith(one.rpartition("/")[2])
+    )
+
+    def size(one: pod.Pod) -> int | None:
+        # Who asked for nothing of this class gives nothing back, and is no candidate.
+        return one.requests.get(resource) or None
+
+    bound = bounds.priority or 0
+    return evict_round.Task(
+        policy=feature.stem,
+        feature=feature.name,
+        signal=signal.name,
+        amount=amount,
+        observed=signal.observed,
+        threshold=signal.threshold,
+        ordered=evict_candidates.consenting(now, feature.name, bound, size),
+        size=size,
+    )

@@ -1,0 +1,211 @@
+"""cpu_evict: pods go while best-effort work is starved of CPU, or the node uses too much of it.
+
+Covers: the peer's BECPUEvict (satisfaction) and CPUEvict (use): windows, release, cool time.
+Does not cover: satisfaction itself (``be_satisfaction``), candidates (``evict_candidates``),
+counting what is released (``evict_round``), requests beyond what is offered
+(``cpu_allocatable_evict``).
+
+Rules:
+1. A NodeSLO or ``slo-controller-config`` decides alone where there is one; else the configuration.
+2. BECPUEvict takes best-effort pods and counts what they asked for; it needs both percents.
+3. CPUEvict takes consenting pods up to a priority and counts what they use; it needs that bound and
+   a threshold. Use is the average of the window, in whole percents of the capacity, cut.
+4. The cool time of twenty seconds first counts from the start.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import decision, meter, pod, resources, snapshot, strategies
+
+if typing.TYPE_CHECKING:
+    from koordlet.policy import be_satisfaction, evict_round
+
+STEM = "cpu_evict"
+SATISFACTION, USED = "be.cpu.satisfaction", "node.cpu.used"
+COOL_SECONDS = 20.0
+_FRESH = 10.0
+_STEP = 2
+#: Part of their limit that best-effort pods must use, in percent, where nobody says it.
+_USAGE = 90
+#: The most that a window remembers.
+_MOST = 600
+
+Settings = strategies.Threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive a tick."""
+
+    round: evict_round.State
+    samples: tuple[be_satisfaction.Sample, ...] = ()
+
+
+def decide(
+    now: snapshot.Snapshot,
+    past: series.History,
+    settings: strategies.Threshold,
+    state: State | None,
+) -> decision.Decision[State | None]:
+    """Who goes at this moment."""
+    force = settings if now.slo is None else now.slo.threshold
+    asked = force.cpu_evict_be_satisfaction_lower_percent, force.cpu_evict_threshold_percent
+    if not force.enable or asked == (None, None):
+        return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
+    # Late: what nobody enabled costs nobody anything.
+    from koordlet.policy import evict_round  # noqa: PLC0415
+
+    if state is None:
+        state = State(round=evict_round.State(chosen_at=now.at))
+    window = float(force.cpu_evict_time_window_seconds or 1)
+    tasks: list[evict_round.Task] = []
+    signals: list[decision.Signal] = []
+    seen = _Seen(now=now, past=past, force=force, window=window)
+    samples = _starved(seen, state.samples, tasks, signals)
+    _busy(seen, tasks, signals)
+    held = evict_round.stale(now)
+    after = state.round
+    if not held:
+        relieved = bool(signals) and all(one.met is False for one in signals)
+        after = evict_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
+    said = evict_round.decided(after, signals, held)
+    return decision.Decision(
+        next_state=State(round=after, samples=samples),
+        actions=said.actions,
+        evictions=said.evictions,
+        signals=said.signals,
+        explanation=said.explanation,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What a moment is judged by."""
+
+    now: snapshot.Snapshot
+    past: series.History
+    force: strategies.Threshold
+    window: float
+
+
+def _starved(
+    seen: _Seen,
+    before: Sequence[be_satisfaction.Sample],
+    tasks: list[evict_round.Task],
+    signals: list[decision.Signal],
+) -> tuple[be_satisfaction.Sample, ...]:
+    """Rule 2; returns the samples of the window."""
+    now, past, force, window = seen.now, seen.past, seen.force, seen.window
+    lower = force.cpu_evict_be_satisfaction_lower_percent
+    upper = force.cpu_evict_be_satisfaction_upper_percent
+    if lower is None or upper is None:
+        return ()
+    from koordlet.policy import be_satisfaction, evict_candidates  # noqa: PLC0415 -- as above
+
+    usage = force.cpu_evict_be_usage_threshold_percent
+    bounds = be_satisfaction.Bounds(
+        lower=lower, upper=upper, usage=_USAGE if usage is None else usage
+    )
+    newest = be_satisfaction.sample(now, past, force.cpu_evict_policy)
+    why = bounds.problem or (newest if isinstance(newest, str) else "")
+    if isinstance(newest, str) or why:
+        signals.append(
+            decision.Signal(
+                name=SATISFACTION, observed="", threshold=f"{lower}%", met=None, why=why
+            )
+        )
+        return ()
+    samples = (*(one for one in before if 0 < now.at - one.at < window), newest)[-_MOST:]
+    amount = be_satisfaction.release(samples, bounds, window)
+    signal = decision.Signal(
+        name=SATISFACTION,
+        observed=f"{100 * newest.limit / newest.request:.0f}%" if newest.request else "100%",
+        threshold=f"{lower}%",
+        met=amount > 0,
+    )
+    signals.append(signal)
+    if amount:
+
+        def share(one: pod.Pod) -> float:
+            request = one.requests.get(resources.BATCH_CPU, 0)
+            return (used(one) or 0) / request if request else 0.0
+
+        used = evict_candidates.cpu(now, past)
+        ordered = evict_candidates.best_effort(now, "BECPUEvict", share)
+        tasks.append(_task("BECPUEvict", signal, amount, ordered, _requested))
+    return samples
+
+
+def _requested(one: pod.Pod) -> int:
+    return one.requests.get(resources.BATCH_CPU, 0)
+
+
+def _busy(seen: _Seen, tasks: list[evict_round.Task], signals: list[decision.Signal]) -> None:
+    """Rule 3."""
+    now, force = seen.now, seen.force
+    threshold, bound = force.cpu_evict_threshold_percent, force.evict_enabled_priority_threshold
+    if threshold is None:
+        return
+    lower = force.cpu_evict_lower_percent
+    lower = threshold - _STEP if lower is None else lower
+    capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
+    used = _used(now, seen.past, seen.window)
+    why = "" if used is not None else "the use of the node is not known"
+    if bound is None:
+        why = "evictEnabledPriorityThreshold is not set"
+    if lower >= threshold:
+        why = f"cpuEvictLowerPercent {lower} is not below the threshold"
+    percent = 0 if used is None else used * 100 // max(capacity, 1)
+    signal = decision.Signal(
+        name=USED,
+        observed="" if used is None else f"{percent}%",
+        threshold=f"{threshold}%",
+        met=None if why else percent >= threshold,
+        why=why,
+    )
+    signals.append(signal)
+    if signal.met and bound is not None:
+        from koordlet.policy import evict_candidates  # noqa: PLC0415 -- as above
+
+        size = evict_candidates.cpu(now, seen.past)
+        ordered = evict_candidates.consenting(now, "CPUEvict", bound, size)
+        amount = capacity * (percent - lower) // 100
+        tasks.append(_task("CPUEvict", signal, amount, ordered, size))
+
+
+def _used(now: snapshot.Snapshot, past: series.History, window: float) -> int | None:
+    """Thousandths of a core that the node uses on average."""
+    if now.metric is not None and resources.CPU in now.metric.node:
+        return now.metric.node[resources.CPU]
+    age = past.node.age(meter.CPU, now.at)
+    if age is None or age > _FRESH:
+        return None
+    seen = past.node.window("", meter.CPU, now.at, window) if window > 1 else None
+    cores = past.node.last("", meter.CPU) if seen is None else seen.average
+    return None if cores is None else int(cores * 1000)
+
+
+def _task(
+    feature: str,
+    signal: decision.Signal,
+    amount: int,
+    ordered: Sequence[pod.Pod],
+    size: typing.Callable[[pod.Pod], int | None],
+) -> evict_round.Task:
+    from koordlet.policy import evict_round  # noqa: PLC0415 -- as above
+
+    return evict_round.Task(
+        policy=STEM,
+        feature=feature,
+        signal=signal.name,
+        amount=amount,
+        observed=signal.observed,
+        threshold=signal.threshold,
+        ordered=ordered,
+        size=size,
+    )

@@ -1,0 +1,142 @@
+"""One round of evictions as the co-location peers have them: until enough is released. Pure.
+
+Covers: how many candidates go, those that were chosen before, the pause after a choice, relief.
+Does not cover: candidates and their order (``evict_candidates``), how much is short (the policies).
+
+Rules:
+1. Who was chosen and is still here, and who is being deleted, counts as released before anybody
+   else is chosen; in every task of the round.
+2. Each task goes through its order until its amount is released. Releases count in the unit of
+   what is short (the peer counts memory a thousandfold, and so evicts too few).
+3. After a new choice nobody is chosen for the cool time.
+4. Once there is relief, who was chosen and has not been begun with stays.
+5. Input that may be out of date chooses nobody, and keeps what was decided before from being done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from koordlet.model import action, decision, eviction, pod, snapshot
+from koordlet.policy import evict_candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What must outlive a tick."""
+
+    victims: tuple[eviction.Eviction, ...] = ()
+    #: When somebody was chosen last.
+    chosen_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one feature wants to be released, why, and of whom."""
+
+    policy: str
+    #: The peer's name of the feature.
+    feature: str
+    signal: str
+    #: In the unit of ``size``.
+    amount: int
+    observed: str
+    threshold: str
+    ordered: Sequence[pod.Pod]
+    size: evict_candidates.Size
+
+
+def stale(now: snapshot.Snapshot) -> str:
+    """Why what is known of workloads may be out of date; empty where it is not."""
+    old = [one.name for one in now.sources if one.aged(now.at)]
+    if old:
+        return f"{', '.join(old)} said nothing lately"
+    return "who runs here may be out of date" if any(one.stale for one in now.pods) else ""
+
+
+def turn(
+    now: snapshot.Snapshot, state: State, tasks: Sequence[Task], *, cool: float, relieved: bool
+) -> State:
+    """The state after this round. ``relieved``: nothing is short any more (rule 4)."""
+    here = {one.uid for one in now.pods if one.active}
+    waiting = () if relieved else tuple(one for one in state.victims if one.uid in here)
+    cooling = state.chosen_at is not None and 0 <= now.at - state.chosen_at < cool
+    new: list[eviction.Eviction] = []
+    if not cooling:
+        gone = {one.uid for one in waiting}
+        gone |= {one.uid for one in now.pods if one.active and one.deleting is not None}
+        for task in tasks:
+            chosen = _chosen(task, now, gone)
+            gone |= {one.uid for one in chosen}
+            new += chosen
+    return State(victims=(*waiting, *new), chosen_at=now.at if new else state.chosen_at)
+
+
+def _chosen(task: Task, now: snapshot.Snapshot, gone: set[str]) -> list[eviction.Eviction]:
+    """Rules 1 and 2."""
+    released = sum(task.size(one) or 0 for one in now.pods if one.uid in gone)
+    ranking = tuple(
+        eviction.Candidate(
+            pod=one.key,
+            keys=(("priority", str(one.priority_value)), ("size", _shown(task.size(one)))),
+        )
+        for one in task.ordered
+    )
+    found: list[eviction.Eviction] = []
+    for one in task.ordered:
+        if released >= task.amount:
+            break
+        if one.uid not in gone:
+            size = task.size(one) or 0
+            released += size
+            found.append(_eviction(task, one, size, ranking, now.wall))
+    return found
+
+
+def _shown(size: int | None) -> str:
+    return "unknown" if size is None else str(size)
+
+
+def _eviction(
+    task: Task, one: pod.Pod, size: int, ranking: tuple[eviction.Candidate, ...], wall: float
+) -> eviction.Eviction:
+    return eviction.Eviction(
+        pod=one.key,
+        uid=one.uid,
+        policy=task.policy,
+        signal=task.signal,
+        reason=f"trigger by koordlet feature {task.feature}",
+        message=f"{task.signal} is {task.observed}, the threshold is {task.threshold}:"
+        f" {task.amount} must be released. ",
+        observed=task.observed,
+        threshold=task.threshold,
+        since=wall,
+        group=one.group,
+        match=one.match,
+        ranking=ranking,
+        release=size,
+    )
+
+
+def decided(
+    state: State, signals: Sequence[decision.Signal], held: str = ""
+) -> decision.Decision[State | None]:
+    """The decision of a policy; ``held`` is why nothing is done now (rule 5)."""
+    return decision.Decision(
+        next_state=state,
+        actions=() if held else tuple(_act(one) for one in state.victims),
+        evictions=() if held else state.victims,
+        signals=tuple(signals),
+        explanation={"held": held} if held else {},
+    )
+
+
+def _act(one: eviction.Eviction) -> action.Evict:
+    return action.Evict(
+        target=f"pod/{one.pod}",
+        victim=one,
+        policy=one.policy,
+        reason=one.message.strip(),
+        group=one.group or "",
+    )

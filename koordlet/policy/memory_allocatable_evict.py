@@ -1,0 +1,47 @@
+"""memory_allocatable_evict: pods go that asked for more memory than the node offers to their class.
+
+Covers: which keys count, the resources, the cool time. Does not cover: deciding
+(``allocatable_evict``).
+"""
+
+from __future__ import annotations
+
+import typing
+
+from koordlet.history import series
+from koordlet.model import decision, resources, snapshot, strategies
+
+if typing.TYPE_CHECKING:
+    from koordlet.policy import evict_round
+
+STEM = "memory_allocatable_evict"
+COOL_SECONDS = 4.0
+
+Settings = strategies.Threshold
+
+
+def decide(
+    now: snapshot.Snapshot,
+    _past: series.History,
+    settings: strategies.Threshold,
+    state: evict_round.State | None,
+) -> decision.Decision[evict_round.State | None]:
+    """Who goes at this moment. A NodeSLO decides alone where there is one."""
+    force = settings if now.slo is None else now.slo.threshold
+    if not force.enable or force.memory_allocatable_evict_threshold_percent is None:
+        return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
+    # Late: what nobody enabled costs nobody anything.
+    from koordlet.policy import allocatable_evict, evict_round  # noqa: PLC0415
+
+    feature = allocatable_evict.Feature(
+        stem=STEM,
+        name="MemoryAllocatableEvict",
+        resources=(resources.MID_MEMORY, resources.BATCH_MEMORY),
+        cool=COOL_SECONDS,
+    )
+    bounds = allocatable_evict.Bounds(
+        threshold=force.memory_allocatable_evict_threshold_percent,
+        lower=force.memory_allocatable_evict_lower_percent,
+        priority=force.allocatable_evict_priority_threshold,
+    )
+    return allocatable_evict.decide(now, feature, bounds, state or evict_round.State())

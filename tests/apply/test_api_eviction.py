@@ -1,0 +1,287 @@
+"""Evicting through an API server over HTTP: budgets, mistakes, identity, faults, the event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.apply import api_eviction, evictor
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
+from koordlet.model import eviction, kinds, objects
+from koordlet.scheduler.store import adapter
+from tests.kit.apiserver import faults, server
+
+NAMESPACE = "shop"
+
+
+class World:
+    """A server, a client of it, and what stands in the store."""
+
+    def __init__(
+        self, store: adapter.Store, client: objects.Objects, serving: server.Server
+    ) -> None:
+        self.store, self.client, self.serving = store, client, serving
+
+    async def pod(self, name: str = "web", *, ready: bool = True) -> str:
+        """A running pod; its UID."""
+        ref = objects.Ref(kinds.PODS, name, NAMESPACE)
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": {"app": "web"}}
+        spec = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 30}
+        await self.store.create(kinds.PODS, {"metadata": metadata, "spec": spec})
+        await self.store.bind(ref, "n1")
+        conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+        status = {"phase": "Running", "conditions": conditions}
+        await self.store.patch(ref, objects.Strategic({"status": status}), subresource="status")
+        return objects.text(await self.store.get(ref), "uid")
+
+    async def budget(
+        self, allowed: int, name: str = "b", *, behind: bool = False, **spec: Any
+    ) -> None:
+        """A disruption budget over it."""
+        ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, name, NAMESPACE)
+        wanted = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}, **spec}
+        metadata = {"name": name, "namespace": NAMESPACE}
+        made = await self.store.create(ref.kind, {"metadata": metadata, "spec": wanted})
+        status = {
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 1,
+            "desiredHealthy": 1,
+            "expectedPods": 1,
+            "observedGeneration": made["metadata"]["generation"] - behind,
+        }
+        await self.store.patch(ref, objects.Merge({"status": status}), subresource="status")
+
+    async def evict(self, uid: str, *, grace: int | None = 1, **how: bool) -> evictor.Outcome:
+        """One attempt."""
+        way = api_eviction.ApiEviction(self.client, node="n1", clock=lambda: 1e9, **how)
+        return await way(
+            eviction.Eviction(
+                pod=f"{NAMESPACE}/web",
+                uid=uid,
+                policy="node_pressure",
+                signal="memory.available",
+                reason="Evicted",
+                message="The node was low on resource: memory. ",
+                grace_seconds=grace,
+                annotations={"starved_resource": "memory"},
+            )
+        )
+
+    async def stands(self) -> dict[str, Any]:
+        """The pod as it is now."""
+        return dict(await self.store.get(objects.Ref(kinds.PODS, "web", NAMESPACE)))
+
+    async def events(self) -> list[objects.Object]:
+        """What people see."""
+        found = await objects.collect(self.store.list(kinds.EVENTS, namespace=NAMESPACE))
+        return list(found.items)
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncGenerator[World]:
+    """A server on a store of its own."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    serving = server.Server(store)
+    await serving.start()
+    who = credentials.Credentials(
+        credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
+    )
+    client = kube.Kube(who, kube.Manners())
+    for kind, name in ((kinds.NAMESPACES, NAMESPACE), (kinds.NODES, "n1")):
+        await store.create(kind, {"metadata": {"name": name}})
+    try:
+        yield World(store, client, serving)
+    finally:
+        await client.close()
+        await serving.stop()
+        await store.close()
+
+
+Play = Callable[[Callable[[World], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Runs the part of a test that needs a server."""
+
+    def run(body: Callable[[World], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            async with opened(tmp_path) as world:
+                await asyncio.wait_for(body(world), 30.0)
+
+        asyncio.run(whole())
+
+    return run
+
+
+def test_evicted(play: Play) -> None:
+    """With the grace that was decided; the pod says why, and has an event with the annotations."""
+
+    async def body(world: World) -> None:
+        came = await world.evict(await world.pod(), grace=1)
+        pod = await world.stands()
+        (event,) = await world.events()
+
+        assert came == evictor.Outcome(done=True, detail="evicted")
+        assert pod["metadata"]["deletionGracePeriodSeconds"] == 1
+        assert "DisruptionTarget" in [one["type"] for one in pod["status"]["conditions"]]
+        assert (event["reason"], event["type"]) == ("Evicted", "Warning")
+        assert event["regarding"]["uid"] == pod["metadata"]["uid"]
+        assert event["metadata"]["annotations"] == {"starved_resource": "memory"}
+
+    play(body)
+
+
+@pytest.mark.parametrize(("behind", "least"), [(False, 10.0), (True, 10.0)])
+def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool, least: float) -> None:
+    """429: the pod stays, has no event, and nobody asks again before the server says so."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        await world.budget(int(behind), behind=behind)
+        came = await world.evict(uid)
+
+        assert not came.done
+        assert "its disruption budget does not allow it" in came.detail
+        assert came.retry_after == least
+        assert "deletionTimestamp" not in (await world.stands())["metadata"]
+        assert not await world.events()
+
+    play(body)
+
+
+def test_retry_after_of_the_server(play: Play) -> None:
+    """A longer wait than ours is heeded."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        world.serving.faults.add(
+            faults.Fault(
+                faults.Manner.ANSWER, "POST", status=429, headers={"Retry-After": "77"}, times=-1
+            )
+        )
+        assert (await world.evict(uid)).retry_after == 77
+
+    play(body)
+
+
+def test_two_budgets_are_a_mistake(play: Play) -> None:
+    """500: somebody must repair it, so the next attempt is a minute away."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        await world.budget(1, "b")
+        await world.budget(1, "c")
+        came = await world.evict(uid)
+
+        assert not came.done
+        assert "somebody must repair this first" in came.detail
+        assert "more than one PodDisruptionBudget" in came.detail
+        assert came.retry_after == 60
+
+    play(body)
+
+
+@pytest.mark.parametrize(("policy", "done"), [("AlwaysAllow", True), ("IfHealthyBudget", False)])
+def test_pods_that_are_not_ready(play: Play, policy: str, *, done: bool) -> None:
+    """Whether the budget counts for them is what it says itself."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod(ready=False)
+        await world.budget(0, unhealthyPodEvictionPolicy=policy)
+        # Fewer are healthy than wanted.
+        ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "b", NAMESPACE)
+        less = objects.Merge({"status": {"currentHealthy": 0}})
+        await world.store.patch(ref, less, subresource="status")
+
+        assert (await world.evict(uid)).done is done
+
+    play(body)
+
+
+def test_dry_run(play: Play) -> None:
+    """Budgets are asked, pod and budget stay, and no event says otherwise."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        await world.budget(1)
+        came = await world.evict(uid, dry_run=True)
+        assert came.done
+        assert came.detail == "dry run: it would be evicted"
+        assert "deletionTimestamp" not in (await world.stands())["metadata"]
+        assert not await world.events()
+
+    play(body)
+
+
+def test_another_pod_of_the_same_name(play: Play) -> None:
+    """It is another pod: the one that was meant is gone, and this one stays."""
+
+    async def body(world: World) -> None:
+        await world.pod()
+        came = await world.evict("a-uid-of-yesterday")
+
+        assert came == evictor.Outcome(done=True, detail="it was gone already")
+        assert "deletionTimestamp" not in (await world.stands())["metadata"]
+
+    play(body)
+
+
+def test_gone_already(play: Play) -> None:
+    """404 is as good as done."""
+
+    async def body(world: World) -> None:
+        assert (await world.evict("u")).done
+
+    play(body)
+
+
+def test_deleting_asks_no_budget(play: Play) -> None:
+    """Where that is configured; the grace is the same."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        await world.budget(0)
+        came = await world.evict(uid, grace=7, delete=True)
+
+        assert came == evictor.Outcome(done=True, detail="deleted")
+        assert (await world.stands())["metadata"]["deletionGracePeriodSeconds"] == 7
+
+    play(body)
+
+
+@pytest.mark.parametrize("manner", [faults.Manner.RESET, faults.Manner.HALF])
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/pods/web/eviction"])
+def test_no_answer(play: Play, manner: faults.Manner, path: str) -> None:
+    """A connection that breaks is no eviction; it is tried again later."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        world.serving.faults.add(faults.Fault(manner, "POST", path, times=-1))
+        came = await world.evict(uid)
+
+        assert not came.done
+        assert came.detail
+
+    play(body)
+
+
+def test_an_event_that_is_lost(play: Play) -> None:
+    """Costs nobody anything."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        world.serving.faults.add(
+            faults.Fault(faults.Manner.ANSWER, "POST", "/apis/events.k8s.io", status=403, times=-1)
+        )
+        assert (await world.evict(uid)).done
+        assert not await world.events()
+
+    play(body)
