@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import grpc.aio
+
 from koordlet.model import nodereport
 from koordlet.rpc import ingest, server
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
@@ -67,17 +69,17 @@ async def _round(taking: ingest.Ingest) -> float:
 
 
 async def _agents(path: str, streams: int, rate: int) -> None:
-    import grpc.aio
-
     full = feed_pb2.WatchEvent(epoch="e", revision=1, full=feed_pb2.Node())
     beat = feed_pb2.WatchEvent(epoch="e", revision=1, heartbeat=feed_pb2.Heartbeat())
     messages = [ingest_pb2.ReportRequest(event=one).SerializeToString() for one in (full, beat)]
-    calls = []
+    calls: list[grpc.aio.StreamStreamCall[bytes, bytes]] = []
     for number in range(streams):
         channel = grpc.aio.insecure_channel(
             f"unix:{path}", options=[("grpc.use_local_subchannel_pool", 1)]
         )
-        call = channel.stream_stream(f"/{ingest.SERVICE}/Report")()
+        call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(
+            f"/{ingest.SERVICE}/Report"
+        )()
         hello = ingest_pb2.Hello(node=f"n{number}")
         await call.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
         await call.read()

@@ -11,7 +11,7 @@ import pytest
 
 from koordlet import client
 from koordlet.model import errors, nodereport
-from koordlet.rpc import access, agent, ingest, reporting, server, services, tls
+from koordlet.rpc import access, ingest, node_feed, reporting, server, services, tls
 from tests.kit import loops, views
 from tests.kit.apiserver import pki
 
@@ -62,9 +62,9 @@ def hall(ram: Path, loop: loops.LoopThread) -> Iterator[Hall]:
         loop.run(one.stop())
 
 
-def feed(hall: Hall) -> agent.node_feed.NodeFeed:
+def feed(hall: Hall) -> node_feed.NodeFeed:
     """A feed that has published."""
-    made = agent.node_feed.NodeFeed("1")
+    made = node_feed.NodeFeed("1")
     hall.loop.call(lambda: made.publish(views.view()))
     return made
 
