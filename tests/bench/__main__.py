@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tests.bench import (
     allocation,
     binding,
+    crowd,
     exposition,
     fanout,
     gate,
@@ -39,6 +40,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "newcomer.until_right": newcomer.until_right,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,
+    "feed.thousand_watchers_connect": crowd.thousand_watchers,
+    "feed.flooded": crowd.flooded,
     "ingest.five_thousand_idle_agents": ingested.five_thousand_idle_agents,
     "reservations.unrelated": reservations.unrelated,
     "reservations.placed": reservations.placed,
