@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
+import re
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,7 +40,7 @@ class Cluster:
         self.serving = apiserver.Server(self.store, custom=custom)
         self.reports: list[nodereport.NodeReport] = []
         self.authority = pki.Authority(folder)
-        certificate, key = self.authority.sign_for("scheduler", "IP:127.0.0.1")
+        certificate, key = self.own = self.authority.sign_for("scheduler", "IP:127.0.0.1")
         self.scheduler = server.Server(
             folder / "run" / "scheduler.sock",
             (ingest.Ingest(self.reports.append),),
@@ -98,7 +101,13 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
         "kubelet": {"mode": "off"},
         "kube": {"kubeconfig": str(cluster.config)},
         "report": {
-            "http": {"enabled": False},
+            "http": {
+                "address": "127.0.0.1:0",
+                "secure": {
+                    "address": "127.0.0.1:0",
+                    **dict(zip(("certificate", "key"), map(str, cluster.own), strict=True)),
+                },
+            },
             "objects": {"mode": "on"},
             "scheduler": {"address": f"127.0.0.1:{cluster.scheduler.port}", "tls": trust},
         },
@@ -119,6 +128,21 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
     finally:
         agent.terminate()
         assert 0 == agent.wait(60), (folder / "log").read_text()[-2000:]
+
+
+def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:
+    """What the listener for other machines answers to ``/metrics``."""
+    said = (folder / "log").read_text()
+    (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)/", said)
+    trust = ssl.create_default_context(cafile=cluster.authority.certificate)
+    one = http.client.HTTPSConnection("127.0.0.1", int(port), context=trust, timeout=30)
+    try:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        one.request("GET", "/metrics", headers=headers)
+        answer = one.getresponse()
+        return answer.status, answer.read()
+    finally:
+        one.close()
 
 
 def kept(kind: kinds.Kind, body: dict[str, Any]) -> None:
@@ -143,7 +167,16 @@ def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
         report = until(lambda: cluster.reports and cluster.reports[-1], "a report")
         with client.connect(f"unix:{socket}") as node:
             state = next(node.follow())
+        cluster.serving.api.bearers |= {
+            "prometheus": ("system:serviceaccount:monitoring:k8s", frozenset({"/metrics"})),
+            "somebody": ("somebody", frozenset()),
+        }
+        numbers = scraped(ram, cluster, "prometheus")
+        others = [scraped(ram, cluster, token)[0] for token in ("", "made-up", "somebody")]
 
+    assert numbers[0] == 200
+    assert b"\nkoordlet_ticks_total " in numbers[1]
+    assert others == [401, 401, 403]
     kept(TOPOLOGY, topology)
     kept(kinds.NODE_METRICS, {"status": metric})
     assert topology["zones"][0]["name"].startswith("node-")
