@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import uuid
@@ -32,8 +33,8 @@ from koordlet.scheduler.loop import running
 from koordlet.scheduler.reservation import admission, service
 
 if TYPE_CHECKING:
+    from koordlet.rpc import limits, services
     from koordlet.rpc import server as grpc_server
-    from koordlet.rpc import services
     from koordlet.scheduler.store import adapter as store
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -42,6 +43,8 @@ _PAGE = 500
 #: For bindings, conditions, events and single reads together.
 _CONNECTIONS = 24
 _DAY = 86400.0
+#: Streams of agents at once.
+_AGENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +144,19 @@ async def _speaking(
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if options.remote is None else _listening(options.remote)
-    spoken = rpc_server.Server(options.socket, offered, remote=remote)
+    spoken = rpc_server.Server(options.socket, offered, remote=remote, limits=_room())
     log.get().info("scheduler.listening", addresses=await spoken.start())
     await spoken.say(serving=True)
     return spoken
+
+
+def _room() -> limits.Limits:
+    """For thousands of agents, each with one stream that stays: descriptors are for them."""
+    from koordlet.rpc import limits as bounds  # noqa: PLC0415 -- as above
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return bounds.Limits(watchers=_AGENTS, descriptor_share=0.75)
 
 
 def _listening(said: Remote) -> grpc_server.Remote:

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from koordlet.http import channels
     from koordlet.http import server as http_server
     from koordlet.model import objects
-    from koordlet.report import writing
+    from koordlet.report import http_api, writing
     from koordlet.report.objects import metric_object
     from koordlet.rpc import agent as rpc_agent
     from koordlet.rpc import reporting
@@ -62,6 +62,7 @@ class Surfaces:
         self._writers: writing.Writers | None = None
         self._told: reporting.Reporting | None = None
         self._http: http_server.Server | None = None
+        self._https: http_server.Server | None = None
         self._rpc: rpc_agent.Agent | None = None
         self._channel: channels.Channel | None = None
         #: Surface to why it is not there; shown by the health endpoints.
@@ -71,7 +72,10 @@ class Surfaces:
         """Come up one after the other; the addresses, for people."""
         addresses = []
         if self._config.http.enabled:
-            addresses.append(await self._guard("http", self._start_http(current)))
+            api = self._api(current)
+            addresses.append(await self._guard("http", self._start_http(api)))
+            if self._config.http.secure.address is not None:
+                addresses.append(await self._guard("https", self._start_https(api)))
         if self._config.grpc.enabled:
             addresses.append(await self._guard("grpc", self._start_rpc()))
         if self._config.scheduler.address is not None:
@@ -95,8 +99,9 @@ class Surfaces:
             await self._writers.stop()
         if self._told is not None:
             await self._told.stop()
-        if self._http is not None:
-            await self._http.stop()
+        for one in (self._http, self._https):
+            if one is not None:
+                await one.stop()
         if self._rpc is not None:
             await self._rpc.stop()
 
@@ -108,21 +113,49 @@ class Surfaces:
             log.get().error(f"surface.{name}_failed", detail=str(error))
             return ""
 
-    async def _start_http(self, current: Current) -> str:
-        from koordlet.http import server  # noqa: PLC0415 -- rule 2
+    def _api(self, current: Current) -> http_api.Api:
         from koordlet.report import http_api  # noqa: PLC0415 -- rule 2
 
-        api = http_api.Api(
+        return http_api.Api(
             current,
             version=koordlet.__version__,
             audit=self._paths.audit,
             with_metrics=self._config.metrics.enabled,
             surfaces=self._counts,
         )
+
+    async def _start_http(self, api: http_api.Api) -> str:
+        from koordlet.http import server  # noqa: PLC0415 -- rule 2
+
         one = server.Server(self._config.http.address, api.routes())
         bound = await one.start()
         self._http, self._channel = one, api.channel
         return f"http://{bound}/"
+
+    async def _start_https(self, api: http_api.Api) -> str:
+        """The same answers for whoever has a token of the cluster."""
+        from koordlet.http import certificates, server, tokens  # noqa: PLC0415 -- rule 2
+
+        said = self._config.http.secure
+        if said.address is None or said.certificate is None or said.key is None:
+            raise errors.BugError("a listener without a certificate", culprit="report.http.secure")
+        if self._cluster is None:
+            raise errors.ConfigError(
+                "there is no API server that could confirm a token",
+                culprit="report.http.secure.address",
+                fix="set kube.kubeconfig, or leave the address out",
+            )
+        held = certificates.Certificate(Path(said.certificate), Path(said.key))
+        one = server.Server(
+            said.address,
+            api.routes(),
+            tokens.Tokens(self._cluster.store),
+            tls=held.context,
+            setting="report.http.secure.address",
+        )
+        bound = await one.start()
+        self._https = one
+        return f"https://{bound}/"
 
     async def _start_rpc(self) -> str:
         from koordlet.rpc import agent  # noqa: PLC0415 -- rule 2
@@ -173,7 +206,7 @@ class Surfaces:
         """(surface, event) to how often, for metrics."""
         found: dict[tuple[str, str], int] = {}
         running = (
-            *(("http", self._http), ("grpc", self._rpc)),
+            *(("http", self._http), ("https", self._https), ("grpc", self._rpc)),
             *(("objects", self._writers), ("scheduler", self._told)),
         )
         for name, one in running:

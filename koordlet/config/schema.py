@@ -31,6 +31,7 @@ from koordlet.config import (
     grpc_section,
     guard_section,
     housekeeping_section,
+    http_section,
     manifests_section,
     memory_qos_section,
     node_pressure_section,
@@ -281,13 +282,6 @@ class Policies(Section):
     )
 
 
-class Http(Section):
-    """The HTTP server: health, metrics, the current plan."""
-
-    address: fieldtypes.Address = Field(default="127.0.0.1:9316", description="Where it listens.")
-    enabled: bool = Field(default=True, description="Whether it is started.")
-
-
 class Metrics(Section):
     """The Prometheus text on the HTTP server."""
 
@@ -297,7 +291,9 @@ class Metrics(Section):
 class Report(Section):
     """What the agent shows of itself."""
 
-    http: Http = Field(default_factory=Http, description="The HTTP server.")
+    http: http_section.Http = Field(
+        default_factory=http_section.Http, description="The HTTP server."
+    )
     grpc: grpc_section.Grpc = Field(
         default_factory=grpc_section.Grpc, description="The gRPC server."
     )

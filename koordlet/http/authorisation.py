@@ -1,7 +1,7 @@
 """Who may ask what: the one seam that every request passes before its handler.
 
 Covers: the verdict, the policy of a loopback server, the guard against DNS rebinding.
-Does not cover: TLS and tokens; they will be further functions of the same type.
+Does not cover: TLS (``certificates``) and tokens (``tokens``, of the same type).
 
 Rules:
 1. The verdict is made from the head of the request: a body is read only from those allowed.

@@ -14,6 +14,9 @@ class Limits:
     #: Connections that the kernel keeps for us and that we accept in one go: so many descriptors
     #: may be open beyond ``connections`` for an instant.
     backlog: int = 64
+    #: TLS handshakes that run at once, beside the connections, and how long each may take.
+    handshakes: int = 32
+    handshake_seconds: float = 5.0
     #: Request line and headers together.
     head_bytes: int = 16 << 10
     headers: int = 100

@@ -1,12 +1,15 @@
 """The listening side: one address, a bounded number of connections, a clean stop.
 
-Covers: binding and what to say when that fails, making room, stopping.
-Does not cover: one connection (``connection``), what is served (``routes``).
+Covers: binding and what to say when that fails, TLS handshakes, making room, stopping.
+Does not cover: one connection (``connection``), certificates (``certificates``), what is served
+(``routes``).
 
 Rules:
 1. At most ``limits.connections`` connections and ``limits.backlog`` more for an instant: the
    descriptors of the control loop stay free.
 2. A newcomer is more important than a connection that idles: the one that has idled longest goes.
+3. A handshake is bounded like everything else: so many at once, so many seconds each. asyncio's own
+   TLS listener would count a connection only after it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import ssl
 from collections.abc import Awaitable, Mapping
 
 from koordlet import log
-from koordlet.http import authorisation, connection, message, routes
+from koordlet.http import arrival, authorisation, connection, message, routes
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 
@@ -37,14 +40,17 @@ class Server:
         *,
         limits: bounds.Limits | None = None,
         tls: ssl.SSLContext | None = None,
+        setting: str = "report.http.address",
     ) -> None:
         self.address = address
+        self._setting = setting
         self.routes = table
         self.limits = bounds.Limits() if limits is None else limits
         self._authorise = authorise
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._connections: set[connection.Connection] = set()
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._counts: dict[str, int] = {}
         self._empty = asyncio.Event()
         self._repeats: log.Repeats | None = None
@@ -61,14 +67,11 @@ class Server:
         self._repeats = log.Repeats(loop.time)
         try:
             self._server = await loop.create_server(
-                lambda: connection.Connection(self),
-                host,
-                port,
-                backlog=self.limits.backlog,
-                ssl=self._tls,
+                self._taken, host, port, backlog=self.limits.backlog
             )
         except OSError as error:
-            raise await _why_not(self.address, host, port, error) from error
+            found = await _why_not(self.address, self._setting, error)
+            raise found from error
         bound = self._server.sockets[0].getsockname()
         return join(str(bound[0]), int(bound[1]))
 
@@ -77,6 +80,8 @@ class Server:
         if self._server is None:
             return
         self._server.close()
+        for task in self._handshakes:
+            task.cancel()
         for one in list(self._connections):
             one.close()
         for patience in (self.limits.stop_seconds, self.limits.stop_seconds):
@@ -90,6 +95,44 @@ class Server:
                     one.abort()
         await self._server.wait_closed()
         self._server = None
+
+    # TLS.
+
+    def _taken(self) -> asyncio.BaseProtocol:
+        """Whoever hears a new connection first."""
+        return connection.Connection(self) if self._tls is None else arrival.Arrival(self._greet)
+
+    def _greet(self, transport: asyncio.Transport) -> None:
+        if len(self._handshakes) >= self.limits.handshakes:
+            self.count("busy")
+            transport.abort()
+            return
+        task = asyncio.ensure_future(self._secure(transport))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
+
+    async def _secure(self, transport: asyncio.Transport) -> None:
+        """The handshake, then a connection like any other."""
+        assert self._tls is not None  # noqa: S101 - there is no handshake without
+        early = arrival.Early()
+        try:
+            made = await asyncio.get_running_loop().start_tls(
+                transport,
+                early,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=self.limits.handshake_seconds,
+                ssl_shutdown_timeout=self.limits.linger_seconds,
+            )
+        except (OSError, asyncio.CancelledError):
+            # ssl.SSLError and a handshake that took too long are among them.
+            self.count("handshakes_failed")
+            transport.abort()
+            return
+        if made is None or early.lost:
+            transport.abort()
+            return
+        early.hand_over(made, connection.Connection(self))
 
     # What connections ask of it.
 
@@ -153,24 +196,22 @@ def join(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def _why_not(address: str, host: str, port: int, error: OSError) -> errors.HostError:
+async def _why_not(address: str, setting: str, error: OSError) -> errors.HostError:
     """The failure to listen, with its culprit and what to do about it."""
+    host, port = split(address)
     if isinstance(error, socket.gaierror):
         why, fix = f"the host has no address: {error.strerror}", "use an IP address of this machine"
     elif error.errno == errno.EADDRINUSE:
         who = await _who(host, port)
         why = f"{who} listens there already"
-        fix = (
-            f"stop it (`ss -ltnp 'sport = :{port}'` names the process), or set another"
-            " report.http.address"
-        )
+        fix = f"stop it (`ss -ltnp 'sport = :{port}'` names the process), or set another {setting}"
     elif error.errno == errno.EADDRNOTAVAIL:
-        why, fix = "not an address of this machine", "set report.http.address to one that is"
+        why, fix = "not an address of this machine", f"set {setting} to one that is"
     elif error.errno in {errno.EACCES, errno.EPERM}:
-        why, fix = "no permission to listen there", "set report.http.address to a port above 1023"
+        why, fix = "no permission to listen there", f"set {setting} to a port above 1023"
     else:
         why = f"cannot listen: {error.strerror or error}"
-        fix = "set another report.http.address"
+        fix = f"set another {setting}"
     return errors.HostError(why, culprit=address, fix=fix, errno=error.errno)
 
 

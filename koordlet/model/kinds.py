@@ -52,6 +52,13 @@ PRIORITY_CLASSES = Kind(
 REPLICA_SETS = Kind("apps", "v1", "replicasets", "ReplicaSet")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 STATEFUL_SETS = Kind("apps", "v1", "statefulsets", "StatefulSet")
+SUBJECT_ACCESS_REVIEWS = Kind(
+    *("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"),
+    namespaced=False,
+)
+TOKEN_REVIEWS = Kind(
+    *("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"), namespaced=False
+)
 STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 
 # The peers' kinds. They are custom resources: an API server may not serve them.

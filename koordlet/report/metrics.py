@@ -131,7 +131,7 @@ def extra(version: str, events: Events) -> tuple[families.Family, ...]:
             help="What happened to clients: requests, refused, busy, dropped, timeouts.",
             type=families.COUNTER,
             labels=("surface", "event"),
-            bound="8 for each of 2 surfaces",
+            bound="9 for each of 5 surfaces",
             rows=lambda _: list(events.items()),
             form="%d",
         ),

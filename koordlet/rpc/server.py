@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# The C core would write to our standard error about every client that speaks no HTTP/2.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -318,3 +320,22 @@ def test_everything_converges_after_failures(ram: Path, status: int) -> None:
             assert "status" in await store.get(METRIC)
 
     asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_a_whole_cluster_comes_back_slowly() -> None:
+    """5 000 agents, after ten minutes without a server: below 1 200 requests/s, back in 2 min."""
+    chance, pace = random.Random(20_261_121), Pace(most_seconds=60.0)
+    error = refusals.Unavailable("down")
+    outage, by_second = 600.0, Counter[int]()
+    last = 0.0
+    for _ in range(5_000 * 3):
+        at, failures = chance.uniform(0, 5), 0
+        while at < outage:
+            at += pace.wait(failures, error, chance.random())
+            failures += 1
+        # A read and a write: nobody knows whether the last one was done.
+        by_second[int(at)] += 2
+        last = max(last, at)
+
+    assert max(by_second.values()) < 1_200
+    assert last < outage + 120

@@ -135,7 +135,7 @@ def test_slow_watcher_gets_the_newest(serve: conftest.Serve) -> None:
     served = serve()
     served.publish(many(0.0))
     with client.Client(served.path) as lazy, client.Client(served.path) as eager:
-        slow, quick = lazy.watch_node(timeout=30), eager.watch_node(timeout=30)
+        slow, quick = lazy.watch_node(timeout=120), eager.watch_node(timeout=120)
         next(slow)
         next(quick)
         seen = []

@@ -85,6 +85,11 @@ class Agents:
         """The reports that count now."""
         return {name: one.said for name, one in self._reports.items()}
 
+    def heard_at(self, name: str) -> float | None:
+        """When it was last heard, in seconds since 1970; ``None``: its word does not count."""
+        known = self._reports.get(name)
+        return None if known is None else known.at
+
     # What comes in.
 
     def described(self, name: str, machine: Machine | None) -> None:

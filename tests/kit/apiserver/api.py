@@ -66,6 +66,8 @@ class Api:
         self.served = served
         #: Kinds whose definition names no selectable fields.
         self.unselectable: set[kinds.Kind] = set()
+        #: Token to who bears it and the paths that the bearer may get: for reviews.
+        self.bearers: dict[str, tuple[str, frozenset[str]]] = {}
         self._lists: dict[str, tuple[objects.Listing, int]] = {}
         self._tokens = itertools.count(1)
 
@@ -197,6 +199,8 @@ class Api:
 
     async def _create(self, request: Request, place: _Place) -> Answer:
         body = _mapping(request)
+        if place.kind in {kinds.TOKEN_REVIEWS, kinds.SUBJECT_ACCESS_REVIEWS}:
+            return Answer(201, {**body, "status": self._reviewed(place.kind, body["spec"])})
         if place.namespace:
             written = objects.text(body, "namespace") or place.namespace
             if written != place.namespace:
@@ -211,6 +215,17 @@ class Api:
         if place.kind == kinds.CUSTOM_RESOURCES:
             self.served.define(made)
         return Answer(201, made)
+
+    def _reviewed(self, kind: kinds.Kind, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Reviews are answered and not kept."""
+        if kind == kinds.TOKEN_REVIEWS:
+            user, _ = self.bearers.get(spec["token"], ("", frozenset()))
+            if not user:
+                return {"user": {}, "error": "token is not valid"}
+            return {"authenticated": True, "user": {"username": user, "groups": ["g"]}}
+        asked = (spec["user"], spec["nonResourceAttributes"]["path"])
+        known = {(user, path) for user, paths in self.bearers.values() for path in paths}
+        return {"allowed": asked in known}
 
     async def _namespace(self, name: str) -> None:
         await self.store.get(objects.Ref(kinds.NAMESPACES, name))

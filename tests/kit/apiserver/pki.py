@@ -22,11 +22,15 @@ class Authority:
 
     def sign(self, name: str) -> tuple[Path, Path]:
         """A certificate for 127.0.0.1 and a key."""
+        return self.sign_for(name, "IP:127.0.0.1,DNS:kubernetes.test")
+
+    def sign_for(self, name: str, names: str) -> tuple[Path, Path]:
+        """A certificate with these subject alternative names, and a key."""
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         self._openssl(
             *("req", "-x509", "-days", "2", "-subj", f"/CN={name}"),
             *("-CA", self.certificate, "-CAkey", self._key),
-            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:kubernetes.test"),
+            *("-addext", f"subjectAltName={names}"),
             *("-addext", "basicConstraints=critical,CA:FALSE"),
             *(*_NEW_KEY, "-keyout", key, "-out", certificate),
         )

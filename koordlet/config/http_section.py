@@ -1,0 +1,42 @@
+"""The section ``report.http``: where people and scrapers look.
+
+Covers: fields, defaults, what must come together. Does not cover: serving (``http``).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from koordlet.config import fieldtypes, sections
+
+
+class Secure(sections.Section):
+    """A second listener for other machines: TLS, and tokens that the API server confirms."""
+
+    address: fieldtypes.OptionalAddress = Field(
+        default=None, description="Where it listens; null: nowhere."
+    )
+    certificate: fieldtypes.Directory = Field(
+        default=None, description="Ours, in PEM; read again when it changes."
+    )
+    key: fieldtypes.Directory = Field(default=None, description="Its key, in PEM.")
+
+    @model_validator(mode="after")
+    def _never_in_the_open(self) -> Secure:
+        if self.address is not None and None in (self.certificate, self.key):
+            fieldtypes.refuse(
+                "tokens are never taken without TLS",
+                "set report.http.secure.{certificate,key}",
+                at=("address",),
+            )
+        return self
+
+
+class Http(sections.Section):
+    """The HTTP server: health, metrics, the current plan."""
+
+    address: fieldtypes.Address = Field(default="127.0.0.1:9316", description="Where it listens.")
+    enabled: bool = Field(default=True, description="Whether it is started.")
+    secure: Secure = Field(
+        default_factory=Secure, description="The same for other machines of a cluster."
+    )

@@ -1,0 +1,164 @@
+"""Who may ask over the network: a bearer token that the API server knows, and a right to the path.
+
+Covers: TokenReview, then SubjectAccessReview for the path, as other exporters of a cluster do it;
+what is remembered of both, and bounds. Does not cover: TLS (``certificates``), reaching the API
+server (the port).
+
+Rules:
+1. Nothing is answered without a token that the API server has confirmed and a role that allows
+   ``get`` on the path (``nonResourceURLs``). While the API server cannot be asked, the answer is
+   503: never yes.
+2. Verdicts are remembered for a short time and in a bounded number, tokens only as their hash: a
+   scrape each few seconds costs two requests a minute.
+3. At most ``Manners.reviews`` questions are open at once; whoever comes then is told to come back.
+   A flood of invented tokens costs the API server no more than that, and its sender the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from koordlet.http import authorisation, message, routes
+from koordlet.model import kinds, objects, refusals
+
+#: A token of a service account has some 1 000 bytes.
+_LONGEST = 8 << 10
+
+
+class Asked(Protocol):
+    """What is used of the port ``objects.Objects``."""
+
+    async def create(self, kind: kinds.Kind, body: objects.Object) -> objects.Object:
+        """A review is created, and answered in its status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """How long a verdict counts, and how many are asked for and kept."""
+
+    allowed_seconds: float = 60.0
+    refused_seconds: float = 10.0
+    remembered: int = 256
+    reviews: int = 4
+
+
+class Tokens:
+    """The seam ``authorisation.Authorise`` for a listener on the network."""
+
+    def __init__(
+        self,
+        server: Asked,
+        manners: Manners | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._manners = Manners() if manners is None else manners
+        self._clock = clock
+        #: (hash of the token, path) to the verdict and when it ends; the longest unused first.
+        self._known: OrderedDict[tuple[bytes, str], tuple[authorisation.Verdict, float]]
+        self._known = OrderedDict()
+        self._open = 0
+
+    async def __call__(
+        self, request: message.Request, _peer: message.Peer
+    ) -> authorisation.Verdict:
+        """The verdict."""
+        if request.method not in {"GET", "HEAD"}:
+            return authorisation.Verdict(routes.not_allowed(request, "GET, HEAD"))
+        token = _token(request)
+        if not token:
+            return _stranger("no bearer token")
+        key = (hashlib.blake2b(token.encode(), digest_size=16).digest(), request.path)
+        found = self._remembered(key)
+        if found is not None:
+            return found
+        if self._open >= self._manners.reviews:
+            return _later("too many questions about tokens are open")
+        self._open += 1
+        try:
+            verdict = await self._judge(token, request.path)
+        except refusals.ObjectsError as error:
+            return _later(f"the API server was asked in vain: {error}"[:300])
+        finally:
+            self._open -= 1
+        self._remember(key, verdict)
+        return verdict
+
+    async def _judge(self, token: str, path: str) -> authorisation.Verdict:
+        review = await self._server.create(
+            kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": {"token": token}}
+        )
+        status = _part(review, "status")
+        user = _part(status, "user")
+        if status.get("authenticated") is not True or not user.get("username"):
+            return _stranger("the API server does not know the token")
+        asked = {
+            "user": user["username"],
+            "groups": list(user.get("groups") or ()),
+            "uid": str(user.get("uid") or ""),
+            "extra": dict(_part(user, "extra")),
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        answer = await self._server.create(
+            kinds.SUBJECT_ACCESS_REVIEWS, {"metadata": {}, "spec": asked}
+        )
+        if _part(answer, "status").get("allowed") is True:
+            return authorisation.ALLOWED
+        return authorisation.Verdict(
+            message.error(
+                403,
+                "forbidden",
+                "no role of yours allows it",
+                culprit=f"{user['username']}: get {path}"[:300],
+                fix="bind a ClusterRole with this path among its nonResourceURLs",
+            )
+        )
+
+    def _remembered(self, key: tuple[bytes, str]) -> authorisation.Verdict | None:
+        found = self._known.get(key)
+        if found is None or found[1] <= self._clock():
+            return None
+        self._known.move_to_end(key)
+        return found[0]
+
+    def _remember(self, key: tuple[bytes, str], verdict: authorisation.Verdict) -> None:
+        manners = self._manners
+        seconds = manners.allowed_seconds if verdict.allowed else manners.refused_seconds
+        self._known[key] = (verdict, self._clock() + seconds)
+        self._known.move_to_end(key)
+        while len(self._known) > manners.remembered:
+            self._known.popitem(last=False)
+
+
+def _token(request: message.Request) -> str:
+    scheme, _, rest = request.headers.get("authorization", "").partition(" ")
+    token = rest.strip()
+    return token if scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST else ""
+
+
+def _stranger(why: str) -> authorisation.Verdict:
+    return authorisation.Verdict(
+        message.error(
+            401,
+            "unauthorized",
+            why,
+            fix="send `Authorization: Bearer TOKEN` with a token of this cluster",
+            headers={"www-authenticate": "Bearer"},
+        )
+    )
+
+
+def _later(why: str) -> authorisation.Verdict:
+    return authorisation.Verdict(
+        message.error(503, "unavailable", why, fix="try again", headers={"retry-after": "5"})
+    )
+
+
+def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}

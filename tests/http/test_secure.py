@@ -1,0 +1,151 @@
+"""HTTP over TLS: handshakes are bounded, certificates are replaced, the rest is as in the clear."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.http import authorisation, certificates, limits, message, routes, server
+from koordlet.model import errors
+from tests.http import conftest
+from tests.kit import loops
+from tests.kit.apiserver import pki
+
+_LARGE = message.Response(200, {"content-type": "text/plain"}, b"x" * (1 << 20))
+
+
+class Hall:
+    """An authority, the server's files, and a server."""
+
+    def __init__(self, loop: loops.LoopThread, folder: Path) -> None:
+        self.loop = loop
+        self.folder = folder
+        self.authority = pki.Authority(folder)
+        self.certificate, self.key = self.authority.sign("server")
+        self.held = certificates.Certificate(self.certificate, self.key)
+        self.client = ssl.create_default_context(cafile=self.authority.certificate)
+        self.running: list[server.Server] = []
+
+    def serve(self, **bounds: float) -> conftest.Served:
+        """Listen."""
+        table = routes.Routes([*conftest.STANDARD, ("GET", "/text", lambda _: _LARGE)])
+        chosen = limits.Limits(**bounds)  # type: ignore[arg-type]
+        it = server.Server(
+            "127.0.0.1:0",
+            table,
+            authorisation.local_readers,
+            limits=chosen,
+            tls=self.held.context,
+        )
+        self.running.append(it)
+        return conftest.Served(self.loop, it, self.loop.run(it.start()))
+
+    def get(self, served: conftest.Served, path: str = "/document") -> tuple[int, int, str]:
+        """Status, bytes, and the serial number of the certificate."""
+        one = http.client.HTTPSConnection("127.0.0.1", served.port, context=self.client, timeout=10)
+        try:
+            one.request("GET", path)
+            answer = one.getresponse()
+            assert isinstance(one.sock, ssl.SSLSocket)
+            serial = dict(one.sock.getpeercert() or {})["serialNumber"]
+            return answer.status, len(answer.read()), str(serial)
+        finally:
+            one.close()
+
+
+@pytest.fixture
+def hall(loop: loops.LoopThread, ram: Path) -> Iterator[Hall]:
+    """Everything; nothing may have reached the loop."""
+    loop.complaints.clear()
+    made = Hall(loop, ram)
+    yield made
+    for one in made.running:
+        loop.run(one.stop())
+    assert loop.complaints == []
+
+
+def test_a_verified_client_is_answered(hall: Hall) -> None:
+    """Small and large answers, over one connection and over several."""
+    served = hall.serve()
+
+    assert (200, 1 << 20) == hall.get(served, "/text")[:2]
+    assert 200 == hall.get(served)[0]
+    assert 404 == hall.get(served, "/nothing")[0]
+
+
+def test_a_rotated_certificate_is_shown(hall: Hall) -> None:
+    """New files serve the next handshake; half a rotation leaves the old pair in force."""
+    served = hall.serve()
+    before = hall.get(served)[2]
+    kept, key = hall.certificate.read_bytes(), hall.key.read_bytes()
+    hall.authority.sign("server")
+    fresh = hall.certificate.read_bytes()
+    hall.key.write_bytes(key)
+
+    assert before == hall.get(served)[2], "the certificate of another key"
+    hall.certificate.unlink()
+    assert before == hall.get(served)[2], "no file"
+    hall.certificate.write_bytes(b"-----BEGIN CERTIFICATE-----\nAAAA")
+    assert before == hall.get(served)[2], "half a file"
+    hall.authority.sign("server")
+    after = hall.get(served)[2]
+    assert before != after
+    assert kept != fresh
+    assert 1 == hall.held.reloads
+
+
+def test_a_client_in_the_clear(hall: Hall) -> None:
+    """It gets nothing and costs nothing; TLS 1.2 is the oldest that is spoken."""
+    served = hall.serve()
+    answer = served.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert b"200" not in answer
+    assert ssl.TLSVersion.TLSv1_2 == hall.held.context.minimum_version
+    assert 200 == hall.get(served)[0]
+
+
+def test_handshakes_are_bounded(hall: Hall) -> None:
+    """Clients that never shake hands: a few are waited for, and only for their time."""
+    served = hall.serve(handshakes=4, handshake_seconds=0.5)
+    silent = [served.connect() for _ in range(30)]
+    try:
+        served.wait_for(lambda: served.server.counts.get("busy", 0) >= 26)
+        assert len(served.server._handshakes) <= 4
+        for one in silent:
+            assert b"" == _rest(one)
+        served.wait_for(lambda: not served.server._handshakes)
+        assert 200 == hall.get(served)[0]
+    finally:
+        for one in silent:
+            one.close()
+
+
+def _rest(one: socket.socket) -> bytes:
+    try:
+        return one.recv(1)
+    except ConnectionError:
+        return b""
+
+
+def test_a_stop_ends_handshakes(hall: Hall) -> None:
+    """A client in the middle of one does not keep the server."""
+    served = hall.serve(handshake_seconds=60)
+    with served.connect() as silent:
+        served.wait_for(lambda: len(served.server._handshakes) == 1)
+        hall.loop.run(served.server.stop())
+        assert b"" == _rest(silent)
+
+
+def test_files_that_are_no_pair(hall: Hall, ram: Path) -> None:
+    """At the start it is an error that names them."""
+    _, other = hall.authority.sign("other")
+
+    for certificate, key in ((hall.certificate, other), (hall.certificate, ram / "none")):
+        with pytest.raises(errors.HostError, match="cannot use a certificate") as caught:
+            certificates.Certificate(certificate, key)
+        assert str(key) in caught.value.culprit

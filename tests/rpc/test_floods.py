@@ -1,0 +1,69 @@
+"""Clients that flood, send garbage, never read or hold 10 000 connections: they cost themselves.
+
+Covers: others are served, memory and descriptors are bounded. Does not cover: how late the loop
+gets, which is measured (``tests.bench.crowd``).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from koordlet.rpc import client
+from tests.kit import rogues, views
+from tests.rpc import conftest
+
+EVENTS = 30
+#: Of 10 000 connections, or of what 200 deaf watchers are sent.
+MOST_BYTES = 150 << 20
+
+
+def resident() -> int:
+    """Bytes of this process, which is the server's."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("kind", sorted(rogues.KINDS))
+def test_a_rogue_costs_itself(serve: conftest.Serve, kind: str) -> None:
+    """A watcher gets every event, a newcomer an answer; memory and descriptors stay bounded."""
+    served = serve()
+    pods = views.pods(50)
+    most = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 0.25)
+    served.publish(views.view(pods))
+    with client.Client(served.path) as user:
+        watch = user.watch_node(timeout=120)
+        next(watch)
+        events = (one for one in watch if one.WhichOneof("event") == "delta")
+        before = resident()
+        with rogues.at_work(served.path, kind):
+            for number in range(EVENTS):
+                served.publish(views.view(pods, usage={pods[0].key: 1.0 + number}))
+                assert next(events).revision == number + 2
+            grown = resident() - before
+            if kind == "deaf":
+                assert served.server.watchers > 100, "they are taken for watchers"
+            taken = len(list(Path("/proc/self/fd").iterdir()))
+        assert user.get_node().summary.name == "n1"
+    assert grown < MOST_BYTES
+    assert taken < most + 200
+
+
+@pytest.mark.parametrize("module", ["access", "agent", "client", "reservations", "reporting"])
+def test_strangers_write_nothing_to_our_log(module: str) -> None:
+    """Whichever module of the room comes first, the C core is loaded silent.
+
+    It would quote to our standard error what a client sent that speaks no HTTP/2.
+    """
+    script = f"from koordlet.rpc import {module}; import os; print(os.environ['GRPC_VERBOSITY'])"
+    clean = {key: text for key, text in os.environ.items() if key != "GRPC_VERBOSITY"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=clean
+    )
+
+    assert done.stdout == "NONE\n"

@@ -1,0 +1,188 @@
+"""``koordlet run`` as a process: what it writes to an API server and tells a scheduler."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet import client
+from koordlet.model import kinds, nodereport, objects, refusals
+from koordlet.report.crds import definitions
+from koordlet.rpc import access, ingest, server, services, tls
+from koordlet.scheduler.store import adapter
+from tests.kit import deadline, loops, structural
+from tests.kit.apiserver import pki
+from tests.kit.apiserver import server as apiserver
+
+TOPOLOGY = replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2")
+
+
+class Cluster:
+    """An API server with our definitions, and a scheduler that agents report to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.loop = loops.LoopThread()
+        self.store = adapter.Store(folder / "store.db")
+        custom = [
+            replace(one.kind, version=v) for one in definitions.DEFINITIONS for v in one.versions
+        ]
+        self.serving = apiserver.Server(self.store, custom=custom)
+        self.reports: list[nodereport.NodeReport] = []
+        self.authority = pki.Authority(folder)
+        certificate, key = self.own = self.authority.sign_for("scheduler", "IP:127.0.0.1")
+        self.scheduler = server.Server(
+            folder / "run" / "scheduler.sock",
+            (ingest.Ingest(self.reports.append),),
+            remote=server.Remote(
+                address="127.0.0.1:0",
+                files=tls.Files(
+                    certificate=certificate, key=key, authority=self.authority.certificate
+                ),
+                rules=[access.Rule(name="n1", rights=frozenset({services.Right.REPORT}))],
+            ),
+        )
+        self.loop.run(self._start())
+        self.config = self.serving.kubeconfig(folder / "kubeconfig")
+
+    async def _start(self) -> None:
+        await self.store.open()
+        await self.store.create(kinds.NODES, {"metadata": {"name": "n1"}})
+        await self.serving.start()
+        await self.scheduler.start()
+
+    def get(self, kind: kinds.Kind) -> dict[str, Any]:
+        """The object of the node; empty where there is none."""
+        with suppress(refusals.NotFound):
+            return dict(self.loop.run(self.store.get(objects.Ref(kind, "n1"))))
+        return {}
+
+    def close(self) -> None:
+        """No more server."""
+        self.loop.run(self.scheduler.stop())
+        self.loop.run(self.serving.stop())
+        self.loop.run(self.store.close())
+        self.loop.close()
+
+
+@pytest.fixture
+def cluster(ram: Path) -> Iterator[Cluster]:
+    """It runs for one test."""
+    made = Cluster(ram)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
+    """An agent as a process that reports everything everywhere; its socket."""
+    certificate, key = cluster.authority.sign_for("agent", "DNS:n1")
+    trust = {
+        "certificate": str(certificate),
+        "key": str(key),
+        "authority": str(cluster.authority.certificate),
+    }
+    sections = {
+        "apiVersion": "koordlet.io/v1",
+        "kind": "Config",
+        "node": {"name": "n1"},
+        "kubelet": {"mode": "off"},
+        "kube": {"kubeconfig": str(cluster.config)},
+        "report": {
+            "http": {
+                "address": "127.0.0.1:0",
+                "secure": {
+                    "address": "127.0.0.1:0",
+                    **dict(zip(("certificate", "key"), map(str, cluster.own), strict=True)),
+                },
+            },
+            "objects": {"mode": "on"},
+            "scheduler": {"address": f"127.0.0.1:{cluster.scheduler.port}", "tls": trust},
+        },
+    }
+    config = folder / "config.yaml"
+    config.write_text(yaml.safe_dump(sections))
+    with (folder / "log").open("w") as said:
+        agent = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
+                *("--state-dir", str(folder / "state")),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+    try:
+        yield folder / "state" / "run" / "koordlet.sock"
+    finally:
+        agent.terminate()
+        assert 0 == agent.wait(60), (folder / "log").read_text()[-2000:]
+
+
+def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:
+    """What the listener for other machines answers to ``/metrics``."""
+    said = (folder / "log").read_text()
+    (port,) = re.findall(r"https://127\.0\.0\.1:(\d+)/", said)
+    trust = ssl.create_default_context(cafile=cluster.authority.certificate)
+    one = http.client.HTTPSConnection("127.0.0.1", int(port), context=trust, timeout=30)
+    try:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        one.request("GET", "/metrics", headers=headers)
+        answer = one.getresponse()
+        return answer.status, answer.read()
+    finally:
+        one.close()
+
+
+def kept(kind: kinds.Kind, body: dict[str, Any]) -> None:
+    """The object is one that a server with our definition keeps as it is."""
+    row = definitions.find(kind.plural)
+    found = structural.admitted(definitions.document(row), kind.version, body)
+    for part in ("spec", "status", "zones", "attributes"):
+        assert body.get(part) == found.get(part)
+
+
+def until(what: Callable[[], Any], name: str) -> Any:
+    """What it gives, once it gives something."""
+    return deadline.until(lambda: what() or None, name)
+
+
+def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
+    """Objects that their definitions keep, a scheduler told over TLS, a feed that is followed."""
+    with running(ram, cluster) as socket:
+        topology = until(lambda: cluster.get(TOPOLOGY), "NodeResourceTopology")
+        metric = until(lambda: cluster.get(kinds.NODE_METRICS).get("status"), "NodeMetric")
+        ready = until(lambda: cluster.get(kinds.NODES).get("status"), "conditions")
+        report = until(lambda: cluster.reports and cluster.reports[-1], "a report")
+        with client.connect(f"unix:{socket}") as node:
+            state = next(node.follow())
+        cluster.serving.api.bearers |= {
+            "prometheus": ("system:serviceaccount:monitoring:k8s", frozenset({"/metrics"})),
+            "somebody": ("somebody", frozenset()),
+        }
+        numbers = scraped(ram, cluster, "prometheus")
+        others = [scraped(ram, cluster, token)[0] for token in ("", "made-up", "somebody")]
+
+    assert numbers[0] == 200
+    assert b"\nkoordlet_ticks_total " in numbers[1]
+    assert others == [401, 401, 403]
+    kept(TOPOLOGY, topology)
+    kept(kinds.NODE_METRICS, {"status": metric})
+    assert topology["zones"][0]["name"].startswith("node-")
+    assert {"koordlet.io/Ready"} <= {one["type"] for one in ready["conditions"]}
+    assert ("n1", "n1") == (report.node, state.summary.name)
+    assert report.ready
+    assert [one.cpus for one in report.free] == [
+        type(report.free[0].cpus).parse(one.cpus) for one in state.free.domains
+    ]
