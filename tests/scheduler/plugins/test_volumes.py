@@ -77,7 +77,7 @@ def test_a_volume_that_is_yet_to_be_made_counts() -> None:
 
 def test_a_volume_of_a_pods_own_is_a_claim() -> None:
     """It is named after the pod and the volume."""
-    own = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
+    own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
 
     assert clusters.message("p", node("n"), pod("p", **own)).startswith(
         '0/1 nodes are available: persistentvolumeclaim "p-v" not found.'
@@ -96,9 +96,9 @@ def test_a_zone_holds_for_the_node() -> None:
 
 def test_a_disk_that_is_written_by_another() -> None:
     """One disk, one node that writes; readers share."""
-    disk = {"gcePersistentDisk": {"pdName": "d"}}
-    writes, reads = ({"name": "v", **disk}, {"name": "v", "gcePersistentDisk": {
-        "pdName": "d", "readOnly": True}})  # fmt: skip
+    disk: Body = {"gcePersistentDisk": {"pdName": "d"}}
+    writes: Body = {"name": "v", **disk}
+    reads: Body = {"name": "v", "gcePersistentDisk": {"pdName": "d", "readOnly": True}}
     there = pod("old", on="n", volumes=[writes])
 
     assert "0/1 nodes are available: 1 node(s) had no available disk." == clusters.message(
