@@ -18,6 +18,7 @@ import os
 import resource
 import signal
 import socket
+import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from koordlet import log
 from koordlet.http import client, message, routes, server
 from koordlet.model import errors, objects, refusals
 from koordlet.scheduler import configuration, profile
+from koordlet.scheduler.alone import steward
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.reservation import admission, service
 
@@ -109,7 +111,7 @@ async def run(options: Options) -> None:
             http=f"http://{address}/",
             names=list(options.configuration.profiles),
         )
-        working = asyncio.ensure_future(one.run())
+        working = asyncio.ensure_future(_working(store, one, alone=alone))
         told = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -122,6 +124,17 @@ async def run(options: Options) -> None:
             if spoken is not None:
                 await spoken.stop()
             await shown.stop()
+
+
+async def _working(store: objects.Objects, one: running.Loop, *, alone: bool) -> None:
+    """The loop, and without a cluster what its controllers would do."""
+    if not alone:
+        await one.run()
+        return
+    keeping = steward.Steward(store, one.agents.reporting, time.time)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.run())
+        group.create_task(keeping.run())
 
 
 async def _speaking(

@@ -5,7 +5,7 @@ Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``).
 
 Rules:
 1. An object is taken in as it is, with what an API server would have added: namespace, priority,
-   preemption policy, overhead. An object that is there already is replaced in its wishes.
+   preemption policy, overhead, tolerations. What is there already is replaced in its wishes.
 2. One bad object costs itself, and says why.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 from koordlet.model import errors, kinds, objects, refusals, selectors
 from koordlet.rpc import placing
 from koordlet.scheduler import peernames, requests
+from koordlet.scheduler.alone import taints
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.queue import Place
 from koordlet.scheduler.reservation import keys
@@ -148,6 +149,7 @@ class Desk:
         spec = dict(_part(body, "spec"))
         spec.setdefault("schedulerName", "koordlet-scheduler")
         spec |= await self._priority(spec, objects.text(body, "name"))
+        spec["tolerations"] = taints.tolerations(spec, best_effort=_asks_nothing(spec))
         runtime = spec.get("runtimeClassName")
         if runtime:
             found = await self._store.get(objects.Ref(kinds.RUNTIME_CLASSES, str(runtime)))
@@ -210,6 +212,19 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         qos=str(labels.get(peernames.QOS) or ""),
         manifest=json.dumps(body),
     )
+
+
+def _asks_nothing(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod is best-effort: no container requests or limits anything."""
+    several = (*_list(spec, "containers"), *_list(spec, "initContainers"))
+    return not any(
+        _part(_part(one, "resources"), key) for one in several for key in ("requests", "limits")
+    )
+
+
+def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = body.get(key)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _decoded(manifest: str) -> dict[str, Any]:

@@ -20,8 +20,11 @@ kubectl get nodes,pods -A -o json > all.json; koordlet sim all.json
 koordlet sim all.json --explain default/web          every filter's verdict, every score
 koordlet sim --nodes 5000 --pods 20000 --workload SchedulingBasic
 koordlet sim all.json --config scheduler.yaml -o json --scores
+koordlet sim --workload TopologySpreading             500 nodes, 1000 pods
 koordlet sim all.json -o svg > utilisation.svg
 """
+#: What is generated where a workload is named and no number.
+_NODES, _PODS = 500, 1000
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +78,10 @@ def run(args: argparse.Namespace) -> int:
     bodies = [body for path in args.files for body in manifests.load(path)]
     if generated:
         name = args.workload or "SchedulingBasic"
-        bodies += shapes.generate(name, args.nodes or 0, args.pods or 0)
+        counts = args.nodes, args.pods
+        if counts == (None, None) and not args.files:
+            counts = _NODES, _PODS
+        bodies += shapes.generate(name, counts[0] or 0, counts[1] or 0)
     configured = None
     if args.config is not None:
         found = manifests.load(args.config)

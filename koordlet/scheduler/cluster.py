@@ -19,7 +19,7 @@ from koordlet.scheduler.plugins.load import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
-from koordlet.scheduler.plugins.volumes import VolumeBinding, VolumeRestrictions, VolumeZone
+from koordlet.scheduler.plugins.volumes import WithStorage
 from koordlet.scheduler.pods import Pod, Priority
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.book import Book
@@ -27,7 +27,7 @@ from koordlet.scheduler.usage import Usage
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
-_STORAGE = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+_STORAGE = ("CSINode", "PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -52,7 +52,7 @@ class Cluster:
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
                 self._each(self.owners, plugin.owners.add)
-            elif isinstance(plugin, VolumeRestrictions | VolumeBinding | VolumeZone):
+            elif isinstance(plugin, WithStorage):
                 self._each(self.storage, plugin.storage.add)
             elif isinstance(plugin, Reservation):
                 plugin.book = book

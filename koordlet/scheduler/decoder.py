@@ -172,7 +172,7 @@ def _essence(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
         containers,
         resized,
         [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
-        _volumes(spec),
+        _volumes(meta, spec),
         meta.get("ownerReferences"),
         notes,
         _band(meta, spec),
@@ -257,8 +257,15 @@ def _ports(container: Body) -> list[tuple[str, str, int]]:
     ]
 
 
-def _volumes(spec: Body) -> list[Body]:
-    return [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
+def _volumes(meta: Body, spec: Body) -> list[Body]:
+    several = (one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys())
+    return [_claimed(meta, one) if one.get("ephemeral") else one for one in several]
+
+
+def _claimed(meta: Body, volume: Body) -> Body:
+    """A volume that lives as long as its pod, as the claim that is made for it."""
+    claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
+    return {"name": volume.get("name"), "persistentVolumeClaim": {"claimName": claim}}
 
 
 def _references(meta: Body) -> tuple[Reference, ...]:
@@ -310,7 +317,7 @@ def _decode(
         + tuple(_image_volumes(spec)),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
-        volumes=tuple(_volumes(spec)),
+        volumes=tuple(_volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
         band=_band(meta, spec),

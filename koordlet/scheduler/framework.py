@@ -16,12 +16,13 @@ A score whose ``constant`` is ``None`` is *normalised*: its raw values are kept 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from koordlet.model import objects
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.pods import Pod, PodClass
@@ -154,11 +155,19 @@ class Plugin:
         """What ``reserve`` did is undone; called also for who did nothing."""
 
     def permit(self, pod: Pod, node: str) -> float:  # noqa: ARG002
-        """Seconds to wait before binding; ``RefusedError`` undoes it."""
+        """0: bind now; else the seconds after which to ask again; ``RefusedError`` undoes it."""
         return 0.0
 
-    def pre_bind(self, pod: Pod, node: str) -> None:
-        """The last preparation; ``RefusedError`` undoes it."""
+    def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
+        """The last preparation; ``RefusedError`` undoes it. What takes time is awaited."""
+
+    def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:  # noqa: ARG002
+        """Bind it in a way of its own; ``None`` or a false answer: it leaves that to others."""
+        return None
+
+    def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:  # noqa: ARG002
+        """Other objects that are to be patched before the pod is bound, as merge patches."""
+        return ()
 
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
         """Annotations that the pod gets before it is bound, of what ``reserve`` decided."""

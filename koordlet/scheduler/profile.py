@@ -27,6 +27,16 @@ class Profile:
     scores: tuple[tuple[Plugin, int], ...]
     preempts: bool = True
 
+    @property
+    def binding(self) -> tuple[Plugin, ...]:
+        """The plugins that have a part in what happens between a decision and its binding."""
+        points = ("permit", "pre_bind", "bind", "writes")
+        return tuple(
+            one
+            for one in self.plugins
+            if any(getattr(type(one), point) is not getattr(Plugin, point) for point in points)
+        )
+
     def gates(self) -> tuple[Plugin, ...]:
         """The plugins that may keep a pod out of the queue."""
         return tuple(one for one in self.plugins if type(one).pre_enqueue is not Plugin.pre_enqueue)

@@ -1,134 +1,235 @@
-"""Generated clusters: the shapes of the upstream scheduler's own benchmark.
+"""Generated clusters: the workloads of the upstream scheduler's own benchmark, by their names.
 
-Covers: the named workloads as Kubernetes objects, of any size. Does not cover: churn over time;
-where upstream creates and deletes objects meanwhile, the objects are here from the start.
+Covers: which objects make a workload, in any size. Does not cover: single objects (``templates``),
+churn over time: where upstream creates and deletes objects meanwhile, they are here from the start.
+
+Where a workload measures claims to devices, which this scheduler does not serve, its pods are here
+as well, and stay pending with the message that says so.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from koordlet.model import errors
+from koordlet.scheduler import templates
+from koordlet.scheduler.templates import HOST, ZONE, Made
 
-Made = dict[str, Any]
-
-_IMAGE = "registry.k8s.io/pause:3.10.1"
-_HOST, _ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def _pod(cpu: str = "100m", memory: str = "500Mi", **spec: Any) -> Made:
-    amounts = {"cpu": cpu, "memory": memory}
-    container = {
-        "name": "pause",
-        "image": _IMAGE,
-        "ports": [{"containerPort": 80}],
-        "resources": {"limits": amounts, "requests": amounts},
-    }
-    return {"metadata": {}, "spec": {"containers": [container], **spec}}
+_ONE, _MOON = ("zone1",), ("moon-1", "moon-2", "moon-3")
+_AWAY, _NEAR = "podAntiAffinity", "podAffinity"
+_DEVICES = "example.com/gpu"
+#: So many of a kind in a workload that mixes kinds.
+_MANY = 9
 
 
-def _labelled(pod: Made, **labels: str) -> Made:
-    pod["metadata"]["labels"] = labels
-    return pod
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One workload."""
+
+    #: Templates that its pods take in turn.
+    pods: Callable[[], list[Made]]
+    zones: tuple[str, ...] = ()
+    #: Other objects that it needs.
+    beside: tuple[Made, ...] = ()
+    #: Changes the node of a number.
+    node: Callable[[int, Made], None] = lambda _number, _node: None
+    #: Pods of low priority that fill each node before.
+    full: bool = False
+    #: What the volume of each pod is.
+    volume: Callable[[int], Made] | None = None
 
 
-def _near(color: str, kind: str, key: str, *, required: bool) -> Made:
-    term = {
-        "labelSelector": {"matchLabels": {"color": color}},
-        "topologyKey": key,
-        "namespaces": ["sched-1", "sched-0"],
-    }
-    wanted: Made = {_REQUIRED: [term]}
-    if not required:
-        wanted = {_PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}
-    return _labelled(_pod(affinity={kind: wanted}), color=color)
+def _served(_number: int, node: Made) -> None:
+    node["status"]["allocatable"] |= {_DEVICES: "8"}
 
 
-def _spread(when: str) -> Made:
-    constraint = {
-        "maxSkew": 5,
-        "topologyKey": _ZONE,
-        "whenUnsatisfiable": when,
-        "labelSelector": {"matchLabels": {"color": "blue"}},
-    }
-    return _labelled(_pod(topologySpreadConstraints=[constraint]), color="blue")
+def _tainted(number: int, node: Made) -> None:
+    if number % 5 == 0:
+        node["spec"]["taints"] = [{"key": "foo", "value": "", "effect": "NoSchedule"}]
 
 
-def _in_zone() -> Made:
-    needs = [{"key": _ZONE, "operator": "In", "values": ["zone1", "zone2"]}]
-    return _pod(
-        affinity={"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": needs}]}}}
+def _featured(_number: int, node: Made) -> None:
+    node["status"]["declaredFeatures"] = [f"Feature{one}" for one in range(20)]
+
+
+def _cordoned(number: int, node: Made) -> None:
+    if number % 2:
+        node["spec"]["unschedulable"] = True
+
+
+def _churned() -> list[Made]:
+    """Ordinary pods, and now and then one that is too large for any node."""
+    return [
+        *(templates.pod() for _ in range(_MANY)),
+        templates.pod("9", priority=10),
+    ]
+
+
+def _waiting() -> list[Made]:
+    """One pod for each reason to wait."""
+    port = templates.pod()
+    port["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return [
+        templates.spread("DoNotSchedule", topologyKey=HOST, maxSkew=1),
+        port,
+        templates.pod("3"),
+        templates.near("blue", _AWAY, HOST, required=True),
+        templates.gated(templates.light()),
+    ]
+
+
+def _claims() -> Shape:
+    return Shape(pods=lambda: [templates.claiming()])
+
+
+def _devices(node: Callable[[int, Made], None] = _served) -> Shape:
+    return Shape(pods=lambda: [templates.extended(_DEVICES)], node=node)
+
+
+def _team(kind: str, key: str, zones: tuple[str, ...] = (), *, required: bool) -> Shape:
+    return Shape(
+        pods=lambda: [templates.devoted("green", kind, key, required=required)], zones=zones
     )
 
 
-#: Name to the zones of its nodes, and the templates that its pods take in turn.
-_SHAPES: dict[str, tuple[tuple[str, ...], Callable[[], list[Made]]]] = {
-    "SchedulingBasic": ((), lambda: [_pod()]),
-    "SchedulingPodAntiAffinity": (
-        (),
-        lambda: [_near("green", "podAntiAffinity", _HOST, required=True)],
+_SERVICE: Made = {
+    "kind": "Service",
+    "metadata": {"name": "service", "namespace": "sched-1"},
+    "spec": {"selector": {"app": "scheduler-perf"}},
+}
+
+_SHAPES: Mapping[str, Shape] = {
+    # affinity
+    "SchedulingPodAntiAffinity": Shape(
+        pods=lambda: [templates.near("green", _AWAY, HOST, required=True)]
     ),
-    "SchedulingPodMatchingAntiAffinity": (
-        (),
-        lambda: [
-            _near("green", "podAntiAffinity", _HOST, required=True),
-            *(_labelled(_pod(), color="green") for _ in range(5)),
+    "SchedulingPodMatchingAntiAffinity": Shape(
+        pods=lambda: [
+            templates.near("green", _AWAY, HOST, required=True),
+            *(templates.labelled(templates.pod(), color="green") for _ in range(5)),
+        ]
+    ),
+    "SchedulingPodAffinity": Shape(
+        zones=_ONE, pods=lambda: [templates.near("blue", _NEAR, ZONE, required=True)]
+    ),
+    "SchedulingPreferredPodAffinity": Shape(
+        pods=lambda: [templates.near("red", _NEAR, HOST, required=False)]
+    ),
+    "SchedulingPreferredPodAntiAffinity": Shape(
+        pods=lambda: [templates.near("yellow", _AWAY, HOST, required=False)]
+    ),
+    "SchedulingNodeAffinity": Shape(zones=_ONE, pods=lambda: [templates.in_zone()]),
+    "MixedSchedulingBasePod": Shape(
+        zones=_ONE,
+        pods=lambda: [
+            templates.pod(),
+            templates.near("blue", _NEAR, ZONE, required=True),
+            templates.near("green", _AWAY, HOST, required=True),
+            templates.near("red", _NEAR, HOST, required=False),
+            templates.near("yellow", _AWAY, HOST, required=False),
         ],
     ),
-    "SchedulingPodAffinity": (
-        ("zone1",),
-        lambda: [_near("blue", "podAffinity", _ZONE, required=True)],
+    "SchedulingRequiredPodAntiAffinityWithNSSelector": _team(_AWAY, HOST, required=True),
+    "SchedulingPreferredAntiAffinityWithNSSelector": _team(_AWAY, HOST, required=False),
+    "SchedulingRequiredPodAffinityWithNSSelector": _team(_NEAR, ZONE, _ONE, required=True),
+    "SchedulingPreferredAffinityWithNSSelector": _team(_NEAR, HOST, required=False),
+    "SchedulingGatedPodsWithPodAffinityImpactForThroughput": Shape(
+        pods=lambda: [
+            templates.gated(templates.near("green", _NEAR, HOST, required=True)),
+            templates.labelled(templates.light(), color="green"),
+        ]
     ),
-    "SchedulingPreferredPodAffinity": (
-        (),
-        lambda: [_near("red", "podAffinity", _HOST, required=False)],
-    ),
-    "SchedulingPreferredPodAntiAffinity": (
-        (),
-        lambda: [_near("yellow", "podAntiAffinity", _HOST, required=False)],
-    ),
-    "SchedulingNodeAffinity": (("zone1",), lambda: [_in_zone()]),
-    "MixedSchedulingBasePod": (
-        ("zone1",),
-        lambda: [
-            _pod(),
-            _near("blue", "podAffinity", _ZONE, required=True),
-            _near("green", "podAntiAffinity", _HOST, required=True),
-            _near("red", "podAffinity", _HOST, required=False),
-            _near("yellow", "podAntiAffinity", _HOST, required=False),
+    # misc
+    "SchedulingBasic": Shape(pods=lambda: [templates.pod()]),
+    "SchedulingDaemonset": Shape(pods=lambda: [templates.pod("0", "0")]),
+    "PreemptionBasic": Shape(full=True, pods=lambda: [templates.pod("3000m", priority=10)]),
+    "PreemptionAsync": Shape(
+        full=True,
+        pods=lambda: [
+            *(templates.pod() for _ in range(_MANY)),
+            templates.pod("3000m", priority=10),
         ],
     ),
-    "TopologySpreading": (("moon-1", "moon-2", "moon-3"), lambda: [_spread("DoNotSchedule")]),
-    "PreferredTopologySpreading": (
-        ("moon-1", "moon-2", "moon-3"),
-        lambda: [_spread("ScheduleAnyway")],
+    "Unschedulable": Shape(pods=_churned),
+    "SchedulingWithMixedChurn": Shape(pods=_churned, beside=(_SERVICE,)),
+    "SchedulingWhileGated": Shape(
+        pods=lambda: [templates.light(), templates.gated(templates.light())]
     ),
-    "DefaultTopologySpreading": (
-        ("moon-1", "moon-2", "moon-3"),
-        lambda: [_labelled(_pod(), app="scheduler-perf")],
+    "SchedulingDeletedPodsWithFinalizers": Shape(pods=lambda: [templates.light()]),
+    "SchedulingWithExtendedResource": _devices(),
+    "NodeDeclaredFeaturesEnabled": Shape(node=_featured, pods=lambda: [templates.together()]),
+    # topology spreading
+    "TopologySpreading": Shape(zones=_MOON, pods=lambda: [templates.spread("DoNotSchedule")]),
+    "PreferredTopologySpreading": Shape(
+        zones=_MOON, pods=lambda: [templates.spread("ScheduleAnyway")]
     ),
-    "PreemptionBasic": ((), lambda: [_pod("3000m", priority=10)]),
-    "Unschedulable": ((), lambda: [*(_pod() for _ in range(9)), _pod("9", priority=10)]),
-    "SchedulingWithMixedChurn": (
-        (),
-        lambda: [*(_pod() for _ in range(9)), _pod("9", priority=10)],
+    "DefaultTopologySpreading": Shape(
+        zones=_MOON,
+        beside=(_SERVICE,),
+        pods=lambda: [templates.labelled(templates.pod(), app="scheduler-perf")],
     ),
-    "SchedulingSecrets": (
-        (),
-        lambda: [_pod(volumes=[{"name": "secret", "secret": {"secretName": "secret"}}])],
+    "SchedulingWithNodeInclusionPolicy": Shape(
+        node=_tainted,
+        pods=lambda: [
+            templates.spread("DoNotSchedule", topologyKey=HOST, maxSkew=1, nodeTaintsPolicy="Honor")
+        ],
     ),
-    "SchedulingDaemonset": ((), lambda: [_pod("0", "0")]),
-    "SchedulingWhileGated": (
-        (),
-        lambda: [_pod("0", "0"), _pod(schedulingGates=[{"name": "test.k8s.io/hold"}])],
+    # volumes
+    "SchedulingSecrets": Shape(
+        pods=lambda: [
+            templates.pod(volumes=[{"name": "secret", "secret": {"secretName": "secret"}}])
+        ]
     ),
+    "SchedulingInTreePVs": Shape(volume=templates.ebs, pods=lambda: [templates.pod()]),
+    "SchedulingMigratedInTreePVs": Shape(volume=templates.ebs, pods=lambda: [templates.pod()]),
+    "SchedulingCSIPVs": Shape(volume=templates.csi, pods=lambda: [templates.pod()]),
+    "PreemptionPVs": Shape(
+        full=True,
+        volume=templates.ebs,
+        pods=lambda: [templates.pod("3000m", priority=10)],
+    ),
+    # events
+    "EventHandlingPodDelete": Shape(zones=_MOON, pods=_waiting),
+    "EventHandlingPodUpdate": Shape(node=_cordoned, pods=_waiting),
+    "EventHandlingPodAdd": Shape(
+        pods=lambda: [
+            templates.near("blue", _NEAR, HOST, required=True),
+            templates.labelled(templates.pod(), color="blue"),
+        ]
+    ),
+    "EventHandlingNodeAdd": Shape(zones=_ONE, pods=lambda: [templates.in_zone(), *_waiting()]),
+    "EventHandlingNodeUpdate": Shape(node=_cordoned, pods=_waiting),
+    # claims to devices
+    **{
+        name: _claims()
+        for name in (
+            "ConsumableCapacity",
+            "DeviceTaintToleration",
+            "FirstAvailable",
+            "Partitionable",
+            "PartitionableBacktracking",
+            "PublishResourceSlices",
+            "SchedulingWithResourceClaim",
+            "SchedulingWithResourceClaimTemplate",
+            "SteadyStateClusterResourceClaimTemplate",
+        )
+    },
+    **{
+        name: _devices()
+        for name in (
+            "ExtendedResource",
+            "ExtendedResourceScoring",
+            "ExtendedResource_25Classes",
+            "ExtendedResource_50Classes",
+            "ImplicitExtendedResource_25Classes",
+        )
+    },
 }
 
 NAMES = tuple(_SHAPES)
+_NAMESPACES = ("sched-0", "sched-1")
 
 
 def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
@@ -137,24 +238,27 @@ def generate(name: str, nodes: int, pods: int) -> Iterator[Made]:
         raise errors.ConfigError(
             "no such workload", culprit=name[:80], fix=f"one of {', '.join(NAMES)}"
         )
-    zones, templates = _SHAPES[name]
-    for namespace in ("sched-0", "sched-1"):
-        yield {"kind": "Namespace", "metadata": {"name": namespace}}
+    shape = _SHAPES[name]
+    for namespace in _NAMESPACES:
+        yield {"kind": "Namespace", "metadata": {"name": namespace, "labels": {"team": "devops"}}}
     for number in range(nodes):
-        yield _node(number, zones)
-    if name == "DefaultTopologySpreading":
-        yield {
-            "kind": "Service",
-            "metadata": {"name": "service", "namespace": "sched-1"},
-            "spec": {"selector": {"app": "scheduler-perf"}},
-        }
-    if name == "PreemptionBasic":
-        low = _pod("900m", terminationGracePeriodSeconds=0, priority=0)
+        node = templates.node(number, shape.zones)
+        shape.node(number, node)
+        yield node
+    yield from shape.beside
+    if shape.full:
+        low = templates.pod("900m", terminationGracePeriodSeconds=0, priority=0)
         for number in range(4 * nodes):
             yield _named(low, f"low-{number}", node=f"node-{number % nodes}")
-    made = templates()
+    made = shape.pods()
     for number in range(pods):
-        yield _named(made[number % len(made)], f"pod-{number}")
+        pod = _named(made[number % len(made)], f"pod-{number}")
+        if shape.volume is not None:
+            yield from templates.storage(number, shape.volume(number))
+            claim = {"claimName": f"pvc-{number}"}
+            mounted = [{"name": "vol", "persistentVolumeClaim": claim}]
+            pod["spec"] = {**pod["spec"], "volumes": mounted}
+        yield pod
 
 
 def _named(template: Made, name: str, node: str = "") -> Made:
@@ -164,15 +268,3 @@ def _named(template: Made, name: str, node: str = "") -> Made:
     if node:
         pod["spec"] = {**template["spec"], "nodeName": node}
     return pod
-
-
-def _node(number: int, zones: tuple[str, ...]) -> Made:
-    name = f"node-{number}"
-    labels = {_HOST: name}
-    if zones:
-        labels[_ZONE] = zones[number % len(zones)]
-    return {
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": {"pods": "110", "cpu": "4", "memory": "32Gi"}},
-    }

@@ -142,12 +142,12 @@ async def scheduler(
     *,
     terms: election.Terms | None = None,
     instance: str = "one",
+    profiles: Mapping[str, profile.Profile] | None = None,
     **more: Any,
 ) -> AsyncGenerator[running.Loop]:
     """A loop that runs meanwhile."""
-    loop = running.Loop(
-        client, {NAME: profile.default(NAME)}, instance=instance, terms=terms, first=0.01, **more
-    )
+    usual = profiles or {NAME: profile.default(NAME)}
+    loop = running.Loop(client, usual, instance=instance, terms=terms, first=0.01, **more)
     task = asyncio.ensure_future(loop.run())
     try:
         yield loop

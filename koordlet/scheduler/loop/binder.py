@@ -9,7 +9,8 @@ Rules:
    harm: the UID is a precondition, and a pod has a node only once.
 2. Nothing is bound to a node that has gone, or that has been overtaken by what the store said.
 3. At most ``lanes`` requests are under way; while ``BACKLOG`` pods wait for one, the core is not
-   asked for more.
+   asked for more. A pod that waits for a plugin's consent takes no lane.
+4. What a plugin refuses before the binding, or breaks, is no binding: the pod is tried anew.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import asyncio
 from collections.abc import Callable
 
 from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind
 from koordlet.scheduler.pods import Pod
@@ -27,6 +29,8 @@ LANES, BACKLOG = 16, 512
 _FIRST, _LONGEST = 0.2, 5.0
 #: So many answers that say "not bound" after a failure, and the pod is tried anew elsewhere.
 _ENOUGH = 4
+#: Seconds that plugins may withhold their consent.
+_CONSENT = 900.0
 
 Told = Callable[[Bind, refusals.ObjectsError | None], None]
 
@@ -52,6 +56,8 @@ class Binder:
         self._first = first
         self._due: asyncio.Queue[Bind] = asyncio.Queue()
         self._busy = 0
+        #: Pods that wait for consent.
+        self._asking: set[asyncio.Task[None]] = set()
 
     @property
     def backlog(self) -> int:
@@ -59,14 +65,40 @@ class Binder:
         return self._due.qsize() + self._busy
 
     def submit(self, one: Bind) -> None:
-        """Bind a pod when there is a free lane."""
-        self._due.put_nowait(one)
+        """Bind a pod when there is a free lane, and every plugin agrees."""
+        if not one.patience:
+            self._due.put_nowait(one)
+            return
+        task = asyncio.ensure_future(self._ask(one))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, one: Bind) -> None:
+        """Until all agree, one refuses, or it has taken too long."""
+        until, wait = self._clock() + _CONSENT, one.patience
+        while self._core.awaits(one.pod):
+            await asyncio.sleep(wait)
+            try:
+                wait = max(each.permit(one.pod, one.node) for each in one.plugins)
+            except RefusedError as refusal:
+                self._failed(one, refusals.Failed(refusal.reason, culprit=one.pod.key))
+                return
+            if not wait:
+                self._due.put_nowait(one)
+                return
+            if self._clock() >= until:
+                self._failed(one, refusals.Failed("no consent in time", culprit=one.pod.key))
+                return
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._lanes):
-                group.create_task(self._lane())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._lanes):
+                    group.create_task(self._lane())
+        finally:
+            for task in self._asking:
+                task.cancel()
 
     async def _lane(self) -> None:
         while True:
@@ -79,6 +111,10 @@ class Binder:
 
     async def _settle(self, one: Bind) -> None:
         pod, wait, denied = one.pod, self._first, 0
+        refused = await self._prepare(one) if one.plugins and self._core.awaits(pod) else None
+        if refused is not None:
+            self._failed(one, refused)
+            return
         while self._core.awaits(pod):
             if not self._core.stands(one.node):
                 self._failed(one, refusals.Unavailable("it has gone", culprit=f"node {one.node}"))
@@ -103,13 +139,35 @@ class Binder:
         self._core.bound(pod, self._clock())
         self._told(one, None)
 
+    async def _prepare(self, one: Bind) -> refusals.ObjectsError | None:
+        """What plugins do before the binding, in their order (rule 4)."""
+        for plugin in one.plugins:
+            try:
+                for where, body in plugin.writes(one.pod, one.node):
+                    await self._store.patch(where, objects.Merge(body))
+                preparing = plugin.pre_bind(one.pod, one.node)
+                if preparing is not None:
+                    await preparing
+            except RefusedError as refusal:
+                return refusals.Failed(refusal.reason, culprit=plugin.name)
+            except refusals.ObjectsError as error:
+                self._core.measures.asked("pre_bind", error.code)
+                return refusals.Failed(str(error), culprit=plugin.name)
+        return None
+
     async def _bind(self, one: Bind) -> refusals.ObjectsError | None:
         pod = one.pod
         try:
+            for plugin in one.plugins:
+                doing = plugin.bind(pod, one.node)
+                if doing is not None and await doing:
+                    return None
             await self._store.bind(ref(pod), one.node, uid=pod.uid, annotations=one.marks)
         except refusals.ObjectsError as error:
             self._core.measures.asked("bind", error.code)
             return error
+        except RefusedError as refusal:
+            return refusals.Failed(refusal.reason, culprit=pod.key)
         self._core.measures.asked("bind", "ok")
         return None
 

@@ -265,7 +265,7 @@ class Core:
                 return Refusal(pod, refusal.reason)
         self.nominated.drop(pod.key)
         self.wake(Event(What.POD_NEW, pod=pod), now)
-        return Bind(pod, node, marks, patience)
+        return Bind(pod, node, marks, patience, cycle.profile.binding)
 
     def _undo(self, pod: Pod) -> None:
         profile = self._profiles.get(pod.sort.scheduler)

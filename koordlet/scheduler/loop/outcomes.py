@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.pods import Pod
 
 
@@ -19,8 +20,10 @@ class Bind:
     node: str
     #: Annotations that it gets with it.
     marks: Mapping[str, str] = field(default_factory=dict)
-    #: Seconds that plugins may still take to agree.
+    #: Seconds after which plugins are asked again whether they agree; 0: they do.
     patience: float = 0.0
+    #: Who takes part in what follows.
+    plugins: tuple[Plugin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
-from koordlet.scheduler.plugins.volumes import Storage, WithStorage
+from koordlet.scheduler.plugins.volumes import WithStorage
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.storage import Storage
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = (

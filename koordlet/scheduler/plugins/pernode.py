@@ -2,41 +2,137 @@
 
 Covers: the adapter to columns. Does not cover: finding them (``registry``).
 
-Slow by nature: one call for each node and pod. An error in such a plugin refuses the node, with the
-error as its reason.
+Slow by nature: one call for each node and pod. An error in such a plugin refuses the node, or the
+pod on its way to it, with the error as the reason.
+
+Every point is optional: ``filter(pod_class, node)`` and ``score(pod_class, node)``,
+``pre_enqueue(pod)``, and with ``(pod, node_name)``: ``reserve`` and ``pre_bind`` give a reason to
+refuse, or nothing; ``permit`` a reason, or the seconds after which to ask again; ``bind`` whether
+it has bound the pod; ``unreserve`` and ``post_bind`` nothing. ``pre_bind`` and ``bind`` may be
+coroutines; as plain functions they run in a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import MAX_SCORE, Filter, Kind, Plugin, Score, Verdict
-from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.framework import (
+    MAX_SCORE,
+    Filter,
+    Kind,
+    Plugin,
+    RefusedError,
+    Score,
+    Verdict,
+)
+from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.vectors import Ints, Rows
 
 
 def adapt(name: str, foreign: Any) -> type[Plugin]:
     """A plugin class around ``foreign``, which is made with the profile's arguments."""
+    taken = {point: method for point, method in _POINTS.items() if hasattr(foreign, point)}
+    made = type("Adapted", (_Adapted,), {"name": name, "made_by": staticmethod(foreign), **taken})
+    assert issubclass(made, Plugin)  # noqa: S101 -- for the type checker
+    return made
 
-    class Adapted(Plugin):
-        """A foreign plugin."""
 
-        def __init__(self, args: Mapping[str, Any]) -> None:
-            super().__init__(args)
-            self._foreign = foreign(args)
+class _Adapted(Plugin):
+    """A foreign plugin: the points that it has are added by ``adapt``."""
 
-        def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-            return _Asked(self._foreign, sort, columns) if hasattr(foreign, "filter") else None
+    made_by: Any
 
-        def score(self, sort: PodClass, columns: Columns) -> Score | None:
-            return _Rated(self._foreign, sort, columns) if hasattr(foreign, "score") else None
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        self.foreign = self.made_by(args)
 
-    Adapted.name = name
-    return Adapted
+    def said(self, point: str, pod: Pod, node: str) -> Any:
+        """What a point answers; an error in it is a refusal that names it."""
+        try:
+            return getattr(self.foreign, point)(pod, node)
+        except Exception as error:
+            raise RefusedError(f"plugin {self.name} failed: {error}") from error
+
+    async def waited(self, point: str, pod: Pod, node: str) -> Any:
+        """The same for what may take time: a coroutine is awaited, anything else runs beside us."""
+        call = getattr(self.foreign, point)
+        try:
+            if inspect.iscoroutinefunction(call):
+                return await call(pod, node)
+            return await asyncio.to_thread(call, pod, node)
+        except Exception as error:
+            raise RefusedError(f"plugin {self.name} failed: {error}") from error
+
+
+def _filter(self: _Adapted, sort: PodClass, columns: Columns) -> Filter:
+    return _Asked(self.foreign, sort, columns)
+
+
+def _score(self: _Adapted, sort: PodClass, columns: Columns) -> Score:
+    return _Rated(self.foreign, sort, columns)
+
+
+def _pre_enqueue(self: _Adapted, pod: Pod) -> str:
+    try:
+        return str(self.foreign.pre_enqueue(pod) or "")
+    except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
+        return f"plugin {self.name} failed: {error}"
+
+
+def _reserve(self: _Adapted, pod: Pod, node: str) -> None:
+    _refuse(self.said("reserve", pod, node))
+
+
+def _unreserve(self: _Adapted, pod: Pod, node: str) -> None:
+    with contextlib.suppress(RefusedError):
+        self.said("unreserve", pod, node)
+
+
+def _permit(self: _Adapted, pod: Pod, node: str) -> float:
+    answer = self.said("permit", pod, node)
+    if isinstance(answer, str):
+        _refuse(answer)
+        return 0.0
+    return max(0.0, float(answer or 0))
+
+
+async def _pre_bind(self: _Adapted, pod: Pod, node: str) -> None:
+    _refuse(await self.waited("pre_bind", pod, node))
+
+
+async def _bind(self: _Adapted, pod: Pod, node: str) -> bool:
+    return bool(await self.waited("bind", pod, node))
+
+
+def _post_bind(self: _Adapted, pod: Pod, node: str) -> None:
+    with contextlib.suppress(RefusedError):
+        self.said("post_bind", pod, node)
+
+
+def _refuse(reason: Any) -> None:
+    if reason:
+        raise RefusedError(str(reason))
+
+
+#: By the name that it has in the foreign class.
+_POINTS = {
+    "filter": _filter,
+    "score": _score,
+    "pre_enqueue": _pre_enqueue,
+    "reserve": _reserve,
+    "unreserve": _unreserve,
+    "permit": _permit,
+    "pre_bind": _pre_bind,
+    "bind": _bind,
+    "post_bind": _post_bind,
+}
 
 
 class _Asked(Filter):

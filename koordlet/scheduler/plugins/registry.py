@@ -3,8 +3,7 @@
 Covers: names, the default order and weights. Does not cover: what a profile makes of them.
 
 Plugins of others are found by the entry point group ``koordlet.scheduler.plugins``: a subclass of
-``framework.Plugin`` over columns, or any class with ``filter(pod_class, node) -> str`` or
-``score(pod_class, node) -> int``, which is asked node by node.
+``framework.Plugin`` over columns, or any class that is asked node by node (``pernode``).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
+    binding,
     gates,
     load,
     neighbours,
@@ -43,7 +43,8 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (load.LoadAwareScheduling, 1),
     (numa.NodeNUMAResource, 1),
     (volumes.VolumeRestrictions, 0),
-    (volumes.VolumeBinding, 0),
+    (volumes.NodeVolumeLimits, 0),
+    (binding.VolumeBinding, 0),
     (volumes.VolumeZone, 0),
     (spreading.PodTopologySpread, 2),
     (neighbours.InterPodAffinity, 2),
@@ -59,7 +60,7 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 LACKING = frozenset(
     {
         "Coscheduling", "DefaultPreBind", "DeviceShare", "DynamicResources", "ElasticQuota",
-        "GangScheduling", "NodeResourcesFitPlus", "NodeVolumeLimits", "PodGroupPodsCount",
+        "GangScheduling", "NodeResourcesFitPlus", "PodGroupPodsCount",
         "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
     }
 )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Volumes: claims, their volumes, and the disks that only one node can have.
+"""Volumes that only some nodes can have, or only so many.
 
-Covers: VolumeRestrictions (disks in use, ReadWriteOncePod), VolumeBinding as far as the claims,
-volumes and classes are given, VolumeZone. Does not cover: attach limits, capacities of storage,
-choosing a volume for a claim that waits for its first consumer (any such claim may be provisioned).
+Covers: VolumeRestrictions (disks in use, ReadWriteOncePod), VolumeZone, NodeVolumeLimits (what CSI
+drivers can attach to a node). Does not cover: claims and their volumes (``binding``), the objects
+(``storage``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler import framework, terms, wire
+from koordlet.scheduler import terms, wire
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, RefusedError, Verdict
+from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict
 from koordlet.scheduler.happenings import What
 from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.storage import Storage, claim_names
 from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import Body
 
 #: Kinds of disks that one node at a time can write, and what names one.
 _DISKS = {
@@ -33,63 +33,6 @@ _ZONES = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
 )
-
-
-class Storage:
-    """Claims, volumes, classes and what nodes can attach."""
-
-    def __init__(self) -> None:
-        self.claims: dict[tuple[str, str], Body] = {}
-        self.volumes: dict[str, Body] = {}
-        self.classes: dict[str, Body] = {}
-        #: CSINodes.
-        self.attachers: dict[str, Body] = {}
-
-    def add(self, body: Body) -> None:
-        """One object."""
-        meta = wire.mapping(body, "metadata")
-        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
-        if kind == "PersistentVolumeClaim":
-            self.claims[wire.text(meta, "namespace") or "default", name] = body
-        elif kind == "PersistentVolume":
-            self.volumes[name] = body
-        elif kind == "CSINode":
-            self.attachers[name] = body
-        else:
-            self.classes[name] = body
-
-    def drop(self, body: Body) -> None:
-        """It goes."""
-        meta = wire.mapping(body, "metadata")
-        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
-        if kind == "PersistentVolumeClaim":
-            self.claims.pop((wire.text(meta, "namespace") or "default", name), None)
-        elif kind == "PersistentVolume":
-            self.volumes.pop(name, None)
-        elif kind == "CSINode":
-            self.attachers.pop(name, None)
-        else:
-            self.classes.pop(name, None)
-
-    def bound(self, sort: PodClass) -> list[tuple[str, Body | None]]:
-        """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
-        found: list[tuple[str, Body | None]] = []
-        for name in claim_names(sort):
-            claim = self.claims.get((sort.namespace, name))
-            if claim is not None:
-                volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
-                if volume:
-                    found.append((volume, self.volumes.get(volume)))
-        return found
-
-
-def claim_names(sort: PodClass) -> list[str]:
-    """The claims that a class mounts."""
-    return [
-        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName")
-        for one in sort.volumes
-        if one.get("persistentVolumeClaim") is not None
-    ]
 
 
 class WithStorage(Plugin):
@@ -169,60 +112,6 @@ class _InUse(Filter):
         return Verdict((reason,), resolvable=True)
 
 
-class VolumeBinding(WithStorage):
-    """Claims must exist; bound volumes must be reachable from the node."""
-
-    name = "VolumeBinding"
-    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
-
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        names = claim_names(sort)
-        if not names:
-            return None
-        for name in names:
-            self._claim(sort.namespace, name)
-        codes = np.zeros(columns.size, np.int64)
-        for _, volume in self.storage.bound(sort):
-            if volume is None:
-                codes[:] = 2
-                continue
-            affinity = wire.mapping(wire.mapping(volume, "spec"), "nodeAffinity")
-            if affinity.get("required") is not None:
-                several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
-                near = columns.index.any_term([terms.node_term(one) for one in several])
-                codes = np.where((codes == 0) & ~near, 1, codes)
-        return _Reach(codes)
-
-    def _claim(self, namespace: str, name: str) -> None:
-        claim = self.storage.claims.get((namespace, name))
-        if claim is None:
-            raise RefusedError(f'persistentvolumeclaim "{name}" not found')
-        if wire.mapping(claim, "metadata").get("deletionTimestamp") is not None:
-            raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
-        spec = wire.mapping(claim, "spec")
-        if wire.text(spec, "volumeName"):
-            return
-        kind = self.storage.classes.get(wire.text(spec, "storageClassName"), {})
-        if wire.text(kind, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
-            raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
-
-
-class _Reach(Filter):
-    def __init__(self, codes: Ints) -> None:
-        self._codes = codes
-
-    def codes(self, rows: Rows) -> Ints:
-        return self._codes[rows]
-
-    def verdict(self, code: int) -> Verdict:
-        reason = (
-            "node(s) didn't match PersistentVolume's node affinity"
-            if code == 1
-            else "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-        )
-        return framework.Verdict((reason,), resolvable=False)
-
-
 class VolumeZone(WithStorage):
     """Zone and region labels of a volume hold for the node."""
 
@@ -239,3 +128,60 @@ class VolumeZone(WithStorage):
                     wanted = terms.Requirement(key, "In", zones)
                     passing &= columns.index.requirement(wanted)
         return None if passing.all() else Masked(passing, "node(s) had no available volume zone")
+
+
+class NodeVolumeLimits(WithStorage):
+    """So many volumes of a driver on a node, as its CSINode says; each volume once."""
+
+    name = "NodeVolumeLimits"
+    listens = What.NODE_NEW | What.POD_GONE | What.STORAGE
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        wanted = self.storage.attached(sort)
+        drivers = {driver for driver, _ in wanted}
+        limits = {
+            name: {driver: most for driver, most in one.items() if driver in drivers}
+            for name, one in self.storage.limits.items()
+        }
+        limits = {name: one for name, one in limits.items() if one}
+        return _Attached(self.storage, wanted, limits, columns) if limits else None
+
+
+class _Attached(Filter):
+    kind = Kind.CONTEXT
+
+    def __init__(
+        self,
+        storage: Storage,
+        wanted: frozenset[tuple[str, str]],
+        limits: Mapping[str, Mapping[str, int]],
+        columns: Columns,
+    ) -> None:
+        self._storage, self._wanted = storage, wanted
+        self._limits, self._columns = limits, columns
+
+    def codes(self, rows: Rows) -> Ints:
+        there: dict[int, set[tuple[str, str]]] = {}
+        for other, by_row in self._columns.classes().items():
+            theirs = self._storage.attached(other) if other.volumes and by_row else ()
+            if theirs:
+                for row in by_row:
+                    there.setdefault(row, set()).update(theirs)
+        full = np.zeros(self._columns.size, np.int64)
+        for name, limits in self._limits.items():
+            place = self._columns.rows.get(name)
+            if place is not None and self._over(limits, there.get(place, set())):
+                full[place] = 1
+        return full[rows]
+
+    def _over(self, limits: Mapping[str, int], there: set[tuple[str, str]]) -> bool:
+        """Only volumes that come count: what is there already is attached."""
+        new, every = self._wanted - there, self._wanted | there
+        return any(
+            sum(one == driver for one, _ in every) > most
+            for driver, most in limits.items()
+            if any(one == driver for one, _ in new)
+        )
+
+    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+        return Verdict(("node(s) exceed max volume count",), resolvable=True)

@@ -1,0 +1,98 @@
+"""The status of a PodDisruptionBudget, as its controller would write it: no I/O, no clock.
+
+Covers: expected, desired and current health, how many may go. Does not cover: controllers' scales:
+a standalone scheduler knows none, so what is expected is how many pods there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from koordlet.model import moment
+from koordlet.scheduler import terms, wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+#: Seconds after which a pod that was said to go, and is still there, counts again.
+_DISRUPTED = 120.0
+
+
+def status(budget: Body, pods: Sequence[Body], now: float) -> dict[str, Any]:
+    """What the status should be; ``BadObjectError`` where the budget cannot be read."""
+    meta, spec = wire.mapping(budget, "metadata"), wire.mapping(budget, "spec")
+    selector = terms.selector(spec, "selector")
+    namespace = wire.text(meta, "namespace") or "default"
+    mine = [
+        one
+        for one in pods
+        if wire.text(wire.mapping(one, "metadata"), "namespace") == namespace
+        and selector is not None
+        and terms.holds(selector, wire.labels(wire.mapping(one, "metadata")))
+        and not ended(one)
+    ]
+    leaving = _leaving(budget, mine, now)
+    healthy = sum(_healthy(one) and _name(one) not in leaving for one in mine)
+    desired = _desired(spec, len(mine))
+    allowed = max(0, healthy - desired) if mine else 0
+    return {
+        "expectedPods": len(mine),
+        "desiredHealthy": desired,
+        "currentHealthy": healthy,
+        "disruptionsAllowed": allowed,
+        "disruptedPods": leaving,
+        "observedGeneration": wire.integer(meta, "generation"),
+    }
+
+
+def _leaving(budget: Body, pods: Sequence[Body], now: float) -> dict[str, str]:
+    """Pods that are about to go: said so lately, and not deleted yet."""
+    said = wire.mapping(wire.mapping(budget, "status"), "disruptedPods")
+    staying = {_name(one) for one in pods if not _terminating(one)}
+    found = {}
+    for name, since in said.items():
+        try:
+            fresh = now - moment.parse(since) < _DISRUPTED
+        except ValueError:
+            continue
+        if fresh and name in staying:
+            found[str(name)] = str(since)
+    return found
+
+
+def _desired(spec: Body, expected: int) -> int:
+    """How many must stay healthy; a share is rounded up, whichever of the two it is."""
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if most is not None:
+        return max(0, expected - _share(most, expected))
+    return max(0, _share(1 if least is None else least, expected))
+
+
+def _share(spelled: Any, whole: int) -> int:
+    if isinstance(spelled, str) and spelled.endswith("%") and spelled[:-1].isdigit():
+        return math.ceil(int(spelled[:-1]) * whole / 100)
+    if isinstance(spelled, int) and not isinstance(spelled, bool):
+        return spelled
+    raise BadObjectError(f"{spelled!r} is neither a number nor a share")
+
+
+def ended(pod: Body) -> bool:
+    """Whether a pod has run to its end."""
+    return wire.mapping(pod, "status").get("phase") in {"Succeeded", "Failed"}
+
+
+def _healthy(pod: Body) -> bool:
+    """Ready where somebody says so or not; otherwise it is enough that it has its node."""
+    if _terminating(pod) or not wire.text(wire.mapping(pod, "spec"), "nodeName"):
+        return False
+    said = wire.bodies(wire.mapping(pod, "status"), "conditions")
+    ready = [one.get("status") for one in said if one.get("type") == "Ready"]
+    return not ready or ready[0] == "True"
+
+
+def _terminating(pod: Body) -> bool:
+    return wire.mapping(pod, "metadata").get("deletionTimestamp") is not None
+
+
+def _name(pod: Body) -> str:
+    return wire.text(wire.mapping(pod, "metadata"), "name")

@@ -1,0 +1,63 @@
+"""From an agent's report to the Node of a standalone scheduler: no I/O, no clock.
+
+Covers: amounts, conditions. Does not cover: writing it (``steward``), what reports mean to single
+decisions (``loop.agents``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from koordlet.model import cpuset, ledger, nodereport
+from koordlet.scheduler.plugins import pressure
+
+#: Says that the amounts of a Node are its agent's; whoever hands in a Node keeps his own.
+MARK = "koordlet.io/enrolled"
+#: As many as a kubelet takes unless told otherwise.
+_PODS = "110"
+_WITHHELD = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
+
+
+def metadata(name: str) -> dict[str, Any]:
+    """Name, label and mark of a node that is here because its agent reports."""
+    return {
+        "name": name,
+        "labels": {"kubernetes.io/hostname": name},
+        "annotations": {MARK: "true"},
+    }
+
+
+def allocatable(said: nodereport.NodeReport) -> dict[str, str] | None:
+    """What pods may have of the machine; ``None`` while it is not known."""
+    if said.topology is None or not said.topology.cpus:
+        return None
+    kept = cpuset.union(one.cpus for one in said.claims if one.owner in _WITHHELD)
+    memory = sum(one.memory_bytes or 0 for one in said.topology.nodes)
+    found = {
+        "cpu": str(len(said.topology.online - kept)),
+        "memory": str(memory),
+        "pods": _PODS,
+    }
+    return found | {name: str(much) for name, much in said.offered.items()}
+
+
+def conditions(
+    said: nodereport.NodeReport | None, before: Mapping[str, Mapping[str, Any]], now: str
+) -> list[dict[str, Any]]:
+    """The node's conditions; of an agent that is silent (``None``) only that it is."""
+    if said is None:
+        states = {"Ready": ("Unknown", "AgentSilent")}
+    else:
+        short = pressure.conditions(said.pressures)
+        states = {"Ready": ("True", "AgentReports")}
+        for name in pressure.TAINTS:
+            states[name] = ("True", "AgentReports") if name in short else ("False", "AgentReports")
+    found = []
+    for name, (status, reason) in states.items():
+        known = before.get(name, {})
+        since = known.get("lastTransitionTime") if known.get("status") == status else now
+        found.append(
+            {"type": name, "status": status, "reason": reason, "lastTransitionTime": since or now}
+        )
+    return found

@@ -1,0 +1,163 @@
+"""Does each second what the controllers of a cluster would do.
+
+Covers: reading nodes, pods and budgets, writing what differs. Does not cover: what should be
+written (``enrolment``, ``taints``, ``budgets``: pure).
+
+Rules:
+1. Everything is derived anew from what the store has; nothing is remembered but which nodes report.
+   Restarts and lost answers repair themselves. After a start, agents have a minute to dial.
+2. What is as it should be is not written. Amounts offered to best-effort work change all the time,
+   and are written every ``_OFFERS`` seconds at most.
+3. A node that has never reported is its owner's: only its taints follow its conditions.
+4. One object that cannot be read or written costs itself; the next second tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from koordlet import log, mirror
+from koordlet.model import kinds, moment, nodereport, objects, refusals
+from koordlet.scheduler import wire
+from koordlet.scheduler.alone import budgets, enrolment, taints
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_BEAT = 1.0
+_OFFERS = 10.0
+#: Seconds after a start in which agents may not have dialled yet.
+_GRACE = 60.0
+_DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+_WHY = "Taint manager: deleting due to NoExecute taint"
+
+
+class Steward:
+    """One store's."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        reporting: Callable[[], Mapping[str, nodereport.NodeReport]],
+        wall: Callable[[], float],
+    ) -> None:
+        self._store, self._reporting, self._wall = store, reporting, wall
+        self._nodes = mirror.Mirror(store, kinds.NODES, dict)
+        self._pods = mirror.Mirror(store, kinds.PODS, dict)
+        self._budgets = mirror.Mirror(store, kinds.POD_DISRUPTION_BUDGETS, dict)
+        #: Nodes that reported to this process, and when their offers were written.
+        self._known: set[str] = set()
+        self._since = wall()
+        self._offered: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for one in (self._nodes, self._pods, self._budgets):
+                group.create_task(one.run())
+                await one.synced()
+            while True:
+                await self.once()
+                await asyncio.sleep(_BEAT)
+
+    async def once(self) -> None:
+        """Bring everything to what it should be."""
+        reports = self._reporting()
+        self._known |= reports.keys()
+        if not 0 <= self._wall() - self._since < _GRACE:
+            self._known |= {
+                name
+                for (_, name), node in self._nodes.snapshot.items()
+                if wire.mapping(objects.metadata(node), "annotations").get(enrolment.MARK)
+            }
+        for name in self._known:
+            await self._guarded(name, self._enrolled(name, reports.get(name)))
+        for (_, name), node in self._nodes.snapshot.items():
+            await self._guarded(name, self._tainted(name, node))
+        pods = list(self._pods.snapshot.values())
+        for pod in pods:
+            await self._guarded(objects.text(pod, "name"), self._judged(pod))
+        for (_, name), budget in self._budgets.snapshot.items():
+            await self._guarded(name, self._counted(budget, pods))
+
+    async def _guarded(self, name: str, doing: Any) -> None:
+        """Rule 4."""
+        try:
+            await doing
+        except refusals.Conflict:
+            return  # somebody wrote it meanwhile: the next second sees what
+        except (refusals.ObjectsError, BadObjectError) as error:
+            log.get().warning("scheduler.steward_failed", culprit=name, detail=str(error))
+
+    async def _enrolled(self, name: str, said: nodereport.NodeReport | None) -> None:
+        """A node as its agent tells of it."""
+        room = enrolment.allocatable(said) if said is not None else None
+        node: objects.Object | None = self._nodes.get(name)
+        if node is None:
+            if room is None:
+                return
+            node = await self._store.create(kinds.NODES, {"metadata": enrolment.metadata(name)})
+        status = wire.mapping(node, "status")
+        several = wire.bodies(status, "conditions")
+        before = {wire.text(one, "type"): one for one in several}
+        made = enrolment.conditions(said, before, moment.spell(self._wall()))
+        names = {one["type"] for one in made}
+        rest = [dict(one) for one in several if one.get("type") not in names]
+        wish: dict[str, Any] = {}
+        if [*rest, *made] != [dict(one) for one in several]:
+            wish["conditions"] = [*rest, *made]
+        mine = wire.mapping(objects.metadata(node), "annotations").get(enrolment.MARK) == "true"
+        if mine and room is not None and room != status.get("allocatable"):
+            wish |= self._amounts(name, room, wire.mapping(status, "allocatable"))
+        if wish:
+            where = objects.Ref(kinds.NODES, name)
+            await self._store.patch(where, objects.Merge({"status": wish}), subresource="status")
+
+    def _amounts(self, name: str, room: Mapping[str, str], was: Body) -> dict[str, Any]:
+        """Rule 2."""
+        now = self._wall()
+        solid = {"cpu", "memory", "pods"}
+        same = all(room.get(one) == was.get(one) for one in solid)
+        if same and 0 <= now - self._offered.get(name, 0.0) < _OFFERS:
+            return {}
+        self._offered[name] = now
+        gone = dict.fromkeys(was.keys() - room.keys())
+        return {"allocatable": {**gone, **room}, "capacity": {**gone, **room}}
+
+    async def _tainted(self, name: str, node: Body) -> None:
+        made = taints.wanted(node, moment.spell(self._wall()))
+        if made is not None:
+            patch = objects.Merge({"spec": {"taints": made}}, objects.revision(node))
+            await self._store.patch(objects.Ref(kinds.NODES, name), patch)
+
+    async def _judged(self, pod: Body) -> None:
+        """NoExecute: who does not bear it leaves, when his patience ends."""
+        spec, meta = wire.mapping(pod, "spec"), objects.metadata(pod)
+        node = self._nodes.get(wire.text(spec, "nodeName"))
+        if node is None or meta.get("deletionTimestamp") is not None or budgets.ended(pod):
+            return
+        now = self._wall()
+        end = taints.leaves(pod, wire.bodies(wire.mapping(node, "spec"), "taints"), now)
+        if end is None or end > now:
+            return
+        where = objects.Ref(kinds.PODS, objects.text(pod, "name"), objects.text(pod, "namespace"))
+        since = moment.spell(now)
+        condition = {**_DISRUPTED, "message": _WHY, "lastTransitionTime": since}
+        patch = objects.Strategic({"status": {"conditions": [condition]}})
+        await self._store.patch(where, patch, subresource="status")
+        await self._store.delete(where, uid=objects.text(pod, "uid"))
+        log.get().info("scheduler.pod_leaves", pod=str(where), node=wire.text(spec, "nodeName"))
+
+    async def _counted(self, budget: Body, pods: list[dict[str, Any]]) -> None:
+        made = budgets.status(budget, pods, self._wall())
+        was = wire.mapping(budget, "status")
+        if any(was.get(key) != value for key, value in made.items()):
+            leaving = wire.mapping(was, "disruptedPods")
+            gone = dict.fromkeys(leaving.keys() - made["disruptedPods"].keys())
+            made["disruptedPods"] = {**gone, **made["disruptedPods"]}
+            namespace = objects.text(budget, "namespace")
+            where = objects.Ref(
+                kinds.POD_DISRUPTION_BUDGETS, objects.text(budget, "name"), namespace
+            )
+            patch = objects.Merge({"status": made}, objects.revision(budget))
+            await self._store.patch(where, patch, subresource="status")

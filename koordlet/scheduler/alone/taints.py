@@ -1,0 +1,107 @@
+"""From conditions to taints, and who has to leave because of them: no I/O, no clock.
+
+Covers: the taints of Kubernetes' node controllers, when a pod's toleration ends.
+Does not cover: reading and writing objects (``steward``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from koordlet.model import moment
+from koordlet.scheduler import terms, wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+_PREFIX = "node.kubernetes.io/"
+#: Condition and status to the taint's key, and its effects.
+_MEANT: Mapping[tuple[str, str], tuple[str, tuple[str, ...]]] = {
+    ("MemoryPressure", "True"): ("memory-pressure", ("NoSchedule",)),
+    ("DiskPressure", "True"): ("disk-pressure", ("NoSchedule",)),
+    ("PIDPressure", "True"): ("pid-pressure", ("NoSchedule",)),
+    ("NetworkUnavailable", "True"): ("network-unavailable", ("NoSchedule",)),
+    ("Ready", "False"): ("not-ready", ("NoSchedule", "NoExecute")),
+    ("Ready", "Unknown"): ("unreachable", ("NoSchedule", "NoExecute")),
+}
+_OURS = frozenset(_PREFIX + key for key, _ in _MEANT.values())
+#: What an API server adds to every pod: so long it bears a node that is not heard.
+SECONDS = 300
+
+
+def wanted(node: Body, now: str) -> list[dict[str, Any]] | None:
+    """The taints that a node should have; ``None``: those that it has.
+
+    Taints that are not of conditions stay as they are, and so does the time of those that last.
+    """
+    has = [dict(one) for one in wire.bodies(wire.mapping(node, "spec"), "taints")]
+    meant: list[tuple[str, str]] = []
+    for one in wire.bodies(wire.mapping(node, "status"), "conditions"):
+        found = _MEANT.get((wire.text(one, "type"), wire.text(one, "status")))
+        if found is not None:
+            meant += [(_PREFIX + found[0], effect) for effect in found[1]]
+    kept = [one for one in has if one.get("key") not in _OURS or _name(one) in meant]
+    there = {_name(one) for one in kept}
+    added = [
+        {"key": key, "effect": effect, "timeAdded": now}
+        for key, effect in meant
+        if (key, effect) not in there
+    ]
+    made = kept + added
+    return None if made == has else made
+
+
+def _name(taint: Body) -> tuple[str, str]:
+    return wire.text(taint, "key"), wire.text(taint, "effect")
+
+
+def leaves(pod: Body, taints: Sequence[Body], now: float) -> float | None:
+    """When a pod has to leave for the sake of NoExecute; ``None``: it may stay."""
+    tolerations = wire.bodies(wire.mapping(pod, "spec"), "tolerations")
+    ends = [
+        _end(tolerations, one, now) for one in taints if wire.text(one, "effect") == "NoExecute"
+    ]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _end(tolerations: Iterable[Body], taint: Body, now: float) -> float | None:
+    """When a pod is done with one taint."""
+    mark = terms.taint(taint)
+    limits: list[float | None] = []
+    for one in tolerations:
+        try:
+            if terms.tolerates(terms.toleration(one), mark):
+                seconds = one.get("tolerationSeconds")
+                limits.append(float(seconds) if isinstance(seconds, int | float) else None)
+        except BadObjectError:
+            continue
+    if not limits:
+        return now
+    bounded = [one for one in limits if one is not None]
+    return _since(taint, now) + max(0.0, min(bounded)) if bounded else None
+
+
+def _since(taint: Body, now: float) -> float:
+    try:
+        return moment.parse(taint.get("timeAdded"))
+    except ValueError:
+        return now
+
+
+def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
+    """The tolerations of a new pod, with those that an API server adds."""
+    has = [dict(one) for one in wire.bodies(spec, "tolerations")]
+    known = [terms.toleration(one) for one in has]
+    added = [
+        {"key": _PREFIX + key, "operator": "Exists", "effect": "NoExecute"}
+        | {"tolerationSeconds": SECONDS}
+        for key in ("not-ready", "unreachable")
+        if not _borne(known, _PREFIX + key, "NoExecute")
+    ]
+    memory = f"{_PREFIX}memory-pressure"
+    if not best_effort and not _borne(known, memory, "NoSchedule"):
+        added.append({"key": memory, "operator": "Exists", "effect": "NoSchedule"})
+    return has + added
+
+
+def _borne(known: Sequence[terms.Toleration], key: str, effect: str) -> bool:
+    return any(terms.tolerates(one, terms.Taint(key, "", effect)) for one in known)

@@ -1,0 +1,286 @@
+"""VolumeBinding: claims must be bound to volumes that a node reaches, or become so there.
+
+Covers: bound claims; claims that wait for their first consumer: the smallest volume that fits, or
+a provisioner; what is written so that the volume controller carries it out. Does not cover:
+capacities of provisioners, waiting until a volume is made (the kubelet waits for it).
+
+Rules:
+1. A claim that waits takes the smallest free volume of its class, with its modes, that the node
+   reaches; of several claims the smallest takes first, and none takes another's.
+2. Without such a volume, the class's provisioner must serve the node.
+3. What was chosen is promised from the decision until the objects say so, or the pod gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from koordlet.model import kinds, objects, selectors
+from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
+from koordlet.scheduler.happenings import What
+from koordlet.scheduler.plugins.volumes import WithStorage
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.storage import Storage, claim_names
+from koordlet.scheduler.vectors import Bools, Ints, Rows
+from koordlet.scheduler.wire import BadObjectError, Body
+
+#: The node that a claim is made for, as the volume controller reads it.
+SELECTED = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_REASONS = (
+    "node(s) didn't match PersistentVolume's node affinity",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    "node(s) didn't find available persistent volumes to bind",
+)
+_MOST = 2**60
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A free volume that a claim may take."""
+
+    name: str
+    size: int
+    reach: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A claim without a volume, and who could give it one."""
+
+    key: tuple[str, str]
+    size: int
+    volumes: tuple[Volume, ...]
+    made: Bools
+
+
+class VolumeBinding(WithStorage):
+    """Where the claims of a pod have volumes, or get them."""
+
+    name = "VolumeBinding"
+    listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        #: Volume to the claim that it is promised to (rule 3).
+        self._promised: dict[str, tuple[str, str]] = {}
+        #: Pod to claim to volume, empty: it is to be made.
+        self._chosen: dict[str, dict[tuple[str, str], str]] = {}
+        self._columns: Columns | None = None
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        self._columns = columns
+        names = claim_names(sort)
+        if not names:
+            return None
+        for name in names:
+            self._claim(sort.namespace, name)
+        codes = np.zeros(columns.size, np.int64)
+        for _, volume in self.storage.bound(sort):
+            if volume is None:
+                codes[:] = 2
+            else:
+                codes = np.where((codes == 0) & ~reach(volume, columns), 1, codes)
+        waits = any(not self._volume_of(sort.namespace, name) for name in names)
+        return _Choice(self, sort, codes) if waits else _Reach(codes)
+
+    def _claim(self, namespace: str, name: str) -> None:
+        claim = self.storage.claims.get((namespace, name))
+        if claim is None:
+            raise RefusedError(f'persistentvolumeclaim "{name}" not found')
+        if wire.mapping(claim, "metadata").get("deletionTimestamp") is not None:
+            raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
+        if wire.text(wire.mapping(claim, "spec"), "volumeName"):
+            return
+        kind = self.storage.class_of(claim)
+        if wire.text(kind, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
+            raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
+
+    def _volume_of(self, namespace: str, name: str) -> str:
+        claim = self.storage.claims.get((namespace, name), {})
+        return wire.text(wire.mapping(claim, "spec"), "volumeName")
+
+    def waiting(self, sort: PodClass) -> list[Waiting]:
+        """The claims of a class that wait, the smallest first (rule 1)."""
+        assert self._columns is not None  # noqa: S101 -- the filter was made before
+        found = [
+            _waiting(key, claim, self.storage, self._columns, self._promised)
+            for name in claim_names(sort)
+            if (claim := self.storage.claims.get(key := (sort.namespace, name))) is not None
+            and not self._volume_of(*key)
+        ]
+        return sorted(found, key=lambda one: one.size)
+
+    def prepare(self, pod: Pod, node: str) -> None:
+        columns = self._columns
+        if columns is None or not pod.sort.volumes or node not in columns.rows:
+            return
+        found = assigned(self.waiting(pod.sort), columns.rows[node])
+        if found is None:
+            raise RefusedError(_REASONS[2])
+        if found:
+            self._chosen[pod.uid] = found
+            self._promised |= {volume: key for key, volume in found.items() if volume}
+
+    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+        for volume in self._chosen.pop(pod.uid, {}).values():
+            self._promised.pop(volume, None)
+
+    def post_bind(self, pod: Pod, node: str) -> None:
+        """The objects say it from here on: a volume that has a claim is not free."""
+        self.unreserve(pod, node)
+
+    def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
+        found: list[tuple[objects.Ref, objects.Object]] = []
+        for (namespace, name), volume in self._chosen.get(pod.uid, {}).items():
+            if volume:
+                meta = wire.mapping(self.storage.claims.get((namespace, name), {}), "metadata")
+                whose = {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": namespace,
+                    "name": name,
+                    "uid": wire.text(meta, "uid"),
+                }
+                ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
+                found.append((ref, {"spec": {"claimRef": whose}}))
+            else:
+                ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, name, namespace)
+                found.append((ref, {"metadata": {"annotations": {SELECTED: node}}}))
+        return found
+
+
+class _Reach(Filter):
+    def __init__(self, codes: Ints) -> None:
+        self._codes = codes
+
+    def codes(self, rows: Rows) -> Ints:
+        return self._codes[rows]
+
+    def verdict(self, code: int) -> Verdict:
+        return Verdict((_REASONS[code - 1],), resolvable=False)
+
+
+class _Choice(_Reach):
+    """Claims wait: what is free may have been promised meanwhile."""
+
+    kind = Kind.CONTEXT
+
+    def __init__(self, plugin: VolumeBinding, sort: PodClass, codes: Ints) -> None:
+        super().__init__(codes)
+        self._plugin, self._sort = plugin, sort
+
+    def codes(self, rows: Rows) -> Ints:
+        several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()
+        passing = found == 0
+        for one in several:
+            passing &= _served(one, rows)
+        if len(several) > 1:
+            # Each finds something; whether all do is asked node by node.
+            places = np.flatnonzero(passing).tolist()
+            good = [assigned(several, int(rows[place])) is not None for place in places]
+            passing[places] = good
+        found[(found == 0) & ~passing] = 3
+        return found
+
+
+def _served(one: Waiting, rows: Rows) -> Bools:
+    found: Bools = one.made[rows]
+    for volume in one.volumes:
+        found = found | volume.reach[rows]
+    return found
+
+
+def assigned(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | None:
+    """Claim to volume on a node, empty: it is to be made; ``None`` where one finds nothing."""
+    found: dict[tuple[str, str], str] = {}
+    for one in several:
+        free = (v.name for v in one.volumes if v.reach[row] and v.name not in found.values())
+        volume = next(free, "")
+        if not volume and not one.made[row]:
+            return None
+        found[one.key] = volume
+    return found
+
+
+def reach(volume: Body, columns: Columns) -> Bools:
+    """The nodes that a volume's own affinity allows."""
+    affinity = wire.mapping(wire.mapping(volume, "spec"), "nodeAffinity")
+    if affinity.get("required") is None:
+        return np.ones(columns.size, np.bool_)
+    several = wire.bodies(wire.mapping(affinity, "required"), "nodeSelectorTerms")
+    return columns.index.any_term([terms.node_term(one) for one in several])
+
+
+def _waiting(
+    key: tuple[str, str],
+    claim: Body,
+    storage: Storage,
+    columns: Columns,
+    promised: Mapping[str, tuple[str, str]],
+) -> Waiting:
+    spec = wire.mapping(claim, "spec")
+    size = _size(wire.mapping(spec, "resources"), "requests")
+    free = [
+        Volume(name, room, reach(volume, columns))
+        for name, volume in storage.volumes.items()
+        if promised.get(name, key) == key
+        and (room := _size(wire.mapping(volume, "spec"), "capacity")) >= size
+        and _suits(key, spec, volume)
+    ]
+    free.sort(key=lambda one: (one.size, one.name))
+    return Waiting(key, size, tuple(free), _provisioned(storage.class_of(claim), columns))
+
+
+def _suits(key: tuple[str, str], claim: Body, volume: Body) -> bool:
+    """Whether a volume is free, or this claim's, and of the kind that the claim wants."""
+    spec, meta = wire.mapping(volume, "spec"), wire.mapping(volume, "metadata")
+    whose = wire.mapping(spec, "claimRef")
+    if whose and (wire.text(whose, "namespace"), wire.text(whose, "name")) != key:
+        return False
+    wanted = terms.selector(claim, "selector") if claim.get("selector") is not None else None
+    return (
+        meta.get("deletionTimestamp") is None
+        and wire.text(spec, "storageClassName") == wire.text(claim, "storageClassName")
+        and set(wire.strings(claim, "accessModes")) <= set(wire.strings(spec, "accessModes"))
+        and wire.text(spec, "volumeMode", "Filesystem")
+        == wire.text(claim, "volumeMode", "Filesystem")
+        and _labelled(wanted, wire.labels(meta))
+    )
+
+
+def _labelled(wanted: selectors.Compiled | None, labels: Mapping[str, str]) -> bool:
+    return wanted is None or terms.holds(wanted, labels)
+
+
+def _provisioned(kind: Body, columns: Columns) -> Bools:
+    """The nodes that a class's provisioner makes volumes for."""
+    made = wire.text(kind, "provisioner")
+    if not made or made == NO_PROVISIONER:
+        return np.zeros(columns.size, np.bool_)
+    allowed = wire.bodies(kind, "allowedTopologies")
+    if not allowed:
+        return np.ones(columns.size, np.bool_)
+    found = np.zeros(columns.size, np.bool_)
+    for one in allowed:
+        inside = np.ones(columns.size, np.bool_)
+        for want in wire.bodies(one, "matchLabelExpressions"):
+            needed = terms.Requirement(
+                wire.text(want, "key"), "In", tuple(wire.strings(want, "values"))
+            )
+            inside &= columns.index.requirement(needed)
+        found |= inside
+    return found
+
+
+def _size(body: Body, key: str) -> int:
+    try:
+        return requests.amounts(body, key, _MOST).get("storage", 0)
+    except BadObjectError:
+        return 0

@@ -1,0 +1,130 @@
+"""Claims, volumes, storage classes and what nodes can attach, as the volume plugins ask for them.
+
+Covers: the objects by name, what a class of pods mounts. Does not cover: opinions about nodes
+(``plugins.volumes``, ``plugins.binding``).
+"""
+
+from __future__ import annotations
+
+from koordlet.scheduler import wire
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.wire import Body
+
+#: Kinds of volumes that CSI drivers have taken over: the driver, and what names the volume.
+_MIGRATED = {
+    "awsElasticBlockStore": ("ebs.csi.aws.com", "volumeID"),
+    "azureDisk": ("disk.csi.azure.com", "diskName"),
+    "gcePersistentDisk": ("pd.csi.storage.gke.io", "pdName"),
+}
+_PROVISIONERS = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+}
+
+
+class Storage:
+    """Everything that is known of storage."""
+
+    def __init__(self) -> None:
+        self.claims: dict[tuple[str, str], Body] = {}
+        self.volumes: dict[str, Body] = {}
+        self.classes: dict[str, Body] = {}
+        #: Node to driver to the most volumes that it attaches there.
+        self.limits: dict[str, dict[str, int]] = {}
+
+    def add(self, body: Body) -> None:
+        """One object."""
+        meta = wire.mapping(body, "metadata")
+        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
+        if kind == "PersistentVolumeClaim":
+            self.claims[wire.text(meta, "namespace") or "default", name] = body
+        elif kind == "PersistentVolume":
+            self.volumes[name] = body
+        elif kind == "CSINode":
+            self.limits[name] = _limits(body)
+        else:
+            self.classes[name] = body
+
+    def drop(self, body: Body) -> None:
+        """It goes."""
+        meta = wire.mapping(body, "metadata")
+        name, kind = wire.text(meta, "name"), wire.text(body, "kind")
+        if kind == "PersistentVolumeClaim":
+            self.claims.pop((wire.text(meta, "namespace") or "default", name), None)
+        elif kind == "PersistentVolume":
+            self.volumes.pop(name, None)
+        elif kind == "CSINode":
+            self.limits.pop(name, None)
+        else:
+            self.classes.pop(name, None)
+
+    def bound(self, sort: PodClass) -> list[tuple[str, Body | None]]:
+        """The volumes of a class's bound claims, by name; ``None`` where one is gone."""
+        found: list[tuple[str, Body | None]] = []
+        for name in claim_names(sort):
+            claim = self.claims.get((sort.namespace, name))
+            if claim is not None:
+                volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
+                if volume:
+                    found.append((volume, self.volumes.get(volume)))
+        return found
+
+    def attached(self, sort: PodClass) -> frozenset[tuple[str, str]]:
+        """What CSI drivers attach for a class: (driver, volume); what is not known is not there."""
+        found = set()
+        for name in claim_names(sort):
+            claim = self.claims.get((sort.namespace, name))
+            if claim is None:
+                continue
+            spec = wire.mapping(claim, "spec")
+            volume = wire.text(spec, "volumeName")
+            known = self._driven(self.volumes.get(volume, {})) if volume else None
+            if not volume:
+                # It will be made by the driver of its class.
+                made = wire.text(self.class_of(claim), "provisioner")
+                known = _PROVISIONERS.get(made, made), f"{sort.namespace}/{name}"
+            if known is not None and known[0]:
+                found.add(known)
+        for volume_body in sort.volumes:
+            inline = _migrated(volume_body)
+            if inline is not None:
+                found.add(inline)
+        return frozenset(found)
+
+    @staticmethod
+    def _driven(volume: Body) -> tuple[str, str] | None:
+        spec = wire.mapping(volume, "spec")
+        if spec.get("csi") is not None:
+            csi = wire.mapping(spec, "csi")
+            return wire.text(csi, "driver"), wire.text(csi, "volumeHandle")
+        return _migrated(spec)
+
+    def class_of(self, claim: Body) -> Body:
+        """The storage class of a claim; empty where there is none."""
+        return self.classes.get(wire.text(wire.mapping(claim, "spec"), "storageClassName"), {})
+
+
+def claim_names(sort: PodClass) -> list[str]:
+    """The claims that a class mounts."""
+    return [
+        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName")
+        for one in sort.volumes
+        if one.get("persistentVolumeClaim") is not None
+    ]
+
+
+def _migrated(spec: Body) -> tuple[str, str] | None:
+    for kind, (driver, key) in _MIGRATED.items():
+        if spec.get(kind) is not None:
+            return driver, wire.text(wire.mapping(spec, kind), key)
+    return None
+
+
+def _limits(body: Body) -> dict[str, int]:
+    found = {}
+    for one in wire.bodies(wire.mapping(body, "spec"), "drivers"):
+        room = wire.mapping(one, "allocatable")
+        if room.get("count") is not None:
+            found[wire.text(one, "name")] = wire.integer(room, "count")
+    return found

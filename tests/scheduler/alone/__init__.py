@@ -1,0 +1,1 @@
+"""What a standalone scheduler does in place of a cluster's controllers."""

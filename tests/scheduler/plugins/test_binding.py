@@ -1,0 +1,117 @@
+"""Claims that have a volume, that take one, or that get one made, on the node that was chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import kinds, objects
+from koordlet.scheduler.plugins import binding
+from tests.kit import clusters, schedulers
+from tests.kit.clusters import node, pod
+from tests.scheduler.plugins.test_volumes import claim, mounts, volume
+
+Body = dict[str, Any]
+
+
+def kind(name: str, provisioner: str = binding.NO_PROVISIONER, **more: Any) -> Body:
+    """A storage class whose claims wait for their first consumer."""
+    mode = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": provisioner}
+    return {"kind": "StorageClass", "metadata": {"name": name}, **mode, **more}
+
+
+NONE = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
+
+
+def test_a_claim_that_waits_goes_where_a_volume_is() -> None:
+    """Of its class, with its modes, large enough; what is taken is not free."""
+    world = [
+        *(node("a"), node("b"), node("c"), kind("local"), claim("c", kind="local", size="2Gi")),
+        volume("small", kind="local", on="a"),
+        volume("other", kind="else", size="9Gi", on="a"),
+        volume("right", kind="local", size="9Gi", on="b"),
+        volume("taken", kind="local", size="2Gi", on="c", claimRef={"namespace": "d", "name": "x"}),
+    ]
+
+    assert {"p": "b"} == clusters.places(*world, pod("p", **mounts("c")))
+
+
+def test_two_pods_never_get_the_same_volume() -> None:
+    """What was chosen is promised, though no object says so yet."""
+    world = [node("n"), kind("local"), volume("v", kind="local", on="n")]
+    world += [claim("one", kind="local"), claim("two", kind="local")]
+    several = [pod("p1", **mounts("one")), pod("p2", **mounts("two"))]
+
+    assert {"p1": "n"} == clusters.places(*world, *several)
+    assert clusters.message("p2", *world, *several) == NONE
+
+
+def test_all_claims_of_a_pod_on_one_node() -> None:
+    """Each has a volume somewhere, but only one node has both."""
+    both: Body = {
+        "volumes": [
+            {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("x", "y")
+        ]
+    }
+    world = [
+        node("a"),
+        node("b"),
+        kind("local"),
+        claim("x", kind="local"),
+        claim("y", kind="local"),
+    ]
+    world += [volume("a1", kind="local", on="a")]
+    world += [volume(f"b{n}", kind="local", on="b") for n in (1, 2)]
+
+    assert {"p": "b"} == clusters.places(*world, pod("p", **both))
+
+
+def test_a_provisioner_makes_one_where_it_may() -> None:
+    """The class says in which topologies."""
+    zone = "topology.kubernetes.io/zone"
+    allowed = [{"matchLabelExpressions": [{"key": zone, "values": ["east"]}]}]
+    world = [
+        *(node("w", labels={zone: "west"}), node("e", labels={zone: "east"})),
+        kind("made", "csi.example", allowedTopologies=allowed),
+        claim("c", kind="made"),
+    ]
+
+    assert {"p": "e"} == clusters.places(*world, pod("p", **mounts("c")))
+
+
+def test_a_bound_claim_is_where_its_volume_is() -> None:
+    """And nowhere, where the volume is gone."""
+    bound = [node("a"), node("b"), volume("v", on="b"), claim("c", volume="v")]
+    assert {"p": "b"} == clusters.places(*bound, pod("p", **mounts("c")))
+    lost = "1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)."
+    assert clusters.message(
+        "p", node("a"), claim("c", volume="v"), pod("p", **mounts("c"))
+    ).endswith(lost)
+
+
+def test_what_was_chosen_is_written_before_the_pod_is_bound(ram: Path) -> None:
+    """The claim names the node, or the volume the claim: the volume controller does the rest."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=True) as world:
+            await world.node("n")
+            for of, made in (
+                (kinds.STORAGE_CLASSES, kind("made", "csi.example")),
+                (kinds.STORAGE_CLASSES, kind("local")),
+                (kinds.PERSISTENT_VOLUMES, volume("v", kind="local", on="n")),
+                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made")),
+                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("old", kind="local")),
+            ):
+                await world.store.create(of, {"apiVersion": of.api_version, **made})
+            await world.pod("p", **mounts("new"))
+            await world.pod("q", **mounts("old"))
+            async with schedulers.scheduler(world.client):
+                await world.until_placed("p", "q")
+            made_claim = await world.store.get(
+                objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, "new", "d")
+            )
+            assert made_claim["metadata"]["annotations"] == {binding.SELECTED: "n"}
+            taken = await world.store.get(objects.Ref(kinds.PERSISTENT_VOLUMES, "v"))
+            assert taken["spec"]["claimRef"]["name"] == "old"
+
+    schedulers.run(body())

@@ -1,0 +1,152 @@
+"""Plugins of others, node by node: each point is asked, and an error harms its pod only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler import profile
+from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.plugins import pernode
+from koordlet.scheduler.pods import Pod
+from tests.kit import schedulers
+
+
+class Foreign:
+    """Has every point, and writes down what it is asked."""
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self.asked: list[str] = []
+        self.wants = dict(args)
+
+    def _answer(self, point: str) -> Any:
+        self.asked.append(point)
+        found = self.wants.get(point)
+        if isinstance(found, list):
+            return found.pop(0) if found else None
+        return found
+
+    def pre_enqueue(self, _pod: Pod) -> Any:
+        """Whether it may be tried."""
+        return self._answer("pre_enqueue")
+
+    def reserve(self, _pod: Pod, _node: str) -> Any:
+        """A node was chosen."""
+        return self._answer("reserve")
+
+    def unreserve(self, _pod: Pod, _node: str) -> Any:
+        """It is given back."""
+        return self._answer("unreserve")
+
+    def permit(self, _pod: Pod, _node: str) -> Any:
+        """Whether it may be bound now."""
+        return self._answer("permit")
+
+    async def pre_bind(self, _pod: Pod, _node: str) -> Any:
+        """The last preparation."""
+        await asyncio.sleep(0)
+        if self.wants.get("breaks"):
+            del self.wants["breaks"]
+            raise ValueError("out of order")
+        return self._answer("pre_bind")
+
+    def post_bind(self, _pod: Pod, _node: str) -> Any:
+        """It is bound."""
+        return self._answer("post_bind")
+
+
+def adapted(**wants: Any) -> tuple[Plugin, Foreign]:
+    """The plugin and the foreign one in it."""
+    made = pernode.adapt("Foreign", Foreign)(wants)
+    foreign: Foreign = made.foreign  # type: ignore[attr-defined]
+    return made, foreign
+
+
+def run(ram: Path, plugin: Plugin, foreign: Foreign, *, told: str = "") -> None:
+    """One pod and one node, with the plugin in the profile; the pod is bound in the end."""
+    usual = profile.default(schedulers.NAME)
+    mine = profile.Profile(
+        usual.name, (*usual.plugins, plugin), usual.filters, usual.scores, preempts=False
+    )
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n")
+            await world.pod("p")
+            async with schedulers.scheduler(world.client, profiles={schedulers.NAME: mine}):
+                if told:
+                    await world.until_told("p", told)
+                assert await world.until_placed("p") == {"p": "n"}
+                while "post_bind" not in foreign.asked:  # noqa: ASYNC110 -- it tells nobody
+                    await asyncio.sleep(0)
+
+    schedulers.run(body())
+
+
+def test_each_point_in_its_order(ram: Path) -> None:
+    """From the queue to the node."""
+    plugin, foreign = adapted()
+    run(ram, plugin, foreign)
+    assert foreign.asked == ["pre_enqueue", "reserve", "permit", "pre_bind", "post_bind"]
+
+
+def test_consent_is_waited_for(ram: Path) -> None:
+    """A number means: ask again after so many seconds."""
+    plugin, foreign = adapted(permit=[0.01, 0.01, 0])
+    run(ram, plugin, foreign)
+    assert foreign.asked.count("permit") == 3
+    assert "unreserve" not in foreign.asked
+
+
+@pytest.mark.parametrize("point", ["reserve", "permit"])
+def test_a_refusal_gives_everything_back(ram: Path, point: str) -> None:
+    """The condition has the reason; what wakes it is anything, so here its backoff."""
+    plugin, foreign = adapted(**{point: ["not today"]})
+    run_with_news(ram, plugin, "not today")
+    assert "unreserve" in foreign.asked
+
+
+def run_with_news(ram: Path, plugin: Plugin, told: str) -> None:
+    """As ``run``; a second node comes when the pod was refused."""
+    usual = profile.default(schedulers.NAME)
+    mine = profile.Profile(
+        usual.name, (*usual.plugins, plugin), usual.filters, usual.scores, preempts=False
+    )
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.node("n")
+            await world.pod("p")
+            async with schedulers.scheduler(world.client, profiles={schedulers.NAME: mine}):
+                await world.until_told("p", told)
+                await world.node("m")
+                await world.until_placed("p")
+
+    schedulers.run(body())
+
+
+def test_one_that_breaks_before_the_binding(ram: Path) -> None:
+    """It is told, the pod's place is given back, and the pod is tried anew."""
+    plugin, foreign = adapted(breaks=True)
+    run(ram, plugin, foreign, told="plugin Foreign failed: out of order")
+    assert foreign.asked.count("reserve") == 2
+    assert foreign.asked[-1] == "post_bind"
+
+
+def test_points_that_are_missing_are_not_asked() -> None:
+    """A plugin takes part where it has something to say."""
+
+    class Small:
+        def __init__(self, _args: Mapping[str, Any]) -> None: ...
+
+        def filter(self, _sort: Any, _node: Any) -> str:
+            return ""
+
+    made = pernode.adapt("Small", Small)
+    assert made.reserve is Plugin.reserve
+    assert made.pre_enqueue is Plugin.pre_enqueue
+    assert made.filter is not Plugin.filter

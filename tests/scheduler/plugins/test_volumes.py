@@ -1,0 +1,108 @@
+"""Volumes: limits of drivers, disks in use, zones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+Body = dict[str, Any]
+
+
+def mounts(claim: str) -> Body:
+    """The part of a pod's spec that mounts a claim."""
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def claim(name: str, *, volume: str = "", kind: str = "", size: str = "1Gi") -> Body:
+    """A claim, bound if it has a volume."""
+    spec: Body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    spec |= {"volumeName": volume} if volume else {}
+    spec |= {"storageClassName": kind} if kind else {}
+    meta = {"name": name, "namespace": "d", "uid": f"uid-{name}"}
+    return {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def volume(name: str, *, kind: str = "", size: str = "1Gi", on: str = "", **more: Any) -> Body:
+    """A volume, which only the node ``on`` reaches."""
+    spec: Body = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": size}, **more}
+    spec |= {"storageClassName": kind} if kind else {}
+    if on:
+        term = {"matchExpressions": [{"key": clusters.HOST, "operator": "In", "values": [on]}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def driver(handle: str) -> Body:
+    """The source of a volume of a CSI driver."""
+    return {"csi": {"driver": "csi.example", "volumeHandle": handle}}
+
+
+def limit(name: str, most: int) -> Body:
+    """How many volumes of that driver a node attaches."""
+    drivers = [{"name": "csi.example", "nodeID": name, "allocatable": {"count": most}}]
+    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": drivers}}
+
+
+FULL = "0/1 nodes are available: 1 node(s) exceed max volume count."
+
+
+def test_so_many_volumes_and_no_more() -> None:
+    """Those of the pods that are there count, each volume once."""
+    several = [volume(f"v{n}", **driver(f"h{n}")) for n in range(3)]
+    claims = [claim(f"c{n}", volume=f"v{n}") for n in range(3)]
+    there = [pod(f"old{n}", on="n", **mounts(f"c{n}")) for n in range(2)]
+    world = [node("n"), limit("n", 2), *several, *claims, *there]
+
+    assert FULL == clusters.message("p", *world, pod("p", **mounts("c2")))
+    assert {"p": "n"} == clusters.places(*world, pod("p", **mounts("c1")))
+    assert {"p": "n"} == clusters.places(*world, pod("p"))
+
+
+def test_a_volume_that_is_yet_to_be_made_counts() -> None:
+    """For the driver that its class names."""
+    kind = {
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "csi.example",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    world = [node("n"), limit("n", 1), kind, claim("a", kind="fast"), claim("b", kind="fast")]
+
+    assert FULL == clusters.message(
+        "p", *world, pod("old", on="n", **mounts("a")), pod("p", **mounts("b"))
+    )
+
+
+def test_a_volume_of_a_pods_own_is_a_claim() -> None:
+    """It is named after the pod and the volume."""
+    own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
+
+    assert clusters.message("p", node("n"), pod("p", **own)).startswith(
+        '0/1 nodes are available: persistentvolumeclaim "p-v" not found.'
+    )
+
+
+def test_a_zone_holds_for_the_node() -> None:
+    """A label of the volume is one that the node must have."""
+    zoned = volume("v")
+    zoned["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
+    bodies = [zoned, claim("c", volume="v"), pod("p", **mounts("c"))]
+    near = node("near", labels={"topology.kubernetes.io/zone": "a"})
+
+    assert {"p": "near"} == clusters.places(node("far"), near, *bodies)
+
+
+def test_a_disk_that_is_written_by_another() -> None:
+    """One disk, one node that writes; readers share."""
+    disk: Body = {"gcePersistentDisk": {"pdName": "d"}}
+    writes: Body = {"name": "v", **disk}
+    reads: Body = {"name": "v", "gcePersistentDisk": {"pdName": "d", "readOnly": True}}
+    there = pod("old", on="n", volumes=[writes])
+
+    assert "0/1 nodes are available: 1 node(s) had no available disk." == clusters.message(
+        "p", node("n"), there, pod("p", volumes=[reads])
+    )
+    there = pod("old", on="n", volumes=[reads])
+    assert {"p": "n"} == clusters.places(node("n"), there, pod("p", volumes=[reads]))
