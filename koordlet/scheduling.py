@@ -1,7 +1,7 @@
 """The scheduler as a process: the store that it works on, the loop, what it shows of itself.
 
-Covers: the choice of the store, HTTP, signals, the order of starting and stopping.
-Does not cover: scheduling (``scheduler.loop``), options (``cli.scheduler``).
+Covers: the choice of the store, signals, the order of starting and stopping.
+Does not cover: scheduling (``scheduler.loop``), HTTP (``showing``), options (``cli.scheduler``).
 
 Rules:
 1. An API server where somebody named one, or where a service account is; the file of a standalone
@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import koordlet
-from koordlet import log
-from koordlet.http import client, message, routes, server
+from koordlet import log, showing
+from koordlet.http import client, server
 from koordlet.model import errors, objects, refusals
 from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.alone import steward
@@ -103,7 +102,8 @@ async def run(options: Options) -> None:
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
         )
-        shown = server.Server(options.http, _table(one))
+        face = showing.Face(one)
+        shown = server.Server(options.http, face.routes())
         address = await shown.start()
         spoken = await _speaking(options, store, one)
         log.get().info(
@@ -114,7 +114,8 @@ async def run(options: Options) -> None:
         working = asyncio.ensure_future(_working(store, one, alone=alone))
         told = asyncio.ensure_future(stop.wait())
         try:
-            await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
+            async with face.told():
+                await asyncio.wait({working, told}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 _raise(working)
         finally:
@@ -237,30 +238,3 @@ async def _backing_up(file: store.Store, database: Path) -> None:
         except (refusals.ObjectsError, OSError) as error:
             log.get().warning("scheduler.backup_failed", detail=str(error))
         await asyncio.sleep(_DAY)
-
-
-def _table(one: running.Loop) -> routes.Routes:
-    def metrics(_request: message.Request) -> message.Response:
-        return message.text(one.metrics())
-
-    def healthz(_request: message.Request) -> message.Response:
-        return message.text("ok\n")
-
-    def readyz(_request: message.Request) -> message.Response:
-        if one.ready:
-            return message.text("ok\n")
-        return message.text("waiting for the store, or for another scheduler\n", status=503)
-
-    def index(_request: message.Request) -> message.Response:
-        return message.text(
-            f"koordlet scheduler {koordlet.__version__}: /metrics /healthz /readyz\n"
-        )
-
-    return routes.Routes(
-        [
-            ("GET", "/", index),
-            ("GET", "/metrics", metrics),
-            ("GET", "/healthz", healthz),
-            ("GET", "/readyz", readyz),
-        ]
-    )

@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
         cluster = None
         if store is not None:
             cluster = surfaces.Cluster(store=store, by_default=not why)
-        shown = surfaces.Surfaces(
+        shown = _surfaces(narrated=busy is not None)(
             config.config.report, where, past=run_line.history, cluster=cluster
         )
         life = daemon.Daemon(
@@ -109,6 +109,14 @@ def _run(args: argparse.Namespace) -> int:
         if busy is not None:
             busy.stop()
     return 0
+
+
+def _surfaces(*, narrated: bool) -> type[surfaces.Surfaces]:
+    if not narrated:
+        return surfaces.Surfaces
+    from koordlet.cli import narration  # noqa: PLC0415 -- a service tells no story
+
+    return narration.Narrated
 
 
 def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | None:

@@ -23,7 +23,11 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
         text += [f"  {one.action.reason} ({one.action.target})" for one in now.plan.steps]
     text += ["", "Where to look", *(f"  {address}" for address in addresses)]
     if demo_on and enforcing:
-        text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups."]
+        page = next((one for one in addresses if one.startswith("http")), None)
+        if page is not None:
+            text += ["", f"Open {page.split()[0]} beside this. For five of each twenty seconds the"]
+            text += ["latency-sensitive process wants every CPU; watch what best-effort work gets."]
+        text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups.", ""]
     elif demo_on:
         text += ["", "Run it as root to see it enforced. Ctrl-C stops it."]
     return text

@@ -1,7 +1,9 @@
-"""The console: what its page is made of, and the state that it is told every tick.
+"""The console: what its pages are made of, and the state that it is told every tick.
 
-Covers: the page's files, the ``v1`` document of one moment for people to look at.
-Does not cover: how it is drawn (``page/console.js``), who is told (``http.channels``).
+Covers: the files of the agent's page and of the scheduler's, the ``v1`` document of one moment of
+an agent for people to look at.
+Does not cover: how it is drawn (``page/*.js``), who is told (``http.channels``), what a scheduler
+tells (``scheduler.cluster_json``).
 
 Rules:
 1. The page gets data only: names of pods and annotations are text for it, never markup, and its
@@ -16,26 +18,38 @@ import json
 from collections.abc import Mapping
 
 from koordlet.http import message
-from koordlet.model import pod
+from koordlet.model import pod, resources
 from koordlet.report import node_json, plan_json, resctrl_json, usage_json, view
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-#: Path to file and its type.
+_SHARED = {
+    "/console.css": ("console.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+#: Path to file and its type, of the agent.
 FILES: Mapping[str, tuple[str, str]] = {
     "/": ("console.html", "text/html; charset=utf-8"),
-    "/console.css": ("console.css", "text/css; charset=utf-8"),
     "/console.js": ("console.js", "text/javascript; charset=utf-8"),
+    **_SHARED,
+}
+#: The same of the scheduler.
+CLUSTER_FILES: Mapping[str, tuple[str, str]] = {
+    "/": ("cluster.html", "text/html; charset=utf-8"),
+    "/cluster.js": ("cluster.js", "text/javascript; charset=utf-8"),
+    **_SHARED,
 }
 #: Actions that are told: a person reads the first ones, the rest is in the plan.
 _ACTIONS = 100
+#: The same of evictions.
+_EVICTIONS = 20
 
 
-def file(path: str) -> message.Response:
-    """One file of the page."""
-    name, kind = FILES[path]
+def file(path: str, files: Mapping[str, tuple[str, str]] = FILES) -> message.Response:
+    """One file of a page."""
+    name, kind = files[path]
     body = (importlib.resources.files("koordlet.report") / "page" / name).read_bytes()
     made = message.text(body.decode(), kind=kind)
     made.headers = {**made.headers, "content-security-policy": CSP}
@@ -44,9 +58,14 @@ def file(path: str) -> message.Response:
 
 def event(now: view.View | None, version: str) -> bytes:
     """One server-sent event: the state, or that there is none yet."""
-    if now is None:
+    return told(None if now is None else document(now, version))
+
+
+def told(state: Mapping[str, object] | None) -> bytes:
+    """Any state as an event; ``None``: there is none yet."""
+    if state is None:
         return b"event: starting\ndata: {}\n\n"
-    data = json.dumps(document(now, version), separators=(",", ":"))
+    data = json.dumps(state, separators=(",", ":"))
     return f"event: state\ndata: {data}\n\n".encode()
 
 
@@ -59,13 +78,16 @@ def document(now: view.View, version: str) -> dict[str, object]:
         *("cgroup", "cpus", "pools", "bestEffort", "usage", "reservations", "conditions"),
         *("unsupported", "sources", "checks"),
     )
-    actions = made["actions"]
+    actions, evictions = made["actions"], made["evictions"]
     assert isinstance(actions, list)  # noqa: S101 - narrows the type
+    assert isinstance(evictions, list)  # noqa: S101 - the same
     return {
         **{name: whole[name] for name in kept},
         "workloads": [_workload(now, one) for one in now.snapshot.pods],
         "unmanaged": len(now.snapshot.unmanaged),
         "signals": made["signals"],
+        "evictions": evictions[:_EVICTIONS],
+        "offer": _offer(now),
         "actions": actions[:_ACTIONS],
         "actionCount": len(actions),
         "explanations": made["explanations"],
@@ -76,6 +98,18 @@ def document(now: view.View, version: str) -> dict[str, object]:
             "refusals": now.counters.refusals,
             "tickCpuSeconds": round(now.counters.tick_cpu_seconds, 6),
         },
+    }
+
+
+def _offer(now: view.View) -> dict[str, object] | None:
+    offer = now.plan.offer
+    if offer is None:
+        return None
+    return {
+        "amounts": resources.texts(offer.amounts),
+        "zones": {str(node): resources.texts(much) for node, much in offer.zones.items()},
+        "degraded": offer.degraded,
+        "reasons": dict(offer.reasons),
     }
 
 

@@ -33,7 +33,17 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
         "reservations": [
-            {"name": one.name, "uid": one.uid, "phase": one.phase, "owners": list(one.owners)}
+            {
+                "name": one.name,
+                "uid": one.uid,
+                "phase": one.phase,
+                "holds": one.holds,
+                "owners": list(one.owners),
+                "cpus": None if one.cpus is None else str(one.cpus),
+                "cpuCount": one.cpu_count,
+                "match": one.match,
+                "problems": list(one.problems),
+            }
             for one in seen.reservations
         ],
         "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],

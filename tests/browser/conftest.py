@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import shutil
@@ -13,7 +14,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from koordlet.http import server
-from koordlet.model import counters, cpuset, decision, ledger, meter, reservation, snapshot
+from koordlet.model import (
+    best_effort,
+    counters,
+    cpuset,
+    decision,
+    eviction,
+    ledger,
+    meter,
+    resctrl,
+    reservation,
+    snapshot,
+)
 from koordlet.report import http_api, view
 from tests.kit import loops, views
 
@@ -56,12 +68,38 @@ class Console:
         self.loop.close()
 
 
+#: An L3 of eleven ways: best-effort work fills two of them, the rest is for the others.
+CACHES = resctrl.Resctrl(
+    mount="/sys/fs/resctrl",
+    hardware=resctrl.Hardware(
+        caches=(resctrl.Cache(name="L3", mask=0x7FF, num_closids=16, domains=(0,)),),
+        bandwidths=(resctrl.Bandwidth(name="MB", unit=resctrl.Unit.PERCENT, domains=(0,)),),
+    ),
+    groups={
+        name: resctrl.Group(name=name, inode=n, schemata=f"L3:0={mask}\nMB:0={share}\n")
+        for n, (name, mask, share) in enumerate(
+            [("", "7ff", 100), ("LS", "7fc", 100), ("BE", "3", 40)]
+        )
+    },
+    homes={"shop/batch": {"BE": (7, 8)}},
+    usage=(resctrl.Usage(group="BE", domain="0", llc_bytes=3 << 20),),
+)
+
+
 def full(cpus: int = 8, **changes: object) -> view.View:
     """A node with something in every panel."""
     shown = views.view(found=views.machine(cpus), **changes)  # type: ignore[arg-type]
-    held = reservation.Reservation(name="spare", phase="Available", node="n1")
+    held = reservation.Reservation(
+        name="spare",
+        phase="Available",
+        node="n1",
+        cpus=cpuset.CPUSet.parse("2-3"),
+        match="unit=db.service",
+    )
     source = snapshot.Source(name="kubelet", ok=False, last_good=90.0, problem="refused")
-    seen = dataclasses.replace(shown.snapshot, reservations=(held,), sources=(source,))
+    seen = dataclasses.replace(
+        shown.snapshot, reservations=(held,), sources=(source,), resctrl=CACHES
+    )
     signals = (
         decision.Signal(
             name="memory.available", observed="80Mi", threshold="100Mi", met=True, why=""
@@ -69,13 +107,41 @@ def full(cpus: int = 8, **changes: object) -> view.View:
         decision.Signal(
             name="pid.available", observed="", threshold="10%", met=None, why="no measurement"
         ),
+        decision.Signal(
+            name="nodefs.available", observed="30Gi", threshold="10Gi", met=False, spelled="10%"
+        ),
+        decision.Signal(
+            name="cpu.suppress",
+            observed="LS and system 1.30 cores",
+            threshold="65% of 8",
+            met=False,
+        ),
     )
     conditions = (
         decision.Condition(
             type="ExclusiveCPUsRefused", status=True, reason="x", message="CPUs 2: taken"
         ),
     )
-    made = dataclasses.replace(shown.plan, signals=signals, conditions=conditions)
+    victim = eviction.Eviction(
+        pod="default/batch",
+        uid="uid-batch",
+        signal="memory.available",
+        reason="Evicted",
+        message="",
+        policy="node_pressure",
+        observed="80Mi",
+        threshold="100Mi",
+        held="one is on its way",
+    )
+    offer = best_effort.Offer(
+        amounts={"kubernetes.io/batch-cpu": 2500},
+        zones={1: {"kubernetes.io/batch-cpu": 1500}},
+        reasons={"kubernetes.io/batch-cpu": "8000 - 65 % - what LS uses"},
+        degraded="no metrics of one pod",
+    )
+    made = dataclasses.replace(
+        shown.plan, signals=signals, conditions=conditions, evictions=(victim,), offer=offer
+    )
     busy = counters.Table(
         slots={"": 0}, columns={meter.CPU: array("d", [2.5]), meter.MEMORY: array("d", [1e9])}
     )
@@ -121,9 +187,9 @@ def console(tmp_path: Path) -> Iterator[Console]:
     made.close()
 
 
-@pytest.fixture
-def page(browser: Browser, console: Console) -> Iterator[Page]:
-    """The console's page, drawn once; whatever it complains about fails the test."""
+@contextlib.contextmanager
+def opened(browser: Browser, address: str) -> Iterator[Page]:
+    """The page at an address, drawn once; whatever it complains about fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(20_000)
     made = context.new_page()
@@ -131,9 +197,16 @@ def page(browser: Browser, console: Console) -> Iterator[Page]:
     made.on("console", lambda one: said.append(one.text))
     made.on("pageerror", lambda one: said.append(str(one)))
     made.on("dialog", lambda one: said.append(one.message))
-    made.goto(f"http://{console.address}/")
+    made.goto(f"http://{address}/")
     made.wait_for_selector("body[data-ready=yes]")
     yield made
     context.close()
     # That an agent went away is the browser's own line, and what some tests are about.
     assert [one for one in said if "ERR_" not in one] == []
+
+
+@pytest.fixture
+def page(browser: Browser, console: Console) -> Iterator[Page]:
+    """The agent's page."""
+    with opened(browser, console.address) as made:
+        yield made

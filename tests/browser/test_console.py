@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser import conftest
+from tests.browser import conftest, looking
 from tests.kit import views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
-
-#: The lightest contrast of text that people with weak eyes can read (WCAG 2.2, 1.4.3).
-CONTRAST = 4.5
-
-
-def expect_text(page: Page, selector: str, words: str, within: float = 20_000) -> None:
-    """Wait until an element says something."""
-    page.wait_for_function(
-        "([one, words]) => document.querySelector(one).textContent.includes(words)",
-        arg=[selector, words],
-        timeout=within,
-    )
 
 
 @pytest.mark.parametrize(
@@ -39,8 +27,18 @@ def expect_text(page: Page, selector: str, words: str, within: float = 20_000) -
         ("#gauges", "memory.available 80Mi, threshold 100Mi: met"),
         ("#gauges", "threshold 10%: not known yet: no measurement"),
         ("#rows", "default/web"),
-        ("#ways", "the processor has none"),
-        ("#reservations", "spare Available"),
+        ("#gauges", "nodefs.available 30Gi, threshold 10Gi (10%): not met20.0 GiB of headroom"),
+        ("#gauges", "cpu.suppress LS and system 1.30 cores"),
+        ("#gauges", "3.90 cores of headroom"),
+        ("#gauges", "20.0 MiB too little"),
+        ("#evictions", "default/batch stays for now: one is on its way; memory.available is 80Mi"),
+        ("#offers", "kubernetes.io/batch-cpu 2500 8000 - 65 % - what LS uses"),
+        ("#offers", "NUMA node 1: kubernetes.io/batch-cpu 1500"),
+        ("#offers", "less than usual: no metrics of one pod"),
+        ("#ways", "BE L3 0=3, MB 0=40 2 threads, fills 3.0 MiB"),
+        ("#ways", "BE: 40 (%)"),
+        ("#reservations", "spare Available: CPUs 2-3, for unit=db.service"),
+        ("#policies", "reserved_cpus wanted: 0-1"),
         ("#actions", "/sys/fs/cgroup/shop/web/cpuset.cpus: 0-6 → 2-6 the LS pool"),
         ("#audit", "/cg/web/cpu.max bursts"),
         ("#sources", "kubelet refused"),
@@ -49,19 +47,48 @@ def expect_text(page: Page, selector: str, words: str, within: float = 20_000) -
 )
 def test_every_panel(page: Page, panel: str, words: str) -> None:
     """Each says what the agent knows."""
-    expect_text(page, panel, words)
+    looking.expect_text(page, panel, words)
+
+
+def test_cache_ways_by_class(page: Page, console: conftest.Console) -> None:
+    """Each way has the colour of its class and says who fills it; without resctrl the reason is."""
+    looking.expect_text(page, "#ways", "L3 0")
+    named = page.eval_on_selector_all(".way", "(all) => all.map((one) => one.ariaLabel)")
+    assert named[0] == "way 0: root, BE"
+    assert named[10] == "way 10: root, LS"
+    assert page.locator(".way.be").count() == 2
+    assert page.locator(".way.ls").count() == 9
+
+    seen = dataclasses.replace(console.now.snapshot, resctrl=None)
+    console.show(dataclasses.replace(console.now, snapshot=seen))
+    looking.expect_text(page, "#ways", "the processor has none")
+
+
+def test_gauges(page: Page) -> None:
+    """Full is at the threshold, whether a signal falls or rises to it; readers hear both."""
+    looking.expect_text(page, "#gauges", "cpu.suppress")
+    meters = page.eval_on_selector_all(
+        "#gauges [role=meter]",
+        "(all) => all.map((one) => [one.ariaLabel.split(',')[0], Number(one.ariaValueNow),"
+        " one.ariaValueText, one.firstChild.offsetWidth / one.offsetWidth])",
+    )
+    found = {name: (now, said) for name, now, said, _ in meters}
+    assert found["memory.available"] == (1, "20.0 MiB too little")
+    assert found["nodefs.available"] == (0.33, "20.0 GiB of headroom")
+    assert found["cpu.suppress"] == (0.25, "3.90 cores of headroom")
+    assert all(abs(width - now) < 0.02 for _, now, _, width in meters)
 
 
 def test_a_new_owner_is_seen(page: Page, console: conftest.Console) -> None:
     """Within two seconds of the tick, with the reason, without loading anything again."""
     page.locator('[data-cpu="3"]').hover()
-    expect_text(page, "#why", "LS the LS pool")
+    looking.expect_text(page, "#why", "LS the LS pool")
 
     console.show(conftest.owned(console.now, "3"))
 
     page.wait_for_selector('[data-cpu="3"].lse', timeout=2000)
-    expect_text(page, "#why", "Why: exclusive CPUs of LSE default/web (shared_pools)", 2000)
-    expect_text(page, "#legend", "LSE 1")
+    looking.expect_text(page, "#why", "Why: exclusive CPUs of LSE default/web (shared_pools)", 2000)
+    looking.expect_text(page, "#legend", "LSE 1")
 
 
 def test_a_cpu_that_goes_away(page: Page, console: conftest.Console) -> None:
@@ -69,7 +96,7 @@ def test_a_cpu_that_goes_away(page: Page, console: conftest.Console) -> None:
     console.show(conftest.full(16))
 
     page.wait_for_selector('[data-cpu="14"]', timeout=5000)
-    expect_text(page, "#legend", "offline 1")
+    looking.expect_text(page, "#legend", "offline 1")
 
 
 def test_by_keys_alone(page: Page) -> None:
@@ -79,12 +106,12 @@ def test_by_keys_alone(page: Page) -> None:
     for _ in range(2):
         page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.dataset.cpu") == "0"
-    expect_text(page, "#why", "CPU 0")
+    looking.expect_text(page, "#why", "CPU 0")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect_text(page, "#why", "CPU 2")
+    looking.expect_text(page, "#why", "CPU 2")
     page.keyboard.press("End")
-    expect_text(page, "#why", "CPU 7")
+    looking.expect_text(page, "#why", "CPU 7")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "filter"
     page.keyboard.type("batch")
@@ -104,19 +131,7 @@ def test_sizes(page: Page, console: conftest.Console, width: int, cpus: int) -> 
     page.wait_for_selector(f'[data-cpu="{cpus - 1}"]', timeout=20_000)
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    boxes: list[dict[str, float]] = page.evaluate(
-        "[...document.querySelectorAll('section')].map((s) => s.getBoundingClientRect().toJSON())"
-    )
-    assert len(boxes) == 8
-    for n, one in enumerate(boxes):
-        for other in boxes[n + 1 :]:
-            apart = (
-                one["right"] <= other["left"] + 1
-                or other["right"] <= one["left"] + 1
-                or one["bottom"] <= other["top"] + 1
-                or other["bottom"] <= one["top"] + 1
-            )
-            assert apart, (one, other)
+    looking.panels_apart(page, panels=8)
     cells: list[list[float]] = page.evaluate(
         "[...document.querySelectorAll('.cpu')].map((c) => c.getBoundingClientRect())"
         ".map((b) => [b.width, b.height, b.left, b.right])"
@@ -125,54 +140,29 @@ def test_sizes(page: Page, console: conftest.Console, width: int, cpus: int) -> 
     assert all(w >= 12 and h >= 12 and left >= 0 and right <= width for w, h, left, right in cells)
 
 
-HOSTILE = (
-    "<img src=x onerror=alert(1)>",
-    "</td></tr><script>alert(2)</script>",
-    "'\"><svg onload=alert(3)>",
-    "javascript:alert(4)",
-)
-
-
 def test_hostile_names(page: Page, console: conftest.Console) -> None:
     """They are text, in every panel that shows them."""
-    pods = tuple(views.workload(name) for name in HOSTILE)
+    pods = tuple(views.workload(name) for name in looking.HOSTILE)
     now = conftest.full(workloads=pods)
-    held = dataclasses.replace(now.snapshot.reservations[0], name=HOSTILE[0])
-    node = dataclasses.replace(now.snapshot.node, name=HOSTILE[1])
+    held = dataclasses.replace(now.snapshot.reservations[0], name=looking.HOSTILE[0])
+    node = dataclasses.replace(now.snapshot.node, name=looking.HOSTILE[1])
     seen = dataclasses.replace(now.snapshot, reservations=(held,), node=node)
-    console.show(conftest.owned(dataclasses.replace(now, snapshot=seen), "3"))
-
-    for name in HOSTILE:
-        expect_text(page, "#rows", name)
-    expect_text(page, "#reservations", HOSTILE[0])
-    expect_text(page, "#node", HOSTILE[1])
-    assert page.locator("main img, main script, main svg[onload]").count() == 0
-
-
-def contrast(page: Page, selector: str) -> float:
-    """Of the worst of some elements' text against what is painted behind it."""
-    found: Any = page.evaluate(
-        """(selector) => {
-          const parts = (c) => c.match(/[0-9.]+/g).map(Number);
-          const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-            .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
-          const behind = (one) => {
-            for (let e = one; e; e = e.parentElement) {
-              const c = parts(getComputedStyle(e).backgroundColor);
-              if (c.length === 3 || c[3] > 0.99) return c;
-            }
-            return [255, 255, 255];
-          };
-          return [...document.querySelectorAll(selector)].map((one) => {
-            const a = light(parts(getComputedStyle(one).color)), b = light(behind(one));
-            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-          });
-        }""",
-        selector,
+    made = dataclasses.replace(
+        now.plan,
+        evictions=(dataclasses.replace(now.plan.evictions[0], pod=looking.HOSTILE[2]),),
+        conditions=(dataclasses.replace(now.plan.conditions[0], message=looking.HOSTILE[1]),),
+        explanations={"shared_pools": {looking.HOSTILE[0]: looking.HOSTILE[3]}},
     )
-    assert found, selector
-    return float(min(found))
+    console.show(conftest.owned(dataclasses.replace(now, snapshot=seen, plan=made), "3"))
+
+    for name in looking.HOSTILE:
+        looking.expect_text(page, "#rows", name)
+    looking.expect_text(page, "#reservations", looking.HOSTILE[0])
+    looking.expect_text(page, "#node", looking.HOSTILE[1])
+    looking.expect_text(page, "#evictions", looking.HOSTILE[2])
+    looking.expect_text(page, "#conditions", looking.HOSTILE[1])
+    looking.expect_text(page, "#policies", f"{looking.HOSTILE[0]}: {looking.HOSTILE[3]}")
+    assert page.locator("main img, main script, main svg[onload]").count() == 0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -184,14 +174,14 @@ def test_contrast(page: Page, console: conftest.Console, theme: str) -> None:
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
 
     for text in (".cpu b", ".badge", ".swatch", "h2", "p", "td", ".soft", ".bad", "a"):
-        assert contrast(page, text) >= CONTRAST, text
+        assert looking.contrast(page, text) >= looking.CONTRAST, text
 
 
 def test_the_agent_goes_and_comes(page: Page, console: conftest.Console) -> None:
     """What is shown is said to be old; when the agent is back, so is the page."""
     console.stop()
-    expect_text(page, "#state", "the agent does not answer")
+    looking.expect_text(page, "#state", "the agent does not answer")
     assert page.locator(".cpu").count() == 8
 
     console.restart()
-    expect_text(page, "#state", "version 1.2.3")
+    looking.expect_text(page, "#state", "version 1.2.3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -13,15 +14,20 @@ from tests.kit import views
 MOST_BYTES = 150 * 1024
 
 
-def test_it_is_small() -> None:
-    """All files together, uncompressed."""
-    assert sum(len(console.file(path).body) for path in console.FILES) < MOST_BYTES
+Files = Mapping[str, tuple[str, str]]
 
 
-@pytest.mark.parametrize("path", console.FILES)
+@pytest.mark.parametrize("files", [console.FILES, console.CLUSTER_FILES])
+def test_it_is_small(files: Files) -> None:
+    """All files of a page together, uncompressed."""
+    assert sum(len(console.file(path, files).body) for path in files) < MOST_BYTES
+
+
+@pytest.mark.parametrize("path", [*console.FILES, "/cluster.js"])
 def test_nothing_comes_from_elsewhere(path: str) -> None:
     """It works offline: no file names another host; the page has no script or style of its own."""
-    body = console.file(path).body.decode()
+    files = console.FILES if path in console.FILES else console.CLUSTER_FILES
+    body = console.file(path, files).body.decode()
 
     assert "//cdn" not in body
     assert "https://" not in body

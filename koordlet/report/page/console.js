@@ -22,53 +22,6 @@ const COLUMNS = [
 const seen = { topology: null, state: null, owners: new Map(), chosen: null, past: [],
   order: ["cpuCores", -1], audit: [], writes: -1, revision: "" };
 
-const at = (id) => document.getElementById(id);
-
-function make(tag, attributes, ...children) {
-  const one = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (name === "on") for (const [event, f] of Object.entries(value)) one.addEventListener(event, f);
-    else if (value === true) one.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) one.setAttribute(name, value);
-  }
-  one.append(...children.filter((c) => c !== null && c !== undefined));
-  return one;
-}
-function draw(tag, attributes, ...children) {
-  const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
-  one.append(...children);
-  return one;
-}
-
-// Words --------------------------------------------------------------------------------------------
-
-function list(text) {
-  const found = [];
-  for (const part of (text || "").split(",")) {
-    if (!part) continue;
-    const [first, last] = part.split("-").map(Number);
-    for (let n = first; n <= (last === undefined ? first : last); n += 1) found.push(n);
-  }
-  return found;
-}
-function ranges(numbers) {
-  const parts = [];
-  for (const n of [...numbers].sort((a, b) => a - b)) {
-    const last = parts[parts.length - 1];
-    if (last && last[1] === n - 1) last[1] = n; else parts.push([n, n]);
-  }
-  return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
-}
-function bytes(value) {
-  if (value === null || value === undefined) return "–";
-  let unit = 0;
-  while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
-  return `${value >= 100 || !unit ? Math.round(value) : value.toFixed(1)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
-}
-const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
-const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`);
-
 // Owners -------------------------------------------------------------------------------------------
 
 function owners(state) {
@@ -258,31 +211,48 @@ function chart() {
 
 // Lists --------------------------------------------------------------------------------------------
 
+// A number with its unit in a sentence; "65% of 8" cores is a number of cores.
+const UNITS = { "": 1, "%": 1, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 1024, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, cores: 1 };
 function amount(text) {
+  const cores = /([0-9.]+) cores/.exec(text || ""), part = /^([0-9.]+)% of ([0-9.]+)$/.exec(text || "");
+  if (cores) return { value: Number(cores[1]), unit: "cores" };
+  if (part) return { value: (Number(part[1]) / 100) * Number(part[2]), unit: "cores" };
   const found = /^\s*([0-9.]+)\s*([a-zA-Z%]*)/.exec(text || "");
-  if (!found) return null;
-  const units = { "": 1, "%": 1, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, Ki: 1024, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
-    KiB: 1024, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, B: 1 };
-  return found[2] in units ? [Number(found[1]) * units[found[2]], found[2].includes("%")] : null;
+  if (!found || !(found[2] in UNITS)) return null;
+  return { value: Number(found[1]) * UNITS[found[2]], unit: found[2] === "%" ? "%" : /i$/.test(found[2]) ? "B" : "" };
 }
-function gauges(signals) {
-  at("gauges").replaceChildren(...(signals.length ? signals : [null]).map((one) => {
-    if (one === null) return make("li", { class: "soft" }, "No policy watches a signal now.");
-    const observed = amount(one.observed), least = amount(one.threshold);
-    const comparable = observed && least && observed[1] === least[1] && least[0] > 0;
-    const head = comparable ? observed[0] / least[0] : null;
-    const word = one.met === null ? `not known yet: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
-    const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
-      ` ${one.observed || "–"}, threshold ${one.threshold || "–"}: ${word}`);
-    if (head !== null) {
-      const fill = make("i");
-      fill.style.width = `${Math.min(100, head * 50).toFixed(1)}%`;
-      row.append(make("div", { class: "bar", role: "meter", "aria-label": one.name, "aria-valuemin": 0, "aria-valuemax": 2,
-        "aria-valuenow": Math.min(2, head).toFixed(2), "aria-valuetext": `${one.observed} of ${one.threshold}` }, fill),
-      make("span", { class: "soft" }, `${head.toFixed(2)} times the threshold`));
-    }
-    return row;
-  }));
+function spelled(value, unit) {
+  return unit === "B" ? bytes(value) : unit === "cores" ? `${value.toFixed(2)} cores` : unit === "%" ? `${value.toFixed(1)} %` : String(Math.round(value));
+}
+// How near a signal is to its threshold (1: there), and what is left until then.
+function nearness(one) {
+  const observed = amount(one.observed), least = amount(one.threshold);
+  if (!observed || !least || least.value <= 0) return null;
+  const unit = observed.unit || least.unit;
+  if (observed.unit && least.unit && observed.unit !== least.unit) return null;
+  const falling = /(available|inodesFree|free)$/.test(one.name);
+  const left = falling ? observed.value - least.value : least.value - observed.value;
+  const near = falling ? least.value / Math.max(observed.value, least.value / 100) : observed.value / least.value;
+  return { near, words: left >= 0 ? `${spelled(left, unit)} of headroom` : `${spelled(-left, unit)} ${falling ? "too little" : "too much"}` };
+}
+function gauge(one) {
+  const word = one.met === null ? `not known yet: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
+  const since = one.since ? ` for ${Math.max(0, Math.round(seen.state.observedAt - one.since))} s` : "";
+  const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
+    ` ${one.observed || "–"}, threshold ${one.threshold || "–"}${one.spelled ? ` (${one.spelled})` : ""}: ${word}${since}${one.met && one.why ? `; ${one.why}` : ""}`);
+  const found = nearness(one);
+  if (found === null) return row;
+  const fill = make("i");
+  fill.style.width = `${Math.min(100, found.near * 100).toFixed(1)}%`;
+  row.append(make("div", { class: "bar", role: "meter", "aria-label": `${one.name}, share of the way to its threshold`,
+    "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": Math.min(1, found.near).toFixed(2), "aria-valuetext": found.words }, fill),
+  make("span", { class: "soft" }, found.words));
+  return row;
+}
+function gauges(signals, evictions) {
+  at("gauges").replaceChildren(...(signals.length ? signals.map(gauge) : [make("li", { class: "soft" }, "No policy watches a signal now.")]));
+  at("evictions").replaceChildren(...evictions.map((one) => make("li", {}, make("b", {}, one.pod),
+    ` ${one.held ? `stays for now: ${one.held}` : "goes"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
 }
 function heads() {
   at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
@@ -316,14 +286,15 @@ function rows() {
     wanted ? "No workload matches." : `No workload is declared${seen.state.unmanaged ? `; ${seen.state.unmanaged} run that nobody declared` : ""}.`)));
   at("rows").replaceChildren(...body);
 }
+const KINDS = { BE: "be", LS: "ls", LSR: "lsr" };
 function ways(found) {
   if (!found || !found.mounted) {
     at("ways").replaceChildren(make("p", { class: "soft" }, found && found.unsupported.length
       ? found.unsupported.map((one) => one.why).join("; ") : "This machine cannot divide its caches."));
     return;
   }
-  const kinds = { BE: "be", LS: "ls", LSR: "lsr" };
-  at("ways").replaceChildren(...found.domains.map((one) => {
+  const colour = (name) => KINDS[name] || (name === "root" ? "nobody" : "lse");
+  const domains = found.domains.map((one) => {
     const label = make("span", { class: "label" }, `${one.resource} ${one.domain} `);
     if (!one.owners) {
       return make("div", { class: "row" }, label,
@@ -331,16 +302,43 @@ function ways(found) {
     }
     const boxes = one.owners.map((names, way) => {
       const own = names.filter((name) => name !== "root");
-      const cls = own.length > 1 ? "both" : own.length ? kinds[own[0]] || "lse" : "nobody";
+      const cls = own.length > 1 ? "both" : own.length ? colour(own[0]) : "nobody";
       return make("span", { class: `way ${cls}`, role: "img", title: `way ${way}: ${names.join(", ") || "nobody"}`,
         "aria-label": `way ${way}: ${names.join(", ") || "nobody"}` });
     });
     return make("div", { class: "row" }, label, ...boxes);
-  }));
+  });
+  const sum = (several, name) => several.reduce((all, one) => (one[name] === null ? all : (all || 0) + one[name]), null);
+  const classes = found.groups.map((one) => make("li", {}, make("span", { class: `badge ${colour(one.name)}` }, one.name),
+    ` ${Object.entries(one.schemata).map(([name, by]) => `${name} ${Object.entries(by).map(([n, v]) => `${n}=${v}`).join(" ")}`).join(", ")}`,
+    make("span", { class: "soft" }, ` ${sum(Object.values(one.threads).map((n) => ({ n })), "n") || 0} threads${
+      one.usage.length ? `, fills ${bytes(sum(one.usage, "llc_bytes"))}` : ""}`)));
+  at("ways").replaceChildren(...domains, make("ul", { "aria-label": "Classes" }, ...classes));
+}
+function held(several) {
+  at("reservations").replaceChildren(...(several.length ? several.map((one) => {
+    const much = [one.cpus ? `CPUs ${one.cpus}` : one.cpuCount ? `${one.cpuCount} whole CPUs` : "", one.match ? `for ${one.match}` : "",
+      one.owners.length ? `${one.owners.length} kinds of owners` : ""].filter(Boolean).join(", ");
+    return make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}${one.holds ? "" : ", holds nothing now"}`,
+      make("span", { class: "soft" }, much ? `: ${much}` : ""), one.problems.length ? make("span", { class: "bad" }, ` ${one.problems.join("; ")}`) : "");
+  }) : [make("li", { class: "soft" }, "None on this node.")]));
+}
+function offers(offer) {
+  const into = at("offers");
+  if (!offer) {
+    into.replaceChildren(make("li", { class: "soft" }, "Batch and mid resources are not computed now."));
+    return;
+  }
+  const named = Object.entries(offer.amounts).map(([name, much]) => make("li", {}, make("b", {}, name), ` ${much}`,
+    make("span", { class: "soft" }, offer.reasons[name] ? ` ${offer.reasons[name]}` : "")));
+  const zones = Object.entries(offer.zones).map(([zone, amounts]) => make("li", { class: "soft" },
+    `NUMA node ${zone}: ${Object.entries(amounts).map(([name, much]) => `${name} ${much}`).join(", ")}`));
+  const why = offer.degraded ? [make("li", { class: "bad" }, `less than usual: ${offer.degraded}`)] : [];
+  into.replaceChildren(...why, ...named, ...zones);
 }
 function lists(state) {
-  at("reservations").replaceChildren(...(state.reservations.length ? state.reservations.map((one) =>
-    make("li", {}, make("b", {}, one.name), ` ${one.phase || "unknown"}`)) : [make("li", { class: "soft" }, "None on this node.")]));
+  at("policies").replaceChildren(...Object.entries(state.explanations).map(([stem, facts]) => make("li", {}, make("b", {}, stem),
+    ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "nothing to say"}`)));
   at("sources").replaceChildren(...state.checks.concat(state.sources.map((one) => ({ name: one.name, ok: one.ok,
     detail: one.problem || (one.ageSeconds === null ? "" : `${Math.round(one.ageSeconds)} s old`) }))).map((one) =>
     make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
@@ -361,11 +359,6 @@ function audit() {
 
 // Talking to the agent -----------------------------------------------------------------------------
 
-async function ask(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" }, cache: "no-cache" });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return answer.json();
-}
 async function look(state) {
   const shape = `${state.epoch} ${state.cpus.present} ${state.cpus.online}`;
   if (shape !== seen.revision) {
@@ -382,45 +375,16 @@ async function look(state) {
     } catch (error) { seen.audit = []; }
   }
 }
-let busy = false, waiting = null;
 async function take(state) {
-  if (busy) { waiting = state; return; }
-  busy = true;
-  try {
-    await look(state);
-    seen.state = state;
-    seen.owners = owners(state);
-    say(state);
-    paint(); remember(state); chart(); gauges(state.signals); rows(); ways(state.resctrl); lists(state);
-    document.body.dataset.ready = "yes";
-  } catch (error) {
-    trouble(`the page could not be drawn: ${error.message}`);
-  } finally {
-    busy = false;
-    if (waiting !== null) { const next = waiting; waiting = null; take(next); }
-  }
-}
-function say(state) {
-  const well = state.checks.every((one) => one.ok), line = at("state");
+  await look(state);
+  seen.state = state;
+  seen.owners = owners(state);
+  const bad = state.checks.filter((one) => !one.ok).map((one) => one.name);
   at("node").textContent = state.name;
   document.title = `${state.name} · koordlet`;
-  line.className = well ? "" : "bad";
-  const words = `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${well ? "" : `; not well: ${state.checks.filter((one) => !one.ok).map((one) => one.name).join(", ")}`}`;
-  if (line.textContent !== words) line.textContent = words;
-}
-function trouble(words) {
-  at("state").className = "bad";
-  at("state").textContent = words;
-}
-function listen() {
-  const source = new EventSource("/api/v1/events");
-  source.addEventListener("state", (event) => take(JSON.parse(event.data)));
-  source.addEventListener("starting", () => trouble("the agent is starting …"));
-  // The browser comes back by itself unless it was refused.
-  source.onerror = () => {
-    trouble("the agent does not answer; what is shown is its last state");
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
-  };
+  settle(!bad.length, `${state.mode}${state.ready ? "" : ", not ready"}, cgroup ${state.cgroup}, version ${state.agent}${bad.length ? `; not well: ${bad.join(", ")}` : ""}`);
+  paint(); remember(state); chart(); gauges(state.signals, state.evictions); rows(); ways(state.resctrl); held(state.reservations);
+  offers(state.offer); lists(state);
 }
 
 at("map").addEventListener("keydown", onKey);
@@ -428,13 +392,6 @@ at("map").addEventListener("focusin", (event) => { if (event.target.dataset.cpu)
 at("map").addEventListener("mouseover", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), false); });
 at("map").addEventListener("click", (event) => { const box = event.target.closest(".cpu"); if (box) choose(Number(box.dataset.cpu), true); });
 at("filter").addEventListener("input", rows);
-at("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
-for (const path of ["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit", "/metrics", "/healthz?verbose", "/readyz"]) {
-  at("paths").append(make("a", { href: path }, path), " ");
-}
+links(["/api/v1/node", "/api/v1/topology", "/api/v1/plan", "/api/v1/audit", "/metrics", "/healthz?verbose", "/readyz"]);
 heads();
-listen();
+listen("agent", "/api/v1/events", take);

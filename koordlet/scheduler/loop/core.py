@@ -24,6 +24,7 @@ from koordlet.scheduler.framework import Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
+from koordlet.scheduler.loop.diary import Diary
 from koordlet.scheduler.loop.measures import Measures
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
@@ -52,6 +53,7 @@ class Core:
         self.queue = Queue()
         self.budgets: dict[str, preemption.Budget] = {}
         self.nominated = Nominations()
+        self.diary = Diary()
         self._profiles = profiles
         self._spent = spent
         self._outbox: deque[Outcome] = deque()
@@ -207,7 +209,9 @@ class Core:
         cycle = self.cycles[pod.sort.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
+        ranking = None
         if row >= 0:
+            ranking = self.diary.ranking(cycle, pod, now)
             found = (
                 reserving.hold(self, cycle, pod, row, now)
                 if pod.stands_for
@@ -215,6 +219,7 @@ class Core:
             )
         else:
             found = self._refuse(cycle, pod, now)
+        self.diary.note(found, ranking, now)
         result = "unschedulable" if isinstance(found, Refusal) else "scheduled"
         self.measures.attempted(pod.sort.scheduler, result, self._spent() - began)
         return found

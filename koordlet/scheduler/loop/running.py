@@ -85,6 +85,8 @@ class Loop:
         self.keeper.poke()
 
     def _bound(self, one: Bind, error: Exception | None) -> None:
+        if error is not None:
+            self.core.diary.failed(one, f"binding rejected: {error}", self.now())
         self.reporter.bound(one, error)  # type: ignore[arg-type]
         self._poke()
 
@@ -148,6 +150,10 @@ class Loop:
                 if found.pod.stands_for:
                     self.keeper.refused(found.pod, found.message)
         return True
+
+    def now(self) -> float:
+        """By the clock that entries of the queue and of the diary are stamped with."""
+        return self._clocks.steady()
 
     def metrics(self) -> str:
         """The text of ``/metrics``."""

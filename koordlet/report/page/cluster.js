@@ -1,0 +1,78 @@
+// The cluster as one scheduler sees it: draws the states that /api/v1/events tells once a second.
+// Everything from outside becomes text (textContent, attributes), never markup.
+"use strict";
+
+let shown = null;
+
+function much(name, value) {
+  if (value === undefined) return "–";
+  if (name === "cpu") return `${(value / 1000).toFixed(value % 1000 ? 2 : 0)} CPUs`;
+  return /memory|storage|hugepages/.test(name) ? bytes(value) : `${value} ${name === "pods" ? "pods" : ""}`.trim();
+}
+const amounts = (several) => Object.entries(several).map(([name, value]) => (name in { cpu: 1, memory: 1, pods: 1 }
+  || /storage/.test(name) ? much(name, value) : `${name} ${value}`)).join(", ");
+
+function bar(name, found) {
+  if (!found) return make("td", {}, "–");
+  const free = found.allocatable - found.used - found.reserved;
+  const words = `${much(name, found.used)} used, ${much(name, found.reserved)} reserved, ${much(name, free)} free`;
+  const part = (cls, value) => {
+    const one = make("i", { class: cls });
+    one.style.width = `${Math.max(0, Math.min(100, (100 * value) / found.allocatable)).toFixed(2)}%`;
+    return one;
+  };
+  return make("td", {}, make("div", { class: "parts", role: "img", "aria-label": words, title: words },
+    part("used-part", found.used), part("reserved-part", found.reserved)), make("span", { class: free < 0 ? "bad" : "soft" },
+    free < 0 ? `${much(name, -free)} too much` : `${much(name, free)} of ${much(name, found.allocatable)} free`));
+}
+function rows() {
+  if (!shown) return;
+  const wanted = at("filter").value.toLowerCase();
+  const found = shown.nodes.filter((one) => `${one.name} ${one.taints.join(" ")}`.toLowerCase().includes(wanted));
+  const lines = found.map((one) => {
+    const { cpu, memory, pods, ...others } = one.resources;
+    const state = [...(one.unschedulable ? ["takes no pods"] : []), ...one.taints].join(", ");
+    return make("tr", {}, make("td", {}, one.name), bar("cpu", cpu), bar("memory", memory),
+      make("td", { class: "number" }, `${one.pods}${pods ? ` of ${pods.allocatable}` : ""}`),
+      make("td", {}, Object.entries(others)
+        .map(([name, v]) => `${name}: ${much(name, v.allocatable - v.used - v.reserved)} free`).join(", ") || "–"),
+      make("td", { class: state ? "bad" : "soft" }, state || "takes pods"));
+  });
+  if (!lines.length) lines.push(make("tr", {}, make("td", { colspan: 6, class: "soft" }, wanted ? "No node matches." : "No node is known.")));
+  at("rows").replaceChildren(...lines);
+}
+function totals() {
+  const words = Object.entries(shown.totals).filter(([name]) => name === "cpu" || name === "memory").map(([name, v]) =>
+    `${much(name, v.allocatable - v.used - v.reserved)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`);
+  const hidden = shown.nodeCount - shown.nodes.length;
+  at("totals").textContent = `${shown.nodeCount} nodes, ${shown.pods} pods. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are left out.` : ""}`;
+}
+function pending() {
+  at("queues").textContent = Object.entries(shown.queues).filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ") || "The queues are empty.";
+  at("pending").replaceChildren(...shown.pending.map((one) => make("li", {}, make("b", {}, one.pod),
+    ` ${one.why || "its turn comes"} `, make("span", { class: "soft" },
+      `${one.reservation ? "a reservation, " : ""}${one.queue}, priority ${one.priority}, ${one.attempts} attempts in ${Math.round(one.waitingSeconds)} s${
+        one.nominated ? `, promised ${one.nominated}` : ""}; asks for ${amounts(one.requests) || "nothing"}`))));
+}
+function reservations() {
+  at("reservations").replaceChildren(...(shown.reservations.length ? shown.reservations.map((one) => make("li", {}, make("b", {}, one.name),
+    ` ${one.phase}${one.node ? ` on ${one.node}` : ""}: ${amounts(one.allocatable) || "nothing"}`, make("span", { class: "soft" },
+      `, in use ${amounts(one.allocated) || "nothing"}${one.owners.length ? ` by ${one.owners.join(", ")}` : ""}`),
+    one.why ? make("span", { class: "bad" }, ` ${one.why}`) : "")) : [make("li", { class: "soft" }, "None.")]));
+}
+function decisions() {
+  at("decisions").replaceChildren(...(shown.decisions.length ? shown.decisions.map((one) => make("li", {},
+    make("time", { class: "soft", datetime: new Date(one.at * 1000).toISOString() }, `${new Date(one.at * 1000).toISOString().slice(11, 19)} `),
+    make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
+    one.message && one.node ? ` It is promised ${one.node}; who goes: ${one.victims.join(", ") || "nobody"}.` : "",
+    make("span", { class: "soft" }, one.scores ? ` of ${one.feasible} nodes; scores ${one.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
+    [make("li", { class: "soft" }, "Nothing was decided since this scheduler started.")]));
+}
+
+at("filter").addEventListener("input", rows);
+links(["/api/v1/cluster", "/api/v1/reservations", "/metrics", "/healthz", "/readyz"]);
+listen("scheduler", "/api/v1/events", (state) => {
+  shown = state;
+  settle(state.leading, `${state.leading ? "decides" : "does not decide: it waits for the store, or another one leads"}, version ${state.agent}`);
+  totals(); rows(); pending(); reservations(); decisions();
+});

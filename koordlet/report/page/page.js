@@ -1,0 +1,104 @@
+// What both pages share: elements, words, the stream of states, the theme.
+// Everything from outside becomes text (textContent, attributes), never markup.
+"use strict";
+
+const at = (id) => document.getElementById(id);
+
+function make(tag, attributes, ...children) {
+  const one = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "on") for (const [event, f] of Object.entries(value)) one.addEventListener(event, f);
+    else if (value === true) one.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) one.setAttribute(name, value);
+  }
+  one.append(...children.filter((c) => c !== null && c !== undefined));
+  return one;
+}
+function draw(tag, attributes, ...children) {
+  const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, value);
+  one.append(...children);
+  return one;
+}
+
+// Words --------------------------------------------------------------------------------------------
+
+function list(text) {
+  const found = [];
+  for (const part of (text || "").split(",")) {
+    if (!part) continue;
+    const [first, last] = part.split("-").map(Number);
+    for (let n = first; n <= (last === undefined ? first : last); n += 1) found.push(n);
+  }
+  return found;
+}
+function ranges(numbers) {
+  const parts = [];
+  for (const n of [...numbers].sort((a, b) => a - b)) {
+    const last = parts[parts.length - 1];
+    if (last && last[1] === n - 1) last[1] = n; else parts.push([n, n]);
+  }
+  return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
+}
+function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  let unit = 0;
+  while (value >= 1024 && unit < 5) { value /= 1024; unit += 1; }
+  return `${value >= 100 || !unit ? Math.round(value) : value.toFixed(1)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`);
+
+// Talking to the server ----------------------------------------------------------------------------
+
+async function ask(path) {
+  const answer = await fetch(path, { headers: { accept: "application/json" }, cache: "no-cache" });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+}
+function trouble(words) {
+  at("state").className = "bad";
+  at("state").textContent = words;
+}
+function settle(well, words) {
+  const line = at("state");
+  line.className = well ? "" : "bad";
+  if (line.textContent !== words) line.textContent = words;
+}
+// Hands over each state; one that comes while the last is being drawn waits, and only the newest does.
+function listen(who, path, take) {
+  let busy = false, waiting = null;
+  const drawn = async (state) => {
+    if (busy) { waiting = state; return; }
+    busy = true;
+    try {
+      await take(state);
+      document.body.dataset.ready = "yes";
+    } catch (error) {
+      trouble(`the page could not be drawn: ${error.message}`);
+    } finally {
+      busy = false;
+      if (waiting !== null) { const next = waiting; waiting = null; drawn(next); }
+    }
+  };
+  const open = () => {
+    const source = new EventSource(path);
+    source.addEventListener("state", (event) => drawn(JSON.parse(event.data)));
+    source.addEventListener("starting", () => trouble(`the ${who} is starting …`));
+    // The browser comes back by itself unless it was refused.
+    source.onerror = () => {
+      trouble(`the ${who} does not answer; what is shown is its last state`);
+      if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000);
+    };
+  };
+  open();
+}
+function links(several) {
+  at("paths").replaceChildren(...several.flatMap((path) => [make("a", { href: path }, path), " "]));
+}
+
+at("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+});

@@ -1,0 +1,97 @@
+"""The page ``docs/api-grpc.md``, from the ``.proto`` files and their comments.
+
+Covers: services, messages and enumerations of ``koordlet.v1``. Does not cover: how calls are made
+(``docs/objects.md``, ``koordlet.client``).
+
+    python -m koordlet.rpc.reference > docs/api-grpc.md
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SOURCES = Path(__file__).parent / "proto" / "koordlet" / "v1"
+
+_HEAD = """\
+# gRPC: koordlet.v1
+
+The agent serves `NodeFeed`; a scheduler serves `NodeIngest`, and a standalone one `Reservations`
+and `Scheduler` as well. Health and reflection are on everywhere. `koordlet.client` speaks the feed
+from Python, `koordlet get` and `koordlet watch` from a shell.
+
+This page is generated: `python -m koordlet.rpc.reference > docs/api-grpc.md`.
+"""
+_BLOCK = re.compile(r"(service|message|enum) (\w+) \{(\})?")
+_RPC = re.compile(r"rpc (\w+)\((stream )?([\w.]+)\) returns \((stream )?([\w.]+)\);?")
+_FIELD = re.compile(r"((?:optional |repeated )?(?:map<[^>]+>|[\w.]+)) (\w+) = (\d+)")
+_VALUE = re.compile(r"(\w+) = (\d+);")
+
+
+def page() -> str:
+    """The whole page."""
+    files = sorted(SOURCES.glob("*.proto"))
+    return "\n".join([_HEAD, *(line for one in files for line in _file(one.name, one.read_text()))])
+
+
+@dataclass
+class _Section:
+    """A service, message or enumeration on its way."""
+
+    title: str
+    said: str
+    rows: list[str] = field(default_factory=list)
+
+
+def _file(name: str, text: str) -> Iterator[str]:
+    yield f"## {name}\n"
+    said: list[str] = []
+    made: list[_Section] = []
+    #: Those that are open; ``None``: a oneof, whose fields are those of the message around it.
+    stack: list[_Section | None] = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("//"):
+            said.append(line[2:].strip())
+            continue
+        if line.startswith("syntax") and said:
+            yield " ".join(filter(None, said)) + "\n"
+        elif found := _BLOCK.match(line):
+            inside = ".".join([*(one.title.split()[1] for one in stack[-1:] if one), found[2]])
+            made.append(_Section(f"{found[1]} {inside}", " ".join(said)))
+            stack += [] if found[3] else [made[-1]]
+        elif line.startswith("oneof "):
+            stack.append(None)
+        elif line.startswith("}") and stack:
+            stack.pop()
+        elif row := _row(line, " ".join(said), alternative=bool(stack) and stack[-1] is None):
+            next(one for one in reversed(stack) if one is not None).rows.append(row)
+        said = []
+    for one in made:
+        yield from _section(one)
+
+
+def _section(one: _Section) -> Iterator[str]:
+    yield f"### {one.title}\n"
+    if one.said:
+        yield f"{one.said}\n"
+    if one.rows:
+        yield "| name | what | |\n|---|---|---|\n" + "\n".join(one.rows) + "\n"
+
+
+def _row(line: str, said: str, *, alternative: bool) -> str:
+    if found := _RPC.match(line):
+        taken, given = f"{found[2] or ''}{found[3]}", f"{found[4] or ''}{found[5]}"
+        return f"| `{found[1]}` | `{taken}` → `{given}` | {said} |"
+    if found := _FIELD.match(line):
+        one_of = " (one of)" if alternative else ""
+        return f"| `{found[2]}` = {found[3]} | `{found[1]}`{one_of} | {said} |"
+    if found := _VALUE.match(line):
+        return f"| `{found[1]}` | {found[2]} | {said} |"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,89 @@
+"""The newest decisions with their scores, for people to look at.
+
+Covers: which are kept, whose scores are computed. Does not cover: showing them (``cluster_json``).
+
+Rules:
+1. It looks on before a pod takes its place: the scores are those that it was chosen by.
+2. A decision costs a few words. Scores of all nodes cost a pass over them, so they are computed for
+   one decision in ``PAUSE`` seconds at most: a queue that empties is not held up by its diary.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Outcome, Refusal
+from koordlet.scheduler.pods import Pod
+
+#: Decisions that are kept, seconds between scored ones, nodes that are named of a ranking.
+KEPT, PAUSE, RANKED = 50, 0.2, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The best nodes with their totals, and how many could have been taken."""
+
+    best: tuple[tuple[str, int], ...]
+    feasible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One attempt and its end."""
+
+    #: By the clock of the loop.
+    at: float
+    pod: str
+    #: Empty: none.
+    node: str
+    message: str = ""
+    #: A reservation found its place, no pod.
+    reservation: bool = False
+    victims: tuple[str, ...] = ()
+    #: ``None``: not computed (rule 2).
+    ranking: Ranking | None = None
+
+
+class Diary:
+    """What was decided last."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._ranked = float("-inf")
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The newest first."""
+        return reversed(tuple(self._entries))
+
+    def ranking(self, cycle: Cycle, pod: Pod, now: float) -> Ranking | None:
+        """The scores by which a pod is about to be placed; ``None`` so soon after others."""
+        if now - self._ranked < PAUSE:
+            return None
+        self._ranked = now
+        found = cycle.scored(pod)
+        nodes = cycle.columns.nodes
+        # Of equal totals the lowest row is the better one.
+        best = tuple(
+            (node.name, int(found.totals[each]))
+            for each in (-found.totals).argsort(kind="stable")[:RANKED].tolist()
+            if (node := nodes[int(found.rows[each])]) is not None
+        )
+        return Ranking(best=best, feasible=int(found.rows.size))
+
+    def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
+        """An attempt ended."""
+        pod = outcome.pod
+        entry = Entry(at=now, pod=pod.key, node=outcome.node, ranking=ranking)
+        if isinstance(outcome, Hold):
+            entry = replace(entry, pod=pod.name, reservation=True)
+        elif isinstance(outcome, Refusal):
+            victims = tuple(one.key for one in outcome.victims)
+            entry = replace(entry, message=outcome.message, victims=victims)
+        self._entries.append(entry)
+
+    def failed(self, bind: Bind, message: str, now: float) -> None:
+        """The store did not take a binding."""
+        self._entries.append(Entry(at=now, pod=bind.pod.key, node="", message=message))

@@ -1,0 +1,97 @@
+"""What a scheduler shows of itself over HTTP: health, metrics, documents, its page.
+
+Covers: the table of paths, the stream of states while somebody looks.
+Does not cover: what the documents say (``scheduler.cluster_json``), the page (``report.console``).
+
+Rules:
+1. Everything is read-only, and for this machine alone unless somebody configures more.
+2. A state is made once a second while a page is open, and not at all otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import koordlet
+from koordlet.http import channels, message, routes
+from koordlet.report import console
+from koordlet.scheduler import cluster_json
+from koordlet.scheduler.loop import running
+
+_BEAT = 1.0
+
+
+class Face:
+    """The handlers of one scheduler."""
+
+    def __init__(self, loop: running.Loop) -> None:
+        self._loop = loop
+        #: Whoever looks at the page.
+        self.channel = channels.Channel(lambda: console.told(self.document()))
+
+    def routes(self) -> routes.Routes:
+        """The table."""
+        return routes.Routes(
+            [
+                *(("GET", path, _file) for path in console.CLUSTER_FILES),
+                ("GET", "/api/v1/cluster", self._cluster),
+                ("GET", "/api/v1/events", self._events),
+                ("GET", "/api/v1/reservations", self._reservations),
+                ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
+                ("GET", "/healthz", lambda _: message.text("ok\n")),
+                ("GET", "/readyz", self._ready),
+            ]
+        )
+
+    @contextlib.asynccontextmanager
+    async def told(self, beat: float = _BEAT) -> AsyncGenerator[None]:
+        """Rule 2, for as long as the block runs."""
+        telling = asyncio.ensure_future(self._telling(beat))
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    async def _telling(self, beat: float) -> None:
+        while True:
+            await asyncio.sleep(beat)
+            self.channel.publish()
+
+    def document(self) -> dict[str, Any]:
+        """The cluster now."""
+        loop = self._loop
+        return cluster_json.document(
+            loop.core,
+            loop.core.diary,
+            cluster_json.Moment(steady=loop.now(), wall=time.time()),
+            version=koordlet.__version__,
+            leading=loop.ready,
+        )
+
+    def _cluster(self, _request: message.Request) -> message.Response:
+        return message.document(self.document())
+
+    def _reservations(self, _request: message.Request) -> message.Response:
+        found = cluster_json.reservations(self._loop.core.register.book)
+        return message.document({"version": "v1", "reservations": found})
+
+    def _events(self, _request: message.Request) -> message.Response:
+        if self.channel.full:
+            return message.error(
+                503, "busy", "too many pages are open", fix="close one, or ask /api/v1/cluster"
+            )
+        return message.Stream(self.channel)
+
+    def _ready(self, _request: message.Request) -> message.Response:
+        if self._loop.ready:
+            return message.text("ok\n")
+        return message.text("waiting for the store, or for another scheduler\n", status=503)
+
+
+def _file(request: message.Request) -> message.Response:
+    return console.file(request.path, console.CLUSTER_FILES)

@@ -1,0 +1,90 @@
+"""What is looked for on every page: words, panels that stay apart, contrast, hostile texts.
+
+Covers: questions to a page in Chromium. Does not cover: the pages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+#: The lightest contrast of text that people with weak eyes can read (WCAG 2.2, 1.4.3).
+CONTRAST = 4.5
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</td></tr><script>alert(2)</script>",
+    "'\"><svg onload=alert(3)>",
+    "javascript:alert(4)",
+)
+
+
+def expect_text(page: Page, selector: str, words: str, within: float = 20_000) -> None:
+    """Wait until an element says something."""
+    page.wait_for_function(
+        "([one, words]) => document.querySelector(one).textContent.includes(words)",
+        arg=[selector, words],
+        timeout=within,
+    )
+
+
+def panels_apart(page: Page, *, panels: int) -> None:
+    """No panel covers another or lets something stick out, and nothing is wider than the page."""
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes: list[dict[str, float]] = page.evaluate(
+        "[...document.querySelectorAll('section')].map((s) => s.getBoundingClientRect().toJSON())"
+    )
+    assert len(boxes) == panels
+    assert overflowing(page) == []
+    for n, one in enumerate(boxes):
+        for other in boxes[n + 1 :]:
+            apart = (
+                one["right"] <= other["left"] + 1
+                or other["right"] <= one["left"] + 1
+                or one["bottom"] <= other["top"] + 1
+                or other["bottom"] <= one["top"] + 1
+            )
+            assert apart, (one, other)
+
+
+def overflowing(page: Page) -> list[str]:
+    """Elements whose content sticks out of them or of their panel, except where one may scroll."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("section, section *:not(svg *)")].filter((one) => {
+          if (one.closest(".scroll")) return false;
+          const panel = one.closest("section").getBoundingClientRect();
+          const box = one.getBoundingClientRect();
+          const hidden = getComputedStyle(one).overflowX !== "visible";
+          return box.right > panel.right + 1 || box.left < panel.left - 1
+            || (!hidden && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0);
+        }).map((one) => `${one.tagName}.${one.className} in ${one.closest("section").id}`)"""
+    )
+    return found
+
+
+def contrast(page: Page, selector: str) -> float:
+    """Of the worst of some elements' text against what is painted behind it."""
+    found: Any = page.evaluate(
+        """(selector) => {
+          const parts = (c) => c.match(/[0-9.]+/g).map(Number);
+          const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+            .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
+          const behind = (one) => {
+            for (let e = one; e; e = e.parentElement) {
+              const c = parts(getComputedStyle(e).backgroundColor);
+              if (c.length === 3 || c[3] > 0.99) return c;
+            }
+            return [255, 255, 255];
+          };
+          return [...document.querySelectorAll(selector)].map((one) => {
+            const a = light(parts(getComputedStyle(one).color)), b = light(behind(one));
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          });
+        }""",
+        selector,
+    )
+    assert found, selector
+    return float(min(found))

@@ -1,0 +1,110 @@
+"""What a scheduler shows of itself: the cluster as a document, its page, its health."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from koordlet import showing
+from koordlet.http import server
+from koordlet.model import kinds
+from tests.kit import reservations, schedulers
+
+
+def asked(address: str, path: str) -> tuple[int, str]:
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+async def cluster(world: schedulers.World) -> None:
+    """A node, one pod on it, one that fits nowhere, room held for others."""
+    await world.node("n1", cpu="4")
+    room = reservations.reservation("room", cpu="2")
+    room["metadata"].pop("uid")
+    room["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
+    room.pop("status")
+    await world.store.create(kinds.RESERVATIONS, room)
+    await world.until(
+        lambda known: (known["room"].get("status") or {}).get("phase") == "Available",
+        kinds.RESERVATIONS,
+    )
+    await world.pod("web", cpu="1")
+    await world.pod("big", cpu="64")
+    await world.until_placed("web")
+    await world.until_told("big")
+
+
+def test_the_cluster_as_a_document(ram: Path) -> None:
+    """What pods use, what is reserved and what is free add up to what the node has."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            await cluster(world)
+            found: dict[str, Any] = json.loads(json.dumps(showing.Face(loop).document()))
+
+            [node] = found["nodes"]
+            assert node["resources"]["cpu"] == {"allocatable": 4000, "used": 1000, "reserved": 2000}
+            assert node["pods"] == found["pods"] == 1  # a reservation's stand-in is none
+            [waiting] = found["pending"]
+            assert (waiting["pod"], waiting["queue"]) == ("d/big", "unschedulable")
+            assert waiting["why"].startswith("0/1 nodes are available: 1 Insufficient cpu")
+            assert waiting["requests"] == {"cpu": 64000}
+            [room] = found["reservations"]
+            assert (room["phase"], room["node"]) == ("Available", "n1")
+            assert room["allocatable"] == {"cpu": 2000}
+            by_pod = {one["pod"]: one for one in found["decisions"]}
+            assert by_pod["d/web"]["node"] == "n1"
+            assert by_pod["d/big"]["node"] is None
+            assert found["queues"]["unschedulable"] == 1
+            assert abs(found["decisions"][0]["at"] - found["observedAt"]) < 60
+
+    schedulers.run(body())
+
+
+def test_over_http(ram: Path) -> None:
+    """Every path answers; the stream tells a state at once; readiness waits for the store."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            face = showing.Face(loop)
+            shown = server.Server("127.0.0.1:0", face.routes())
+            address = await shown.start()
+            ready, _ = await asyncio.to_thread(asked, address, "/readyz")
+            assert ready == (200 if loop.ready else 503)
+            await cluster(world)
+            for path in ("/", "/page.js", "/cluster.js", "/console.css", "/metrics", "/healthz"):
+                status, text = await asyncio.to_thread(asked, address, path)
+                assert (status, bool(text)) == (200, True), path
+            _, told = await asyncio.to_thread(asked, address, "/api/v1/reservations")
+            assert [one["name"] for one in json.loads(told)["reservations"]] == ["room"]
+            _, told = await asyncio.to_thread(asked, address, "/api/v1/cluster")
+            assert json.loads(told)["nodeCount"] == 1
+            await stream(address, face)
+            await shown.stop()
+
+    schedulers.run(body())
+
+
+async def stream(address: str, face: showing.Face) -> None:
+    """One state at once, another with the next beat."""
+    host, port = address.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"GET /api/v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n".encode())
+    await reader.readuntil(b"event: state\ndata: ")
+    async with face.told(beat=0.01):
+        await reader.readuntil(b"event: state\ndata: ")
+    writer.close()
