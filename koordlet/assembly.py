@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from koordlet.config import (
     adaptive_section,
     batch_section,
+    blkio_section,
     cpu_burst_section,
     memory_qos_section,
     node_pressure_section,
@@ -36,6 +37,7 @@ from koordlet.policy import (
     adaptive,
     batch_limits,
     batch_resources,
+    blkio_qos,
     bound_quota,
     cpu_burst,
     cpu_normalization,
@@ -88,6 +90,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
         batch_resources.STEM: _batch(config.policies.batch_resources),
+        blkio_qos.STEM: _blkio(config.policies.blkio_qos),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
@@ -136,6 +139,26 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
+    def blocks(one: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
+        said = one.blocks if one.enable else ()
+        return tuple(
+            strategies.Block(
+                name=each.name,
+                type=each.type,
+                io_cfg=strategies.IoLimits(**each.io_cfg.model_dump()),
+            )
+            for each in said
+        )
+
+    return blkio_qos.Settings(
+        be=blocks(section.be_class),
+        root=blocks(section.cgroup_root),
+        least_bps=section.limits.least_bps,
+        least_iops=section.limits.least_iops,
     )
 
 

@@ -29,7 +29,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.pressure import FileSystem, Reading
-from koordlet.policy import adaptive, admission, chain, registry
+from koordlet.policy import adaptive, admission, blkio_qos, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -175,6 +175,8 @@ class Line:
                 metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
+        if self._limits_devices(seen):
+            seen = replace(seen, blocks=self.observer.block_devices(again=slow))
         self.feeling.follow(seen, self._adaptive)
         if self.units.manages(seen.layout):
             seen = replace(seen, through_systemd=True)
@@ -197,6 +199,10 @@ class Line:
             unsupported=self._unsupported(seen.unsupported),
             born=self.born,
         )
+
+    def _limits_devices(self, seen: snapshot.Snapshot) -> bool:
+        settings = self.settings[blkio_qos.STEM]
+        return blkio_qos.asked(seen, typing.cast("blkio_qos.Settings", settings))
 
     def _adaptive(self) -> tuple[object, object]:
         """Settings and state of the policy that wants to know what is felt."""

@@ -21,6 +21,7 @@ from pydantic import Field, model_validator
 from koordlet.config import (
     adaptive_section,
     batch_section,
+    blkio_section,
     cpu_burst_section,
     cpu_sections,
     eviction_section,
@@ -225,6 +226,11 @@ class Policies(Section):
         default_factory=batch_section.BatchResources,
         alias="batch_resources",
         description="What may be promised to batch and mid workloads.",
+    )
+    blkio_qos: blkio_section.BlkioQos = Field(
+        default_factory=blkio_section.BlkioQos,
+        alias="blkio_qos",
+        description="Limits of block devices.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,

@@ -14,6 +14,7 @@ from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
     from koordlet.host import inotify
+    from koordlet.model import blocks
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -39,6 +40,7 @@ class Observer:
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
         self.resctrl = resctrl_look.Look(host)
+        self._devices: blocks.Blocks | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -155,6 +157,17 @@ class Observer:
             resctrl=ways,
             went_offline=self._went_offline,
         )
+
+    def block_devices(self, *, again: bool) -> blocks.Blocks:
+        """The block devices; the same object while they say the same."""
+        if again or self._devices is None:
+            from koordlet.host import blocks as reader  # noqa: PLC0415 -- most never limit one
+
+            found = reader.read(self.host, self.layout)
+            if found != self._devices:
+                self._devices = found
+            return self._devices or found
+        return self._devices
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not; the same tuple while that is the same."""

@@ -21,6 +21,7 @@ from koordlet.policy import (
     adaptive,
     batch_limits,
     batch_resources,
+    blkio_qos,
     bound_quota,
     cpu_burst,
     cpu_holdings,
@@ -224,6 +225,14 @@ POLICIES: tuple[Row, ...] = (
         decide=memory_qos.decide,
         settings=memory_qos.Settings(),
         state=memory_qos.State(),
+        timeless=True,
+    ),
+    row(
+        stem=blkio_qos.STEM,
+        summary="how much of a block device best-effort work and single pods may use",
+        decide=blkio_qos.decide,
+        settings=blkio_qos.Settings(),
+        state=blkio_qos.State(),
         timeless=True,
     ),
     row(
