@@ -15,8 +15,10 @@ from koordlet.config import (
     cpu_burst_section,
     memory_qos_section,
     node_pressure_section,
+    page_cache_section,
     schema,
     suppress_section,
+    system_section,
 )
 from koordlet.config import resctrl_section as ways
 from koordlet.host import pressure
@@ -46,12 +48,14 @@ from koordlet.policy import (
     local_storage_evict,
     memory_qos,
     node_pressure,
+    page_cache_reclaim,
     registry,
     resctrl,
     resctrl_annotation,
     resctrl_partitions,
     reserved_cpus,
     shared_pools,
+    system_qos,
 )
 from koordlet.workloads import declared
 
@@ -99,6 +103,8 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         ),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
+        page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
+        system_qos.STEM: _system(config.policies.system_qos),
     }
 
 
@@ -159,6 +165,31 @@ def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
         root=blocks(section.cgroup_root),
         least_bps=section.limits.least_bps,
         least_iops=section.limits.least_iops,
+    )
+
+
+def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_reclaim.Settings:
+    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
+    return page_cache_reclaim.Settings(
+        classes={
+            name: strategies.MemoryQos(
+                page_cache_limit_enable=True,
+                page_cache_limit_size=None
+                if one.page_cache_limit_size is None
+                else quantity.milli(one.page_cache_limit_size) // 1000,
+                page_cache_limit_percent=one.page_cache_limit_percent,
+            )
+            for name, one in classes.items()
+            if one.page_cache_limit_enable
+        },
+        max_bytes=section.limits.max_bytes,
+    )
+
+
+def _system(section: system_section.SystemQos) -> system_qos.Settings:
+    said = section.model_dump(exclude={"mode", "limits"})
+    return system_qos.Settings(
+        system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
     )
 
 

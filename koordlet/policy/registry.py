@@ -31,9 +31,11 @@ from koordlet.policy import (
     local_storage_evict,
     memory_qos,
     node_pressure,
+    page_cache_reclaim,
     resctrl,
     reserved_cpus,
     shared_pools,
+    system_qos,
 )
 
 SettingsT = TypeVar("SettingsT")
@@ -226,6 +228,21 @@ POLICIES: tuple[Row, ...] = (
         settings=memory_qos.Settings(),
         state=memory_qos.State(),
         timeless=True,
+    ),
+    row(
+        stem=page_cache_reclaim.STEM,
+        summary="page cache beyond a pod's part, taken back",
+        decide=page_cache_reclaim.decide,
+        settings=page_cache_reclaim.Settings(),
+        state=page_cache_reclaim.State(),
+    ),
+    row(
+        stem=system_qos.STEM,
+        summary="knobs of the whole kernel, for operators who opted in",
+        decide=system_qos.decide,
+        settings=system_qos.Settings(),
+        state=system_qos.State(),
+        default_mode=plan.Mode.OFF,
     ),
     row(
         stem=blkio_qos.STEM,
