@@ -175,7 +175,7 @@ class Line:
                 metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
-        if self._limits_devices(seen):
+        if blkio_qos.asked(seen, self.settings[blkio_qos.STEM]):
             seen = replace(seen, blocks=self.observer.block_devices(again=slow))
         self.feeling.follow(seen, self._adaptive)
         if self.units.manages(seen.layout):
@@ -199,10 +199,6 @@ class Line:
             unsupported=self._unsupported(seen.unsupported),
             born=self.born,
         )
-
-    def _limits_devices(self, seen: snapshot.Snapshot) -> bool:
-        settings = self.settings[blkio_qos.STEM]
-        return blkio_qos.asked(seen, typing.cast("blkio_qos.Settings", settings))
 
     def _adaptive(self) -> tuple[object, object]:
         """Settings and state of the policy that wants to know what is felt."""

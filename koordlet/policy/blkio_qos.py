@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, knob, limits, snapshot, strategies
@@ -60,9 +61,9 @@ class State:
     """Nothing is remembered."""
 
 
-def asked(now: snapshot.Snapshot, settings: Settings) -> bool:
+def asked(now: snapshot.Snapshot, settings: object) -> bool:
     """Whether anybody limits a device: only then they are looked for."""
-    be, root = _strategies(now, settings)
+    be, root = _strategies(now, cast("Settings", settings))
     return bool(be or root) or any(one.wishes.blkio_qos is not None for one in now.pods)
 
 
