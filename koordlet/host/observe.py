@@ -160,14 +160,13 @@ class Observer:
 
     def block_devices(self, *, again: bool) -> blocks.Blocks:
         """The block devices; the same object while they say the same."""
-        if again or self._devices is None:
+        devices = self._devices
+        if again or devices is None:
             from koordlet.host import blocks as reader  # noqa: PLC0415 -- most never limit one
 
             found = reader.read(self.host, self.layout)
-            if found != self._devices:
-                self._devices = found
-            return self._devices or found
-        return self._devices
+            self._devices = devices = devices if found == devices and devices is not None else found
+        return devices
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not; the same tuple while that is the same."""

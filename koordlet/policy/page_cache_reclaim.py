@@ -70,28 +70,29 @@ def decide(
     for one in now.pods:
         said = memory_qos.strategy_of(one, now, classes)
         most = None if said is None else allowed(said, one)
+        group = one.group or ""
         if most is None or not one.active or one.group not in now.groups:
             continue
-        target = now.layout.file(knob.MEMORY_RECLAIM, one.group)
+        target = now.layout.file(knob.MEMORY_RECLAIM, group)
         if target is None:
             missing = str(now.layout.why_not(knob.MEMORY_RECLAIM))
             continue
-        seen = past.groups.window(one.group, meter.MEMORY_CACHE, now.at, _WINDOW)
+        seen = past.groups.window(group, meter.MEMORY_CACHE, now.at, _WINDOW)
         if seen is None:
             why[one.key] = f"may have {most} bytes of page cache; what it has is not known"
             continue
         why[one.key] = f"has {int(seen.average)} bytes of page cache, may have {most}"
         excess = min(int(seen.average) - most, settings.max_bytes)
-        if excess < _LEAST or one.group in asked:
+        if excess < _LEAST or group in asked:
             continue
-        asked[one.group] = now.at
+        asked[group] = now.at
         actions.append(
             action.Reclaim(
                 target=target,
                 amount_bytes=excess,
                 policy=STEM,
                 reason=f"{one.key} {why[one.key]}",
-                group=one.group,
+                group=group,
             )
         )
     return decision.Decision(

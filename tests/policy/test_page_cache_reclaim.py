@@ -19,9 +19,10 @@ OLD = replace(V2, hierarchies=(replace(V2.hierarchies[0], lacks=frozenset({"memo
 NONE = policy.State()
 
 
-def batch(limit: int = 400 * MIB, **more: object) -> pod.Pod:
-    """A best-effort workload with a memory limit."""
-    return moments.workload("batch", qos.Qos.BE, limits={"memory": limit}, **more)
+def batch(limit: int = 400 * MIB, said: Asked | None = None) -> pod.Pod:
+    """A best-effort workload with a memory limit, and what its annotation says."""
+    wish = wishes.Wishes(memory_qos=said)
+    return moments.workload("batch", qos.Qos.BE, limits={"memory": limit}, wishes=wish)
 
 
 def decide(
@@ -97,8 +98,8 @@ def test_nothing_is_asked_for_what_is_not_known_or_not_too_much(
 def test_a_pod_says_it_itself() -> None:
     """The annotation counts although the node asks for nothing; its ``none`` is nothing."""
     own = Asked(page_cache_limit_size=50 * MIB)
-    wish = batch(wishes=wishes.Wishes(memory_qos=own))
-    off = batch(wishes=wishes.Wishes(memory_qos=Asked(policy="none")))
+    wish = batch(said=own)
+    off = batch(said=Asked(policy="none"))
 
     assert [("/u/batch/memory.reclaim", 40 * MIB)] == amounts(decide(wish, None, 90 * MIB))
     assert [] == amounts(decide(off, own, 90 * MIB))
