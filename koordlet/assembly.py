@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from koordlet.config import (
     adaptive_section,
     batch_section,
+    blkio_section,
     cpu_burst_section,
     memory_qos_section,
     node_pressure_section,
+    page_cache_section,
     schema,
     suppress_section,
+    system_section,
 )
 from koordlet.config import resctrl_section as ways
 from koordlet.host import pressure
@@ -37,6 +40,7 @@ from koordlet.policy import (
     adaptive,
     batch_limits,
     batch_resources,
+    blkio_qos,
     bound_quota,
     cpu_allocatable_evict,
     cpu_burst,
@@ -50,12 +54,14 @@ from koordlet.policy import (
     memory_evict,
     memory_qos,
     node_pressure,
+    page_cache_reclaim,
     registry,
     resctrl,
     resctrl_annotation,
     resctrl_partitions,
     reserved_cpus,
     shared_pools,
+    system_qos,
 )
 from koordlet.workloads import declared
 
@@ -104,6 +110,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         batch_resources.STEM: _batch(config.policies.batch_resources),
         cpu_allocatable_evict.STEM: config.policies.cpu_allocatable_evict.strategy(),
         cpu_evict.STEM: config.policies.cpu_evict.strategy(),
+        blkio_qos.STEM: _blkio(config.policies.blkio_qos),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
@@ -114,6 +121,8 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
+        page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
+        system_qos.STEM: _system(config.policies.system_qos),
     }
 
 
@@ -154,6 +163,51 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
+    def blocks(one: blkio_section.BlkioClass) -> tuple[strategies.Block, ...]:
+        said = one.blocks if one.enable else ()
+        return tuple(
+            strategies.Block(
+                name=each.name,
+                type=each.type,
+                io_cfg=strategies.IoLimits(**each.io_cfg.model_dump()),
+            )
+            for each in said
+        )
+
+    return blkio_qos.Settings(
+        be=blocks(section.be_class),
+        root=blocks(section.cgroup_root),
+        least_bps=section.limits.least_bps,
+        least_iops=section.limits.least_iops,
+    )
+
+
+def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_reclaim.Settings:
+    classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
+    return page_cache_reclaim.Settings(
+        classes={
+            name: strategies.MemoryQos(
+                page_cache_limit_enable=True,
+                page_cache_limit_size=None
+                if one.page_cache_limit_size is None
+                else quantity.milli(one.page_cache_limit_size) // 1000,
+                page_cache_limit_percent=one.page_cache_limit_percent,
+            )
+            for name, one in classes.items()
+            if one.page_cache_limit_enable
+        },
+        max_bytes=section.limits.max_bytes,
+    )
+
+
+def _system(section: system_section.SystemQos) -> system_qos.Settings:
+    said = section.model_dump(exclude={"mode", "limits"})
+    return system_qos.Settings(
+        system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
     )
 
 

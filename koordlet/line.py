@@ -29,7 +29,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.pressure import FileSystem, Reading
-from koordlet.policy import adaptive, admission, chain, registry
+from koordlet.policy import adaptive, admission, blkio_qos, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -177,6 +177,8 @@ class Line:
                 metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
+        if blkio_qos.asked(seen, self.settings[blkio_qos.STEM]):
+            seen = replace(seen, blocks=self.observer.block_devices(again=slow))
         self.feeling.follow(seen, self._adaptive)
         if self.units.manages(seen.layout):
             seen = replace(seen, through_systemd=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from koordlet.apply import kinds, resctrl, unit_properties
+from koordlet.apply import devices, kinds, resctrl, unit_properties
 from koordlet.host import root
 from koordlet.model import action, knob, plan, snapshot
 from koordlet.state import journal
@@ -68,8 +68,8 @@ class Intents:
             made = self._new(step) if before is None else _with(before, one)
             if isinstance(one, action.SetUnitProperty) and not step.undo:
                 made = self._of_unit(made, one, looked.get(one.target, ()))
-            elif one.target in contested and _is_schemata(one):
-                made = self._of_domains(made, step)
+            elif one.target in contested and isinstance(one, action.WriteFile):
+                made = self._of_parts(made, one, step.was or "")
             found[one.target] = made
         return list(found.values())
 
@@ -104,11 +104,16 @@ class Intents:
         kind = action.SetUnitProperty.__name__
         return made._replace(kind=kind, unit=one.unit, properties=said, inode=self.inode(one))
 
-    def _of_domains(self, made: journal.Entry, step: plan.Step) -> journal.Entry:
-        """Another writer changed some domains; in the others ours is still not the original."""
+    def _of_parts(self, made: journal.Entry, one: action.WriteFile, was: str) -> journal.Entry:
+        """Another writer changed some domains or devices; of the others ours is no original."""
         before = self._book.entries[made.target]
-        original = resctrl.original(before, step.was or "")
-        return _with(made._replace(original=original, values=before.values), step.action)
+        if _is_schemata(one):
+            original = resctrl.original(before, was)
+        elif devices.form_of(one) is not None:
+            original = devices.original(before, one, was)
+        else:
+            return made
+        return _with(made._replace(original=original, values=before.values), one)
 
     def _new(self, step: plan.Step) -> journal.Entry:
         one = step.action

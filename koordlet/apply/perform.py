@@ -10,7 +10,7 @@ import errno
 from dataclasses import dataclass
 from typing import assert_never
 
-from koordlet.apply import kinds, present, resctrl, units
+from koordlet.apply import devices, kinds, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
@@ -83,6 +83,8 @@ def _write(
 ) -> Effect:
     if one.knob == knob.SCHEMATA.name:
         return Effect(*resctrl.write(host, one))
+    if devices.form_of(one) is not None:
+        return Effect(*devices.write(host, one))
     found = host.exchange(host.at(one.target), _bytes(one.value))
     if isinstance(found, OSError):
         # It is written, and that must be remembered, although nobody can tell what it says now.

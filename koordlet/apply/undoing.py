@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import kinds, present, resctrl, units
+from koordlet.apply import devices, kinds, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
 from koordlet.state import journal
 
@@ -197,8 +197,9 @@ def _undo_file(
         group=entry.group,
     )
     by_parts = {knob.SUBTREE.name: _undo_switches, knob.SCHEMATA.name: _undo_schemata}
-    if write.knob in by_parts:
-        by_parts[write.knob](undoing, entry, write, current)
+    whole = _undo_devices if devices.form_of(write) is not None else None
+    if parts := by_parts.get(write.knob, whole):
+        parts(undoing, entry, write, current)
         return
     if kinds.same(write, write.value, current):
         undoing.leave(entry, "already as it was")
@@ -222,7 +223,20 @@ def _undo_file(
 def _undo_schemata(
     undoing: Undoing, entry: journal.Entry, write: action.WriteFile, current: str
 ) -> None:
-    back, foreign = resctrl.undo(entry, current)
+    _by_parts(undoing, entry, write, resctrl.undo(entry, current))
+
+
+def _undo_devices(
+    undoing: Undoing, entry: journal.Entry, write: action.WriteFile, current: str
+) -> None:
+    _by_parts(undoing, entry, write, devices.undo(entry, write, current))
+
+
+def _by_parts(
+    undoing: Undoing, entry: journal.Entry, write: action.WriteFile, found: tuple[str, str]
+) -> None:
+    """Some of a file goes back, and some of it somebody else has written since."""
+    back, foreign = found
     if foreign:
         why = f"somebody else has written {foreign} since"
         undoing.leave(entry, why, forget=not back, tell=True)

@@ -34,6 +34,7 @@ COMMANDS = {
     "watch": "follow the node or its workloads over gRPC, until interrupted",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
+    "replay": "show what the policies would have done on a recording, moment by moment",
     "schedule": "hand pods to a standalone scheduler, and print where each went or why not",
     "scheduler": "decide which pod goes to which node, for a cluster or for standalone nodes",
     "crds": "print the definitions of the custom resources",

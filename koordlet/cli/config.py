@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from koordlet import config
 from koordlet.cli import options, output
 from koordlet.config import layers, places, schema
+from koordlet.model import nodeslo
+from koordlet.report import strategies_json
 
 NAME = "config"
 HELP = "show the effective configuration and where each value comes from"
@@ -23,6 +25,7 @@ EXAMPLES = """\
 koordlet config                              every value with its origin
 koordlet config --config site.yaml -o yaml   as a file, origins as comments
 KOORDLET_MODE=observe koordlet config -o json
+kubectl get nodeslo n1 -o yaml > slo.yaml; koordlet config --pods slo.yaml
 koordlet config --schema > koordlet.schema.json
 """
 
@@ -37,6 +40,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
     options.output(parser, ("table", "json", "yaml"))
+    parser.add_argument(
+        "--pods",
+        metavar="FILE",
+        default=None,
+        help="with the NodeSLO or the ConfigMap slo-controller-config of this file, as kubectl"
+        " prints them",
+    )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="ask the API server of the configuration for them",
+    )
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of the file")
 
 
@@ -46,14 +61,48 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(schema.json_schema(), indent=2) + "\n")
         return 0
     effective = config.load(args.config, os.environ, {})
+    said = cluster(args, effective)
     if args.output == "json":
-        output.print_json(document(effective))
+        more = {} if said is None else {"cluster": strategies_json.document(said)}
+        output.print_json({**document(effective), **more})
         return 0
-    lines = yaml_lines(effective) if args.output == "yaml" else table_lines(effective)
+    lines = list(yaml_lines(effective) if args.output == "yaml" else table_lines(effective))
+    if said is not None:
+        lines += cluster_lines(said, comments=args.output == "yaml")
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
         sys.stderr.write(f"warning: {output.visible(warning)}\n")
     return 0
+
+
+def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.NodeSlo | None:
+    """What the cluster wants of this node, where somebody was to be asked."""
+    if args.pods is not None:
+        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
+        return manifests.load(args.pods).observed().slo
+    if args.cluster:
+        from koordlet import sourcing  # noqa: PLC0415 -- only who asks pays
+        from koordlet.host import root  # noqa: PLC0415
+
+        told = sourcing.once(effective.config, root.LiveHost())
+        return told.slo if told is not None else None
+    return None
+
+
+def cluster_lines(said: nodeslo.NodeSlo, *, comments: bool) -> list[str]:
+    """What the cluster says: it takes the place of the same values of the file."""
+    found = [
+        (key, _short(_scalar(value)), origin) for key, value, origin in strategies_json.rows(said)
+    ]
+    lines = ["", *output.table(found, head=("KEY OF THE CLUSTER", "VALUE", "ORIGIN"))]
+    lines += [f"problem: {output.visible(one)}" for one in said.problems]
+    return [f"# {line}".rstrip() for line in lines] if comments else lines
+
+
+def _short(text: str) -> str:
+    # One giant annotation must not push the origins off the screen.
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
 def document(effective: config.Effective) -> dict[str, object]:
@@ -70,9 +119,7 @@ def table_lines(effective: config.Effective) -> list[str]:
     rows = []
     for loc, value in layers.leaves(schema.plain(effective.config)):
         path, text = places.dotted(loc), _scalar(value)
-        # One giant annotation must not push the origins off the screen.
-        shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
-        rows.append((path, shown, effective.origins[path]))
+        rows.append((path, _short(text), effective.origins[path]))
     return output.table(rows, head=("KEY", "VALUE", "ORIGIN"))
 
 

@@ -6,7 +6,8 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from koordlet.config import loader
+from koordlet.config import catalog, loader, problems
+from koordlet.model import errors
 
 
 def root(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +69,33 @@ def cgroup_root(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
     )
+
+
+def changes(parser: argparse.ArgumentParser) -> None:
+    """``--set``: what would be, with other values."""
+    parser.add_argument(
+        "--set",
+        dest="changes",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="as if the configuration said so: a dotted key as 'koordlet config' shows it, such as"
+        " policies.cpu_suppress.cpuSuppressThresholdPercent=50 (several times)",
+    )
+
+
+def changed(args: argparse.Namespace) -> dict[str, object]:
+    """What ``--set`` says, by path of the configuration."""
+    known = {one.path for one in catalog.fields()}
+    found: dict[str, object] = {}
+    for text in args.changes:
+        key, equals, value = text.partition("=")
+        if not equals or key not in known:
+            why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
+            fix = problems.suggest(key, known, "known") or "see 'koordlet config'"
+            raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
+        found[key] = loader.Flag(value, "--set")
+    return found
 
 
 #: The kubelet's flags of eviction, to where they go.

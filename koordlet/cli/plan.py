@@ -20,6 +20,7 @@ HELP = "show what would be done now, and why; change nothing"
 EXAMPLES = """\
 koordlet plan                                  this machine, this configuration
 koordlet plan --config new.yaml                what a new configuration would change
+koordlet plan --set policies.cpu_suppress.cpuSuppressThresholdPercent=50
 kubectl get pods -A -o yaml > pods.yaml; koordlet plan --pods pods.yaml
 koordlet plan --root machine.tar.gz -o json    a recorded machine, for programs
 koordlet plan --defragment                     what would move, were CPUs chosen anew
@@ -29,6 +30,7 @@ koordlet plan --defragment                     what would move, were CPUs chosen
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
+    options.changes(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
     parser.add_argument(
@@ -50,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
-    config = opening.effective(args, options.eviction_flags(args))
+    config = opening.effective(args, {**options.changed(args), **options.eviction_flags(args)})
     run_line = opening.open_line(args, opening.host(args), config)
     if args.defragment:
         _defragment(args, run_line)

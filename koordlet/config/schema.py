@@ -21,6 +21,7 @@ from pydantic import ConfigDict, Field, model_validator
 from koordlet.config import (
     adaptive_section,
     batch_section,
+    blkio_section,
     counters_section,
     cpu_burst_section,
     cpu_sections,
@@ -37,9 +38,11 @@ from koordlet.config import (
     node_pressure_section,
     nri_section,
     objects_section,
+    page_cache_section,
     resctrl_section,
     sections,
     suppress_section,
+    system_section,
 )
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
@@ -146,68 +149,25 @@ class Workload(Section):
         return self
 
 
-class ReservedCpusLimits(Section):
-    """What no reservation exceeds, wherever it comes from."""
-
-    max_cpus: Annotated[int | None, Field(ge=0)] = Field(
-        default=None, description="At most this many CPUs are reserved; null is no bound."
-    )
-
-
-class ReservedCpus(Section):
-    """CPUs that are kept away from every pod."""
-
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
-    limits: ReservedCpusLimits = Field(
-        default_factory=ReservedCpusLimits, description="Upper bounds, applied last."
-    )
-    cpus: fieldtypes.CpuList = Field(default=None, description="The reserved CPUs, such as `0-1`.")
-    quantity: fieldtypes.OptionalQuantity = Field(
-        default=None,
-        description="How much CPU to reserve; rounded up to whole CPUs. `cpus` wins over it.",
-    )
-
-
-class SharedPoolsLimits(Section):
-    """The shared pools have no upper bounds yet."""
-
-
-class SharedPools(Section):
-    """The CPU pools of workloads without exclusive CPUs."""
-
-    mode: sections.PolicyModeField = Field(
-        default="enforce", description="What may be done with its decisions."
-    )
-    limits: SharedPoolsLimits = Field(
-        default_factory=SharedPoolsLimits, description="Upper bounds, applied last."
-    )
-    enable_controllers: bool = Field(
-        default=False,
-        description="Switch the cpuset controller on in the cgroups above a workload (v2 only).",
-    )
-    tiers: bool = Field(
-        default=True,
-        description="Narrow the kubelet's tiers, so that new containers are right from the start.",
-    )
-
-
 class Policies(Section):
     """One section for each policy, under its stem."""
 
     model_config = ConfigDict(alias_generator=str)  # rule 1
 
-    reserved_cpus: ReservedCpus = Field(
-        default_factory=ReservedCpus, alias="reserved_cpus", description="Reserved CPUs."
+    reserved_cpus: cpu_sections.ReservedCpus = Field(
+        default_factory=cpu_sections.ReservedCpus,
+        alias="reserved_cpus",
+        description="Reserved CPUs.",
     )
     exclusive_cpus: exclusive_section.ExclusiveCpus = Field(
         default_factory=exclusive_section.ExclusiveCpus,
         alias="exclusive_cpus",
         description="CPUs that single workloads hold.",
     )
-    shared_pools: SharedPools = Field(
-        default_factory=SharedPools, alias="shared_pools", description="Shared CPU pools."
+    shared_pools: cpu_sections.SharedPools = Field(
+        default_factory=cpu_sections.SharedPools,
+        alias="shared_pools",
+        description="Shared CPU pools.",
     )
     adaptive: adaptive_section.Adaptive = Field(
         default_factory=adaptive_section.Adaptive,
@@ -232,6 +192,11 @@ class Policies(Section):
         default_factory=batch_section.BatchResources,
         alias="batch_resources",
         description="What may be promised to batch and mid workloads.",
+    )
+    blkio_qos: blkio_section.BlkioQos = Field(
+        default_factory=blkio_section.BlkioQos,
+        alias="blkio_qos",
+        description="Limits of block devices.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,
@@ -274,6 +239,16 @@ class Policies(Section):
         default_factory=memory_qos_section.MemoryQos,
         alias="memory_qos",
         description="Protection and throttling of memory.",
+    )
+    page_cache_reclaim: page_cache_section.PageCacheReclaim = Field(
+        default_factory=page_cache_section.PageCacheReclaim,
+        alias="page_cache_reclaim",
+        description="Page cache beyond a pod's part.",
+    )
+    system_qos: system_section.SystemQos = Field(
+        default_factory=system_section.SystemQos,
+        alias="system_qos",
+        description="Knobs of the whole kernel.",
     )
     node_pressure: node_pressure_section.NodePressure = Field(
         default_factory=node_pressure_section.NodePressure,

@@ -23,6 +23,7 @@ from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
     from koordlet.host import inotify
+    from koordlet.model import blocks
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -51,6 +52,7 @@ class Observer:
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._steering: Mapping[str, str] = {}
+        self._devices: blocks.Blocks | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -170,6 +172,16 @@ class Observer:
             steering=self._steering,
             went_offline=self._went_offline,
         )
+
+    def block_devices(self, *, again: bool) -> blocks.Blocks:
+        """The block devices; the same object while they say the same."""
+        devices = self._devices
+        if again or devices is None:
+            from koordlet.host import blocks as reader  # noqa: PLC0415 -- most never limit one
+
+            found = reader.read(self.host, self.layout)
+            self._devices = devices = devices if found == devices and devices is not None else found
+        return devices
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not; the same tuple while that is the same."""

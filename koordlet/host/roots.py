@@ -31,9 +31,9 @@ def open_root(spec: str | None) -> root.HostRoot:
     if os.path.isdir(spec):
         return directory.DirHost(_inside_directory(spec))
     if os.path.isfile(spec):
-        from koordlet.host import archive  # noqa: PLC0415 -- the agent never reads one
+        from koordlet.host import archive, tarindex  # noqa: PLC0415 -- the agent never reads one
 
-        return archive.ArchiveHost(_inside_archive(spec))
+        return archive.ArchiveHost(inside(spec, tarindex.load(spec)))
     why = "is neither a file nor a directory" if os.path.exists(spec) else "does not exist"
     raise errors.ConfigError(why, culprit=spec, fix=_FIX)
 
@@ -54,10 +54,8 @@ def _inside_directory(top: str) -> str:
     raise _no_machine(top)
 
 
-def _inside_archive(name: str) -> tarindex.Entry:
-    from koordlet.host import tarindex  # noqa: PLC0415 -- as above
-
-    here = tarindex.load(name)
+def inside(name: str, here: tarindex.Entry) -> tarindex.Entry:
+    """The recorded root in the tree of an archive of that name."""
     for _ in range(_MAX_TOPS):
         below = here.children
         if any(mark in below for mark in _MARKS):

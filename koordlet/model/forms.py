@@ -225,6 +225,8 @@ class Keyed:
     #: What a field that is not shown holds.
     unset: str = "max"
     range: str = "`MAJOR:MINOR FIELD=VALUE …`"
+    #: What follows a device's number to undo a line where there was none; empty: its fields unset.
+    reset: str = ""
 
     def text(self, device: str, fields: dict[str, int | None]) -> str:
         """The line of a device; ``None`` is no limit."""
@@ -236,10 +238,10 @@ class Keyed:
         return " ".join([device, *(f"{name}={value}" if name else value for name, value in shown)])
 
     def same(self, wanted: str, current: str) -> bool:
-        there = dict(_lines(current))
+        there = devices(current)
         return all(
             there.get(device, {}).get(name, self.unset) == value
-            for device, fields in _lines(wanted)
+            for device, fields in devices(wanted).items()
             for name, value in fields.items()
         )
 
@@ -248,10 +250,11 @@ class Keyed:
         return 0.0
 
 
-def _lines(text: str) -> list[tuple[str, dict[str, str]]]:
-    found = []
+def devices(text: str) -> dict[str, dict[str, str]]:
+    """The fields of each device of a ``Keyed`` text; of two lines, the later one counts."""
+    found = {}
     for line in text.splitlines():
         device, *fields = line.split() or [""]
         pairs = (field.rpartition("=") for field in fields)
-        found.append((device, {name: value for name, _, value in pairs}))
+        found[device] = {name: value for name, _, value in pairs}
     return found

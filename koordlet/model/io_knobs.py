@@ -67,6 +67,41 @@ IO_WEIGHT = Knob(
     since="5.4",
     answers="outside of the range: EINVAL; in effect with io.cost only",
 )
+IO_COST_QOS = Knob(
+    name="io.cost.qos",
+    controller="",
+    v1=None,
+    v2="io.cost.qos",
+    form=forms.Keyed(
+        "0",
+        "`MAJOR:MINOR enable=… ctrl=user rpct=… rlat=… wpct=… wlat=…`",
+        reset="enable=0 ctrl=auto",
+    ),
+    turn=Turn(rises=60, falls=60),
+    unit="%, µs",
+    answers="on the root group only; " + _DEVICE,
+)
+IO_COST_MODEL = Knob(
+    name="io.cost.model",
+    controller="",
+    v1=None,
+    v2="io.cost.model",
+    form=forms.Keyed("0", "`MAJOR:MINOR ctrl=user model=linear rbps=… …`", reset="ctrl=auto"),
+    turn=Turn(rises=60, falls=60),
+    unit="bytes/s, 1/s",
+    answers="on the root group only; " + _DEVICE,
+)
+BLKIO_COST_WEIGHT = Knob(
+    name="blkio.cost.weight",
+    controller="blkio",
+    v1="blkio.cost.weight",
+    v2=None,
+    form=forms.Keyed("100", "`MAJOR:MINOR NUMBER`, 1…100"),
+    turn=Turn(rises=60, falls=60),
+    twin="io.weight",
+    since="Alibaba Cloud Linux",
+    answers="on other kernels: ENOENT",
+)
 IO_LATENCY = Knob(
     name="io.latency",
     controller="io",

@@ -38,7 +38,10 @@ from koordlet.model.cpuset_knobs import (
     SUBTREE,
 )
 from koordlet.model.io_knobs import (
+    BLKIO_COST_WEIGHT,
     BLKIO_WEIGHT,
+    IO_COST_MODEL,
+    IO_COST_QOS,
     IO_LATENCY,
     IO_MAX,
     IO_PRESSURE,
@@ -72,6 +75,7 @@ from koordlet.model.memory_knobs import (
 )
 
 __all__ = [
+    "BLKIO_COST_WEIGHT",
     "BLKIO_WEIGHT",
     "CPUSET_CPUS",
     "CPUSET_EFFECTIVE",
@@ -90,6 +94,8 @@ __all__ = [
     "CPU_WEIGHT",
     "EVENTS",
     "FREEZE",
+    "IO_COST_MODEL",
+    "IO_COST_QOS",
     "IO_LATENCY",
     "IO_MAX",
     "IO_PRESSURE",
@@ -183,7 +189,10 @@ TABLE = {
         WRITE_IOPS,
         IO_MAX,
         BLKIO_WEIGHT,
+        BLKIO_COST_WEIGHT,
         IO_WEIGHT,
+        IO_COST_QOS,
+        IO_COST_MODEL,
         IO_LATENCY,
         IO_PRESSURE,
         MEMORY_PRESSURE,

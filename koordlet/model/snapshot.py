@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.
-    from koordlet.model import kubelet, nodemetric, nodeslo, reservation, strain
+    from koordlet.model import blocks, kubelet, nodemetric, nodeslo, reservation, strain
 
 from koordlet.model import (
     absence,
@@ -98,6 +98,8 @@ class Snapshot:
     strain: strain.Strain | None = None
     #: True where limits of units are set through the running systemd, which hands controllers down.
     through_systemd: bool = False
+    #: Block devices; ``None`` while nobody limits one.
+    blocks: blocks.Blocks | None = None
     #: Containers that began with a set of ours: group to the set that they would have had.
     born: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every

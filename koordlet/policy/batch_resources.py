@@ -3,8 +3,9 @@
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
 Covers: the peer's sums for CPU and memory, its three policies, both classes, old metrics.
-Does not cover: writing the node object (whoever writes objects reads ``Decision.offer``), limits of
-single pods (``batch_limits``), what best-effort work may use now (``adaptive``, ``cpu_suppress``).
+Does not cover: parts of NUMA nodes and third parties (``batch_zones``), writing the node object
+(whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
+best-effort work may use now (``adaptive``, ``cpu_suppress``).
 
 Rules, as the peer's manager has them:
 1. ``usage`` takes off what is used; ``request`` (memory only) what was asked for, and of the system
@@ -21,7 +22,7 @@ An object of the cluster decides whether, and how, this is computed; without one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
@@ -37,7 +38,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
-from koordlet.policy import be_groups, be_usage
+from koordlet.policy import batch_zones, be_groups, be_usage
 
 STEM = "batch_resources"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -46,6 +47,8 @@ SCHEMA = 1
 _RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 #: Means of five minutes of every workload are not computed each second.
 _EVERY = 15.0
+#: NUMA nodes that are worth telling apart.
+_SEVERAL = 2
 _NAMES = {
     resources.CPU: (resources.BATCH_CPU, resources.MID_CPU),
     resources.MEMORY: (resources.BATCH_MEMORY, resources.MID_MEMORY),
@@ -69,6 +72,8 @@ class State:
     """The last offer that was computed, and when (monotonic)."""
 
     amounts: Mapping[str, int] = field(default_factory=dict)
+    original: Mapping[str, int] = field(default_factory=dict)
+    zones: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     at: float | None = None
     wall: float = 0.0
 
@@ -116,27 +121,67 @@ def decide(
     if not strategy.enable:
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
     if state.at is not None and 0 <= now.at - state.at < _EVERY:
-        return decision.Decision(
-            next_state=state, offer=best_effort.Offer(amounts=state.amounts, wall=state.wall)
-        )
+        return decision.Decision(next_state=state, offer=_again(state))
     found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
     missing = [name for name, one in found.items() if one is None] or _unsure(now)
     if missing:
         return _held(now, strategy, state, f"not known: {', '.join(missing)}")
-    amounts: dict[str, int] = {}
-    reasons: dict[str, str] = {}
-    for name, one in found.items():
-        if one is not None:
-            batch, mid = _NAMES[name]
-            amounts[batch], reasons[batch] = offered(one, name, strategy, _most(settings, name))
-            amounts[mid], reasons[mid] = _mid(one, name, strategy)
-    amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
-    offer = best_effort.Offer(amounts=amounts, wall=now.wall, reasons=reasons)
+    seen = [one for one in found.values() if one is not None]
+    original, reasons = _amounts(now, seen, strategy, settings)
+    amounts, ignored = batch_zones.less_third_parties(
+        original, now.node.annotations.get(batch_zones.ALLOCATIONS, "")
+    )
+    tolerance = strategy.resource_diff_threshold or 0.0
+    zones = batch_zones.steady(_zones(now, seen, strategy, settings), state.zones, tolerance)
+    offer = best_effort.Offer(
+        amounts=amounts, original=original, zones=zones, wall=now.wall, reasons=reasons
+    )
     return decision.Decision(
-        next_state=State(amounts=amounts, at=now.at, wall=now.wall),
+        next_state=State(amounts=amounts, original=original, zones=zones, at=now.at, wall=now.wall),
         offer=offer,
+        conditions=_ignored(ignored),
         explanation=reasons,
     )
+
+
+def _amounts(
+    now: snapshot.Snapshot,
+    seen: Sequence[Seen],
+    strategy: strategies.Colocation,
+    settings: Settings,
+    zone: int | None = None,
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Batch and mid of the node or of one NUMA node, and why."""
+    amounts: dict[str, int] = {}
+    reasons: dict[str, str] = {}
+    among = 1 if zone is None else len(now.topology.nodes)
+    for each in seen:
+        one = each.sums(zone, among)
+        batch, mid = _NAMES[each.name]
+        most = _most(settings, each.name)
+        amounts[batch], reasons[batch] = offered(one, each.name, strategy, most)
+        amounts[mid], reasons[mid] = _mid(one, each.name, strategy)
+    amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
+    return amounts, reasons
+
+
+def _zones(
+    now: snapshot.Snapshot,
+    seen: Sequence[Seen],
+    strategy: strategies.Colocation,
+    settings: Settings,
+) -> dict[int, dict[str, int]]:
+    """What each NUMA node may hand out; nothing on a machine with one."""
+    nodes = [one.node for one in now.topology.nodes]
+    if len(nodes) < _SEVERAL:
+        return {}
+    return {node: _amounts(now, seen, strategy, settings, node)[0] for node in nodes}
+
+
+def _ignored(why: str) -> tuple[decision.Condition, ...]:
+    if not why:
+        return ()
+    return (decision.Condition(type="ThirdPartiesIgnored", status=True, reason=STEM, message=why),)
 
 
 def _unsure(now: snapshot.Snapshot) -> list[str]:
@@ -152,8 +197,15 @@ def _held(
     if state.at is None or now.at - state.at > patience:
         offer = best_effort.Offer(wall=state.wall, degraded=why)
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
-    offer = best_effort.Offer(amounts=state.amounts, wall=state.wall)
-    return decision.Decision(next_state=state, offer=offer, explanation={"offer": f"held: {why}"})
+    held = {"offer": f"held: {why}"}
+    return decision.Decision(next_state=state, offer=_again(state), explanation=held)
+
+
+def _again(state: State) -> best_effort.Offer:
+    """The last offer once more."""
+    return best_effort.Offer(
+        amounts=state.amounts, original=state.original, zones=state.zones, wall=state.wall
+    )
 
 
 def _most(settings: Settings, name: str) -> int | None:
@@ -219,7 +271,7 @@ def measured(
     strategy: strategies.Colocation,
     *,
     seed: bool,
-) -> Sums | None:
+) -> Seen | None:
     """What is known of one resource; ``None`` where the node itself is not."""
     is_cpu = name == resources.CPU
     scale = 1000.0 if is_cpu else 1.0
@@ -235,21 +287,53 @@ def measured(
     high = [one for one in now.pods if _is_high(one)]
     # In a cluster, what runs beside Kubernetes is part of the system.
     beside = [one for one in high if one.kube_qos is None and now.slo is not None]
-    pods = [one for one in high if one not in beside]
     rest = max(node - sum(use.values()), 0)
-    asked = {one.uid: one.requests.get(name, 0) for one in pods}
-    return Sums(
+    return Seen(
+        name=name,
         base=_base(now, capacity, name) if seed else capacity,
         reserved=_reserved(now, past, capacity, name, seed=seed),
         node=node,
         system=rest + sum(use.get(one.uid, 0) for one in beside),
-        used=sum(_used(one, use.get(one.uid), name) for one in pods),
-        requested=sum(asked.values()),
-        # The peer leaves a pod without metrics out of this sum; here it counts with its request.
-        either=sum(max(use.get(uid, 0), amount) for uid, amount in asked.items()),
-        prod_requested=sum(asked[one.uid] for one in pods if _band(one) is qos.Band.PROD),
         reclaimable=int(past.predicted.reclaimable.get(name, 0.0) * scale),
+        pods=tuple((one, use.get(one.uid)) for one in high if one not in beside),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of one resource, workload by workload."""
+
+    name: str
+    base: int
+    reserved: int
+    node: int
+    system: int
+    reclaimable: int
+    #: High-priority workloads and what each uses; ``None``: not measured.
+    pods: tuple[tuple[pod.Pod, int | None], ...]
+
+    def sums(self, zone: int | None = None, among: int = 1) -> Sums:
+        """Of the node, or of one of its NUMA nodes."""
+        used = requested = either = prod = 0
+        for one, measured_use in self.pods:
+            part = 1.0 if zone is None else batch_zones.share(one, self.name, zone, among)
+            asked = one.requests.get(self.name, 0)
+            used += int(_used(one, measured_use, self.name) * part)
+            requested += int(asked * part)
+            # The peer leaves a pod without metrics out of this sum; here its request counts.
+            either += int(max(measured_use or 0, asked) * part)
+            prod += int(asked * part) if _band(one) is qos.Band.PROD else 0
+        return Sums(
+            base=batch_zones.part(self.base, among),
+            reserved=batch_zones.part(self.reserved, among),
+            node=batch_zones.part(self.node, among),
+            system=batch_zones.part(self.system, among),
+            used=used,
+            requested=requested,
+            either=either,
+            prod_requested=prod,
+            reclaimable=batch_zones.part(self.reclaimable, among),
+        )
 
 
 def _use(

@@ -93,6 +93,7 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         None if now.kubelet is None else now.kubelet.cpu,
         None if now.kubelet is None else now.kubelet.configuration,
         now.through_systemd,
+        now.blocks,
     )
 
 

@@ -21,6 +21,7 @@ from koordlet.policy import (
     adaptive,
     batch_limits,
     batch_resources,
+    blkio_qos,
     bound_quota,
     cpu_allocatable_evict,
     cpu_burst,
@@ -35,9 +36,11 @@ from koordlet.policy import (
     memory_evict,
     memory_qos,
     node_pressure,
+    page_cache_reclaim,
     resctrl,
     reserved_cpus,
     shared_pools,
+    system_qos,
 )
 
 SettingsT = TypeVar("SettingsT")
@@ -237,6 +240,29 @@ POLICIES: tuple[Row, ...] = (
         decide=memory_qos.decide,
         settings=memory_qos.Settings(),
         state=memory_qos.State(),
+        timeless=True,
+    ),
+    row(
+        stem=page_cache_reclaim.STEM,
+        summary="page cache beyond a pod's part, taken back",
+        decide=page_cache_reclaim.decide,
+        settings=page_cache_reclaim.Settings(),
+        state=page_cache_reclaim.State(),
+    ),
+    row(
+        stem=system_qos.STEM,
+        summary="knobs of the whole kernel, for operators who opted in",
+        decide=system_qos.decide,
+        settings=system_qos.Settings(),
+        state=system_qos.State(),
+        default_mode=plan.Mode.OFF,
+    ),
+    row(
+        stem=blkio_qos.STEM,
+        summary="how much of a block device best-effort work and single pods may use",
+        decide=blkio_qos.decide,
+        settings=blkio_qos.Settings(),
+        state=blkio_qos.State(),
         timeless=True,
     ),
     row(

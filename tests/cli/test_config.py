@@ -143,3 +143,42 @@ def test_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ("empty" in err, "empty:" in out) == (True, False)
     assert 1 == len(document["warnings"])
+
+
+SLO = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slo-controller-config, namespace: koordinator-system}
+data:
+  resource-threshold-config: >-
+    {"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 60}}
+  cpu-burst-config: '{"clusterStrategy": {"policy": "sometimes"}}'
+"""
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_what_the_cluster_says_stands_beside_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    """With its origin, and what of it does not count; a file that is YAML stays one."""
+    (tmp_path / "slo.yaml").write_text(SLO)
+    (tmp_path / "c.yaml").write_text(BODY)
+    words = ["config", "--config", str(tmp_path / "c.yaml"), "--pods", str(tmp_path / "slo.yaml")]
+    status = cli.main([*words, "-o", form])
+    out = capsys.readouterr().out
+
+    assert 0 == status
+    key = "resourceUsedThresholdWithBE.cpuSuppressThresholdPercent"
+    if form == "json":
+        said = json.loads(out)["cluster"]
+        assert (60, "slo-controller-config") == (said["values"][key], said["origins"][key])
+        assert any("sometimes" in one for one in said["problems"])
+        return
+    [line] = [one for one in out.splitlines() if key in one]
+    assert ["60", "slo-controller-config"] == line.split()[-2:]
+    assert "sometimes" in out
+    if form == "yaml":
+        assert (
+            loader.from_text(out, "again.yaml", {}, {}).config
+            == config.load(str(tmp_path / "c.yaml"), {}, {}).config
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import hierarchies, strain
+from koordlet.host import hierarchies, root, strain
 from koordlet.model import strain as model
 from tests.kit import counting
 
@@ -111,3 +111,35 @@ def test_threads_on_v1() -> None:
     assert one.latest is not None
     assert "threads" == one.latest.signal
     assert one.latest.waiting == pytest.approx(0.25)
+
+
+def test_a_fork_bomb_costs_no_more_than_a_few_threads() -> None:
+    """Best-effort threads are not looked at, and of latency-sensitive ones 64."""
+
+    class Watched(counting.Counting):
+        """Remembers whose waiting was asked for."""
+
+        asked: set[str]
+
+        def open(self, path: root.HostPath) -> int:
+            self.asked.add(str(path))
+            return super().open(path)
+
+        def read(self, path: str) -> bytes:
+            self.asked.add(str(path))
+            return super().read(path)
+
+    host = Watched(counting.machine("v1", "web", "job"))
+    host.asked = set()
+    web = [host.spawn(f"{CPUACCT}/web") for _ in range(100)]
+    jobs = {host.spawn(f"{CPUACCT}/job") for _ in range(300)}
+    for pid in (*web, *jobs):
+        host.texts[f"/proc/{pid}/schedstat"] = "0 0 0\n"
+    one = reader(host)
+    for at in (0, 1):
+        of_groups(host, at, at)
+        one.look(float(at))
+
+    pids = {int(path.split("/")[2]) for path in host.asked if path.endswith("/schedstat")}
+    assert 0 < len(pids) <= 64
+    assert pids.isdisjoint(jobs)

@@ -136,3 +136,20 @@ def test_no_object_raises(body: Any) -> None:
 
     assert found.threshold.memory_evict_threshold_percent is not None
     assert set(nodeslo.CLASSES) == set(found.classes)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [(0, 0), (100, 100), (101, 65), (-5, 65), ("much", 65), (1.5, 65)]
+)
+def test_thresholds_have_bounds(value: object, kept: int) -> None:
+    """What is out of bounds costs itself: the default is in force, the neighbours stand."""
+    body = {"enable": True, "cpuSuppressThresholdPercent": value, "cpuSuppressMinPercent": 7}
+    problems: list[str] = []
+    made = slo.spec({"resourceUsedThresholdWithBE": body}, "n1", problems)
+
+    assert (True, kept, 7) == (
+        made.threshold.enable,
+        made.threshold.cpu_suppress_threshold_percent,
+        made.threshold.cpu_suppress_min_percent,
+    )
+    assert (kept == 65) == any("cpuSuppressThresholdPercent" in one for one in problems)

@@ -1,0 +1,119 @@
+"""Files with one line for each device: which lines are ours, writing them, putting them back.
+
+Covers: ``io.max``, ``io.weight``, ``io.cost.*``, ``blkio.throttle.*`` and what else is ``Keyed``.
+Does not cover: whether and when (``apply.planner``, ``apply.executor``).
+
+Rules:
+1. A write takes one line, so several devices are several writes. One that the kernel refuses
+   costs itself.
+2. Only the devices that a write named are ours: lines of others are never judged nor put back.
+3. A device that is not wanted any more goes back to its original while the file's others stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from koordlet.apply import kinds
+from koordlet.host import root
+from koordlet.model import action, forms
+from koordlet.state import journal
+
+
+def form_of(one: action.Action) -> forms.Keyed | None:
+    """The form of a file of this kind; ``None`` for any other action."""
+    row = kinds.row_of(one) if isinstance(one, action.WriteFile) else None
+    return row.form if row is not None and isinstance(row.form, forms.Keyed) else None
+
+
+def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
+    """Write each line; our devices as they read now, and what was refused."""
+    lines = one.value.splitlines()
+    answers = host.write_each(host.at(one.target), [f"{line}\n".encode() for line in lines])
+    refused = [(line, answer) for line, answer in zip(lines, answers, strict=True) if answer != 0]
+    if len(refused) == len(lines):
+        raise OSError(refused[0][1], os.strerror(refused[0][1]), one.target)
+    try:
+        text = host.text(host.at(one.target))
+    except OSError as error:
+        return one.value, f"written, but cannot be read back: {error.strerror}"
+    ours = forms.devices(one.value)
+    shown = "\n".join(line for line in text.splitlines() if line.partition(" ")[0] in ours)
+    if refused:
+        said = "; ".join(f"{line}: {errno.errorcode.get(why, why)}" for line, why in refused)
+        return shown, f"refused: {said}"
+    return shown, "" if kinds.same(one, one.value, text) else f"wrote {one.value!r}, reads {text!r}"
+
+
+def complete(one: action.Action, entry: journal.Entry | None) -> action.Action:
+    """What is wanted, with the lines that put back devices which are not wanted any more."""
+    form = form_of(one)
+    if form is None or entry is None or not isinstance(one, action.WriteFile):
+        return one
+    wanted = forms.devices(one.value)
+    ours = forms.devices("\n".join(entry.values))
+    dropped = {device: fields for device, fields in ours.items() if device not in wanted}
+    lines = _originals(form, dropped, forms.devices(entry.original or ""))
+    return replace(one, value="\n".join((one.value, *lines))) if lines else one
+
+
+def undo(entry: journal.Entry, write: action.WriteFile, current: str) -> tuple[str, str]:
+    """The lines that put our devices back, and which of them somebody else has written since."""
+    form = form_of(write) or forms.Keyed()
+    before = forms.devices(entry.original or "")
+    back: list[str] = []
+    foreign = []
+    for device, texts in _ours(entry).items():
+        line = _originals(form, {device: texts[-1]}, before)
+        if not line or form.same(line[0], current):
+            continue
+        if _stands(form, device, texts, current):
+            back += line
+        else:
+            foreign.append(device)
+    return "\n".join(back), ", ".join(foreign)
+
+
+def original(entry: journal.Entry, write: action.WriteFile, was: str) -> str:
+    """Another writer changed some devices: what was before us, his lines included."""
+    form = form_of(write) or forms.Keyed()
+    ours = {d for d, texts in _ours(entry).items() if _stands(form, d, texts, was)}
+    kept = [line for line in was.splitlines() if line.partition(" ")[0] not in ours]
+    old = (entry.original or "").splitlines()
+    return "\n".join((*kept, *(line for line in old if line.partition(" ")[0] in ours)))
+
+
+def _ours(entry: journal.Entry) -> dict[str, list[Mapping[str, str]]]:
+    """What each device of ours may hold of us."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for text in entry.values:
+        for device, fields in forms.devices(text).items():
+            found.setdefault(device, []).append(fields)
+    return found
+
+
+def _stands(form: forms.Keyed, device: str, texts: list[Mapping[str, str]], current: str) -> bool:
+    now = forms.devices(current).get(device, {})
+    return any(all(now.get(n, form.unset) == v for n, v in each.items()) for each in texts)
+
+
+def _originals(
+    form: forms.Keyed,
+    ours: Mapping[str, Mapping[str, str]],
+    before: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    lines = []
+    for device, fields in ours.items():
+        old = before.get(device, {})
+        if not old and form.reset:
+            lines.append(f"{device} {form.reset}")
+            continue
+        if all(old.get(name, form.unset) == value for name, value in fields.items()):
+            continue
+        shown = ((name, old.get(name, form.unset)) for name in fields)
+        words = (f"{name}={value}" if name else value for name, value in shown)
+        lines.append(" ".join((device, *words)))
+    return lines

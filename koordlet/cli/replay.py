@@ -1,0 +1,177 @@
+"""``koordlet replay``: what the policies would have done, moment by moment, on a recording.
+
+Covers: playing the frames through the line, the same once more with other values (``--set``), the
+table, the document, the picture.
+Does not cover: the archive (``host.playing``), recording (``cli.record``).
+
+The recorded machine is never changed, so each step's plan is what is missing from what was there;
+what policies remember goes on from step to step, as in an agent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass, replace
+
+from koordlet import line
+from koordlet.cli import options, output
+from koordlet.config import loader
+from koordlet.history import series
+from koordlet.host import machine, playing
+from koordlet.model import best_effort, meter, observed, plan, resources
+from koordlet.report import plan_json, replay_svg
+
+NAME = "replay"
+HELP = "show what the policies would have done on a recording, moment by moment"
+EXAMPLES = """\
+koordlet record busy.tar.gz --for 5m; koordlet replay busy.tar.gz
+koordlet replay busy.tar.gz --set policies.cpu_suppress.cpuSuppressThresholdPercent=50
+koordlet replay busy.tar.gz --pods pods.yaml --config new.yaml -o svg > busy.svg
+koordlet replay busy.tar.gz -o json | jq '.steps[].plan.evictions'
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One moment: the plan, and what there was to see."""
+
+    wall: float
+    plan: plan.Plan
+    point: replay_svg.Point
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("archive", metavar="ARCHIVE", help="a recording of 'koordlet record'")
+    options.config(parser)
+    options.changes(parser)
+    options.output(parser, ("table", "json", "svg"))
+    parser.add_argument(
+        "--pods", metavar="FILE", default=None, help="who runs there, as for 'koordlet plan'"
+    )
+    options.cgroup_root(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play it; with ``--set`` twice, and the limits of both runs are shown."""
+    told = _told(args.pods)
+    changed = options.changed(args)
+    steps, capacity = played(args, told, loader.load(args.config, os.environ, changed))
+    if changed:
+        before, _ = played(args, told, loader.load(args.config, os.environ, {}))
+        steps = [
+            replace(one, point=replace(one.point, other=old.point.limit))
+            for one, old in zip(steps, before, strict=True)
+        ]
+    if args.output == "json":
+        output.print_json({"steps": [_document(one) for one in steps]})
+    elif args.output == "svg":
+        said = ", ".join(args.changes) or "as configured"
+        sys.stdout.write(replay_svg.render([one.point for one in steps], capacity, said))
+    else:
+        print("\n".join(_table(steps, both=bool(changed))))
+    return 0
+
+
+def _told(path: str | None) -> observed.Observed | None:
+    if path is None:
+        return None
+    from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
+    found = manifests.load(path)
+    for warning in found.warnings:
+        print(f"koordlet: {warning}", file=sys.stderr)
+    return found.observed()
+
+
+def played(
+    args: argparse.Namespace, told: observed.Observed | None, config: loader.Effective
+) -> tuple[list[Step], int]:
+    """Every step under one configuration, and the capacity of the machine."""
+    recording = playing.Recording(args.archive)
+    moments = recording.play()
+    clock = _Clock(next(moments))
+    run_line = line.Line(recording.host, config, base=args.cgroup_root, clock=clock)
+    run_line.observed = told
+    steps: list[Step] = []
+    capacity = 0
+    try:
+        while True:
+            run_line.usage.thorough = True
+            done = run_line.run_once({})
+            seen = done.snapshot
+            capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
+            made = done.draft.plan
+            point = _point(clock.now.at, made.limit, run_line.history)
+            steps.append(Step(wall=clock.now.wall, plan=made, point=point))
+            following = next(moments, None)
+            if following is None:
+                return steps, capacity
+            clock.now = following
+    finally:
+        run_line.usage.close()
+
+
+class _Clock:
+    """The time of the frame that is played."""
+
+    def __init__(self, now: machine.Now) -> None:
+        self.now = now
+
+    def __call__(self) -> machine.Now:
+        return self.now
+
+
+def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> replay_svg.Point:
+    """What a step shows; what no counter says is missing."""
+    used = past.node.last("", meter.CPU)
+    return replay_svg.Point(
+        at=at,
+        node=None if used is None else int(used * 1000),
+        ls=None if limit is None else limit.ls_milli,
+        system=None if limit is None else limit.system_milli,
+        be=None if limit is None else limit.be_milli,
+        limit=None if limit is None else limit.milli,
+        cpu_wait=past.node.last("", meter.PRESSURE_CPU.some[0]),
+        memory_wait=past.node.last("", meter.PRESSURE_MEMORY.some[0]),
+    )
+
+
+def _document(one: Step) -> dict[str, object]:
+    at, found = one.point, plan_json.render(one.plan)
+    return {
+        "at": one.wall,
+        "plan": found,
+        "cpuMilli": {
+            "node": at.node,
+            "latencySensitive": at.ls,
+            "system": at.system,
+            "bestEffort": at.be,
+            "bestEffortLimit": at.limit,
+            "bestEffortLimitAsConfigured": at.other,
+        },
+        "pressurePercent": {"cpu": at.cpu_wait, "memory": at.memory_wait},
+    }
+
+
+def _table(steps: list[Step], *, both: bool) -> list[str]:
+    head = ["SECONDS", "NODE", "LS", "SYSTEM", "BE", "BE LIMIT"]
+    head += ["AS CONFIGURED"] if both else []
+    head += ["ACTIONS", "EVICTIONS", "WHY"]
+    rows = []
+    for one in steps:
+        at = one.point
+        row = [f"{at.at - steps[0].point.at:.1f}"]
+        row += [_cores(value, "?") for value in (at.node, at.ls, at.system, at.be)]
+        row += [_cores(at.limit, "none")]
+        row += [_cores(at.other, "none")] if both else []
+        why = one.plan.limit.reason if one.plan.limit is not None else ""
+        row += [str(len(one.plan.steps)), str(len(one.plan.evictions)), output.visible(why)]
+        rows.append(tuple(row))
+    return output.table(rows, head=tuple(head))
+
+
+def _cores(milli: int | None, missing: str) -> str:
+    return missing if milli is None else f"{milli / 1000:.2f}"

@@ -1,0 +1,144 @@
+"""A recording played again: the machine as it was at each of its frames.
+
+Covers: the frames of an archive, applied one by one to the tree in memory.
+Does not cover: the archive's tree (``host.tarindex``), what a frame is (``host.frames``), policies.
+
+Rules:
+1. A frame that cannot be read is refused with its name: half a moment is none.
+2. Paths are the machine's own and never lead out of the tree: ``..`` is refused.
+3. A handle reads what its file holds now, as a kernel's does; ``ENODEV`` once it is gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import errno
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from koordlet.host import archive, machine, root, roots, tarindex
+from koordlet.model import errors
+
+_FIX = "record it again with 'koordlet record'"
+
+
+class PlayedHost(archive.ArchiveHost):
+    """A recorded machine whose files change from frame to frame."""
+
+    def __init__(self, top: tarindex.Entry) -> None:
+        super().__init__(top)
+        self._handles: dict[int, tarindex.Entry] = {}
+        self._gone: set[int] = set()
+        self._inode = 1 << 40
+
+    def open(self, path: root.HostPath) -> int:
+        found = self._find(path)
+        if found.kind is root.Kind.DIRECTORY:
+            raise root.fail(errno.EISDIR, path)
+        handle, self._next = self._next, self._next + 1
+        self._handles[handle] = found
+        return handle
+
+    def pread(self, handle: int, size: int) -> bytes:
+        entry = self._handles.get(handle)
+        if entry is None:
+            raise root.fail(errno.EBADF, str(handle))
+        if entry.inode in self._gone:
+            raise root.fail(errno.ENODEV, str(handle))
+        return entry.data[:size]
+
+    def close(self, handle: int) -> None:
+        if self._handles.pop(handle, None) is None:
+            raise root.fail(errno.EBADF, str(handle))
+
+    def change(self, path: str, *, data: bytes = b"", link: str | None = None) -> None:
+        """What a file or link is from now on."""
+        *folders, last = _parts(path)
+        here = self._top
+        for name in folders:
+            here = here.children.setdefault(name, self._entry(root.Kind.DIRECTORY))
+            if here.kind is not root.Kind.DIRECTORY:
+                raise ValueError(f"{path}: {name} is no directory")
+        entry = here.children.get(last)
+        kind = root.Kind.FILE if link is None else root.Kind.LINK
+        if entry is None or entry.kind is not kind:
+            entry = here.children[last] = self._entry(kind)
+        entry.data, entry.link = data, link or ""
+
+    def remove(self, path: str) -> None:
+        """The file is gone; with the last one of a directory, the directory is."""
+        trail = [self._top]
+        parts = _parts(path)
+        for name in parts:
+            below = trail[-1].children.get(name)
+            if below is None:
+                return
+            trail.append(below)
+        for folder, name in zip(reversed(trail[:-1]), reversed(parts), strict=True):
+            self._gone.add(folder.children.pop(name).inode)
+            if folder.children:
+                return
+
+    def _entry(self, kind: root.Kind) -> tarindex.Entry:
+        self._inode += 1
+        return tarindex.Entry(kind, inode=self._inode)
+
+
+class Recording:
+    """One archive of ``koordlet record``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        top = tarindex.load(name)
+        folder = top.children.get("frames")
+        self._frames = dict(folder.children) if folder is not None else {}
+        #: The machine; ``play`` moves it on.
+        self.host = PlayedHost(roots.inside(name, top))
+        if "0.jsonl" not in self._frames:
+            why = "has no frames: it is a machine, and not a recording of one"
+            raise errors.ConfigError(why, culprit=name, fix=_FIX)
+
+    def play(self) -> Iterator[machine.Now]:
+        """Each moment, once the machine is as it was then."""
+        for number in range(len(self._frames)):
+            entry = self._frames.get(f"{number}.jsonl")
+            if entry is None:
+                raise self._refuse(number, "is missing")
+            yield self._apply(number, entry.data)
+
+    def _apply(self, number: int, data: bytes) -> machine.Now:
+        try:
+            head, *changes = (_object(line) for line in data.splitlines())
+            now = machine.Now(at=float(head["monotonic"]), wall=float(head["wall"]))
+            for one in changes:
+                path = str(one["path"])
+                if one.get("gone"):
+                    self.host.remove(path)
+                elif "link" in one:
+                    self.host.change(path, link=str(one["link"]))
+                elif "base64" in one:
+                    self.host.change(path, data=base64.b64decode(one["base64"], validate=True))
+                else:
+                    self.host.change(path, data=str(one["text"]).encode())
+        except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
+            raise self._refuse(number, f"cannot be read: {error}") from None
+        return now
+
+    def _refuse(self, number: int, why: str) -> errors.ConfigError:
+        return errors.ConfigError(f"frame {number} {why}", culprit=self.name, fix=_FIX)
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("a line is no object")  # noqa: TRY004 -- said like every other one
+    return cast("Mapping[str, Any]", found)
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")[1:]
+    if not path.startswith("/") or not all(parts) or not {".", ".."}.isdisjoint(parts):
+        raise ValueError(f"not a path of a machine: {path[:120]!r}")
+    return parts

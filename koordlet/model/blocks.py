@@ -1,0 +1,91 @@
+"""Block devices: what a name in a limit means in the numbers that the kernel takes.
+
+Covers: devices, partitions, volume groups, volumes of pods, to whole devices.
+Does not cover: reading them (``host.blocks``), limits (``policy.blkio_qos``).
+
+Kernel fact: limits are of whole devices; a partition is refused (ENODEV, ``blkg_conf_prep``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block device."""
+
+    #: As below ``/sys/class/block``: ``sda``, ``sda1``, ``dm-0``.
+    name: str
+    #: ``MAJOR:MINOR``.
+    number: str
+    #: Of a partition, the device that it is part of.
+    disk: str = ""
+    #: What device mapper calls it (``/dev/mapper/NAME``).
+    mapped: str = ""
+    #: The LVM volume group that it is a volume of.
+    volume_group: str = ""
+    #: Names of the devices that it lies on.
+    below: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """All of one machine."""
+
+    devices: tuple[Block, ...] = ()
+    #: Pod UID and name of the volume's directory to the number of what is mounted there.
+    volumes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    #: Files of the cost model that this kernel has on its root group.
+    cost_files: frozenset[str] = frozenset()
+
+    def find(self, kind: str, name: str, uid: str = "") -> tuple[str, ...]:
+        """The numbers of the whole devices that are meant, in order; empty: there are none."""
+        found: list[str] = []
+        if kind == "volumegroup":
+            for one in self.devices:
+                if name and one.volume_group == name:
+                    found += (disk.number for disk in self._bottom(one.name))
+        elif kind == "podvolume":
+            number = self.volumes.get((uid, name))
+            found += (self._whole(one).number for one in self.devices if one.number == number)
+        else:
+            short = name.removeprefix("/dev/").removeprefix("mapper/")
+            found += (
+                self._whole(one).number
+                for one in self.devices
+                if short in (one.name, one.mapped, one.number)
+            )
+        return tuple(sorted(set(found), key=_by_number))
+
+    def _named(self, name: str) -> Block | None:
+        return next((one for one in self.devices if one.name == name), None)
+
+    def _whole(self, one: Block) -> Block:
+        return (self._named(one.disk) if one.disk else None) or one
+
+    def _bottom(self, name: str, depth: int = 0) -> Iterator[Block]:
+        """The whole devices at the bottom of a stack of mapped ones."""
+        one = self._named(name)
+        if one is None or depth > len(self.devices):
+            return
+        if not one.below:
+            yield self._whole(one)
+        for under in one.below:
+            yield from self._bottom(under, depth + 1)
+
+
+def volume_group(mapped: str, uuid: str) -> str:
+    """The group of a logical volume; empty for what is none.
+
+    LVM joins the names with a dash, and doubles those that were there.
+    """
+    if not uuid.startswith("LVM-"):
+        return ""
+    group = mapped.replace("--", "\0").partition("-")[0]
+    return group.replace("\0", "-")
+
+
+def _by_number(number: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in number.split(":") if part.isdigit())

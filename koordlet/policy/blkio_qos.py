@@ -1,0 +1,222 @@
+"""blkio_qos: how much of a block device best-effort work and single pods may use.
+
+Covers: bytes and operations per second, weights, and the cost model of whole devices.
+Does not cover: what a device's name means (``model.blocks``), which strategy holds (NodeSLO,
+configuration, the pod's annotation).
+
+Rules:
+1. The class BE limits the places of best-effort work (``policy.be_groups``), an annotation its
+   pod. ``cgroupRoot`` sets the cost model of a device, on the root group; limits there would be
+   limits of everything and are ignored, as those of LSR and LS are.
+2. On v2 a file on a group holds for all that is inside. The v1 kernel throttles each group by
+   itself (it is hierarchical with ``sane_behavior`` only, Documentation/admin-guide/cgroup-v1/
+   blkio-controller.rst): there a limit is given to the groups at the bottom, in equal parts, so
+   that it holds for all of them together. It does not see buffered writes there.
+3. What a strategy leaves at its neutral value (0; weight 100) is not written.
+4. A limit is never below ``limits.leastBps`` and ``leastIops``: whoever may not do any I/O at all
+   keeps locks of the file system that everybody else waits for.
+5. A device that is not there costs itself, and is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, knob, limits, snapshot, strategies
+from koordlet.policy import be_groups, writing
+
+STEM = "blkio_qos"
+#: The fields of limits to those of a strategy.
+_LIMITS = {"rbps": "read_bps", "wbps": "write_bps", "riops": "read_iops", "wiops": "write_iops"}
+_MODEL = {
+    "rbps": "model_read_bps",
+    "rseqiops": "model_read_seq_iops",
+    "rrandiops": "model_read_rand_iops",
+    "wbps": "model_write_bps",
+    "wseqiops": "model_write_seq_iops",
+    "wrandiops": "model_write_rand_iops",
+}
+#: The peer's defaults of a device's targets: percentile and microseconds.
+_PERCENTILE, _TARGET_USEC = 95, 3000
+_NEUTRAL_WEIGHT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces it."""
+
+    #: Of best-effort work.
+    be: tuple[strategies.Block, ...] = ()
+    #: Cost models of whole devices.
+    root: tuple[strategies.Block, ...] = ()
+    least_bps: int = 1 << 20
+    least_iops: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def asked(now: snapshot.Snapshot, settings: object) -> bool:
+    """Whether anybody limits a device: only then they are looked for."""
+    be, root = _strategies(now, cast("Settings", settings))
+    return bool(be or root) or any(one.wishes.blkio_qos is not None for one in now.pods)
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The lines of every device of every group that is limited."""
+    del past
+    deciding = _Deciding(now, settings)
+    be, root = _strategies(now, settings)
+    for place in be_groups.places(now) if be else ():
+        deciding.limit(place.group, be, place.who)
+    for one in now.pods:
+        wish = one.wishes.blkio_qos
+        if wish is not None and wish.enable is not False and one.group in now.groups and one.active:
+            deciding.limit(one.group or "", wish.blocks or (), one.key, uid=one.uid)
+    deciding.model(root)
+    return decision.Decision(
+        next_state=state,
+        actions=deciding.actions(),
+        conditions=deciding.conditions(),
+        explanation=deciding.why,
+    )
+
+
+def _strategies(
+    now: snapshot.Snapshot, settings: Settings
+) -> tuple[tuple[strategies.Block, ...], tuple[strategies.Block, ...]]:
+    """Limits of best-effort work, and models of devices."""
+    if now.slo is None or not now.slo.source:
+        return settings.be, settings.root
+    be, root = now.slo.classes["BE"].blkio, now.slo.classes["root"].blkio
+    return (be.blocks or () if be.enable else ()), (root.blocks or () if root.enable else ())
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(self, now: snapshot.Snapshot, settings: Settings) -> None:
+        self.now = now
+        self.settings = settings
+        self.why: dict[str, str] = {}
+        #: Path to its lines by device, with what else the file's action needs.
+        self._files: dict[str, tuple[knob.Knob, str, str, dict[str, str]]] = {}
+        self._absent: dict[str, None] = {}
+        self._missing: dict[str, None] = {}
+        self._children: Mapping[str, tuple[cgroup.Group, ...]] | None = None
+
+    def limit(
+        self, group: str, blocks: tuple[strategies.Block, ...], who: str, *, uid: str = ""
+    ) -> None:
+        """What a group may do with each of these devices."""
+        holder = self.now.layout.holder("io") or self.now.layout.holder("blkio")
+        if holder is None:
+            self._missing[str(self.now.layout.why_not(knob.IO_MAX))] = None
+            return
+        groups = [group] if holder.unified else self._bottom(group)
+        for number, config in self._devices(blocks, who, uid):
+            bounds = {key: getattr(config, name) or None for key, name in _LIMITS.items()}
+            for each in groups:
+                parts = {key: self._part(key, v, len(groups)) for key, v in bounds.items() if v}
+                if parts:
+                    found = limits.device(self.now.layout, each, number, parts)
+                    self._add(found, each, f"{who}: limits of device {number}")
+                self._weight(each, number, config, who)
+            shared = f", in {len(groups)} parts" if len(groups) > 1 else ""
+            shown = " ".join(f"{key}={v}" for key, v in bounds.items() if v)
+            self.why[f"{who} {number}"] = f"{shown or 'no limit'}{shared}"
+
+    def model(self, blocks: tuple[strategies.Block, ...]) -> None:
+        """Targets and cost of whole devices: what weights are a part of."""
+        for number, config in self._devices(blocks, "cgroupRoot", ""):
+            rlat, wlat = config.read_latency, config.write_latency
+            if rlat or wlat:
+                rpct = config.read_latency_percent or _PERCENTILE
+                wpct = config.write_latency_percent or _PERCENTILE
+                line = (
+                    f"{number} enable=1 ctrl=user rpct={rpct:.2f} rlat={rlat or _TARGET_USEC}"
+                    f" wpct={wpct:.2f} wlat={wlat or _TARGET_USEC}"
+                )
+                self._cost(knob.IO_COST_QOS, line)
+            if config.enable_user_model:
+                values = {key: getattr(config, name) for key, name in _MODEL.items()}
+                if all(values.values()):
+                    shown = " ".join(f"{key}={v}" for key, v in values.items())
+                    self._cost(knob.IO_COST_MODEL, f"{number} ctrl=user model=linear {shown}")
+                else:
+                    absent = ", ".join(_MODEL[key] for key, v in values.items() if not v)
+                    self._absent[f"cgroupRoot: the user model of {number} lacks {absent}"] = None
+
+    def _devices(
+        self, blocks: tuple[strategies.Block, ...], who: str, uid: str
+    ) -> Iterator[tuple[str, strategies.IoLimits]]:
+        known = self.now.blocks
+        for one in blocks:
+            found = known.find(one.type, one.name, uid) if known is not None else ()
+            if not found:
+                self._absent[f"{who}: this machine has no {one.type} {one.name!r}"] = None
+            for number in found:
+                yield number, one.io_cfg
+
+    def _part(self, key: str, value: int, among: int) -> int:
+        least = self.settings.least_bps if key.endswith("bps") else self.settings.least_iops
+        return max(value // among, least)
+
+    def _weight(self, group: str, number: str, config: strategies.IoLimits, who: str) -> None:
+        weight = config.io_weight_percent
+        if weight is None or weight == _NEUTRAL_WEIGHT:
+            return
+        for row in (knob.IO_WEIGHT, knob.BLKIO_COST_WEIGHT):
+            path = self.now.layout.file(row, group)
+            if path is not None:
+                one = limits.Setting(row, path, f"{number} {weight}")
+                self._add((one,), group, f"{who}: weight {weight} on device {number}")
+                return
+        self._missing[str(self.now.layout.why_not(knob.IO_WEIGHT))] = None
+
+    def _cost(self, row: knob.Knob, line: str) -> None:
+        path = self.now.layout.file(row, "")
+        known = self.now.blocks
+        if path is None or known is None or row.name not in known.cost_files:
+            self._missing[f"{row.name}: this kernel has no such file on its root group"] = None
+            return
+        self._add((limits.Setting(row, path, line),), "", "cgroupRoot: the device's cost")
+
+    def _bottom(self, group: str) -> list[str]:
+        """The groups without groups inside, at or below this one: where v1 counts."""
+        if self._children is None:
+            self._children = self.now.children()
+        inside = self._children.get(group, ())
+        if not inside:
+            return [group]
+        return [path for child in inside for path in self._bottom(child.path)]
+
+    def _add(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
+        for one in settings:
+            _, _, _, lines = self._files.setdefault(one.path, (one.row, group, reason, {}))
+            # A pod's own wish comes after that of the class it is in, and counts.
+            lines[one.text.partition(" ")[0]] = one.text
+
+    def actions(self) -> tuple[action.Action, ...]:
+        """One action for each file, one line for each device."""
+        made: list[action.Action] = []
+        for path, (row, group, reason, lines) in self._files.items():
+            one = limits.Setting(row, path, "\n".join(lines.values()))
+            made.extend(writing.files((one,), policy=STEM, reason=reason, group=group))
+        return tuple(made)
+
+    def conditions(self) -> tuple[decision.Condition, ...]:
+        """Devices that are not there, and what this kernel cannot do."""
+        kinds = {"BlockDeviceMissing": self._absent, "BlkioQosUnsupported": self._missing}
+        return tuple(
+            decision.Condition(type=name, status=True, reason=STEM, message="; ".join(found))
+            for name, found in kinds.items()
+            if found
+        )

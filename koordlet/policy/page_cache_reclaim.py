@@ -1,0 +1,124 @@
+"""page_cache_reclaim: page cache beyond a pod's part is taken back, before others pay for it.
+
+Covers: the fields ``pageCacheLimit*`` of a class and of the annotation ``memoryQOS``, kept by
+asking the kernel for what is too much (``memory.reclaim``, cgroup v2).
+Does not cover: other limits of memory (``memory_qos``, which also says whose strategy holds).
+
+Rules:
+1. A size wins over a percent of the pod's memory limit, and the limit caps it; 0 switches it off;
+   an explicit ``pageCacheLimitEnable`` decides alone. (As the peer, which needs one vendor's
+   kernel for it.)
+2. Only what was seen lately is acted on. A pod is asked once and then left in peace until its
+   counters have followed; never for more than ``limits.maxBytes`` at a time.
+3. The kernel chooses the pages: without swap these are of the page cache, since anonymous ones
+   have nowhere to go. It may find less, which is no failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    decision,
+    knob,
+    meter,
+    pod,
+    qos,
+    resources,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import memory_qos
+
+STEM = "page_cache_reclaim"
+#: What is believed of the cache: the mean of so many seconds.
+_WINDOW = 15.0
+#: A pod that was asked is asked again after so many seconds.
+_PAUSE = 30.0
+#: Less than this is not worth a call.
+_LEAST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces the classes."""
+
+    classes: Mapping[str, strategies.MemoryQos] = field(default_factory=dict)
+    #: Never more than this at once from one pod.
+    max_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """When each group was asked last (monotonic)."""
+
+    asked: Mapping[str, float] = field(default_factory=dict)
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """What is taken back now."""
+    asked = {group: at for group, at in state.asked.items() if 0 <= now.at - at < _PAUSE}
+    actions: list[action.Action] = []
+    why: dict[str, str] = {}
+    missing = ""
+    classes = memory_qos.Settings(classes=settings.classes)
+    for one in now.pods:
+        said = memory_qos.strategy_of(one, now, classes)
+        most = None if said is None else allowed(said, one)
+        group = one.group or ""
+        if most is None or not one.active or one.group not in now.groups:
+            continue
+        target = now.layout.file(knob.MEMORY_RECLAIM, group)
+        if target is None:
+            missing = str(now.layout.why_not(knob.MEMORY_RECLAIM))
+            continue
+        seen = past.groups.window(group, meter.MEMORY_CACHE, now.at, _WINDOW)
+        if seen is None:
+            why[one.key] = f"may have {most} bytes of page cache; what it has is not known"
+            continue
+        why[one.key] = f"has {int(seen.average)} bytes of page cache, may have {most}"
+        excess = min(int(seen.average) - most, settings.max_bytes)
+        if excess < _LEAST or group in asked:
+            continue
+        asked[group] = now.at
+        actions.append(
+            action.Reclaim(
+                target=target,
+                amount_bytes=excess,
+                policy=STEM,
+                reason=f"{one.key} {why[one.key]}",
+                group=group,
+            )
+        )
+    return decision.Decision(
+        next_state=State(asked=asked),
+        actions=tuple(actions),
+        conditions=_unsupported(missing),
+        explanation=why,
+    )
+
+
+def allowed(said: strategies.MemoryQos, one: pod.Pod) -> int | None:
+    """How much page cache a pod may have, in bytes; ``None``: as much as it likes."""
+    if said.page_cache_limit_enable is False:
+        return None
+    batch = one.limits.get(resources.BATCH_MEMORY) if one.raw_qos is qos.Qos.BE else None
+    limit = batch or one.limits.get(resources.MEMORY, 0)
+    if said.page_cache_limit_size is not None:
+        found = said.page_cache_limit_size
+    else:
+        found = limit * (said.page_cache_limit_percent or 0) // 100
+    if limit > 0:
+        found = min(found, limit)
+    return found if found > 0 else None
+
+
+def _unsupported(why: str) -> tuple[decision.Condition, ...]:
+    if not why:
+        return ()
+    return (decision.Condition(type="PageCacheUnsupported", status=True, reason=STEM, message=why),)

@@ -1,0 +1,96 @@
+"""system_qos: knobs of the whole kernel, for operators who opted in.
+
+Covers: ``vm.min_free_kbytes``, ``vm.watermark_scale_factor``, and four switches of one vendor's
+kernel, from ``systemStrategy`` of a NodeSLO or from the configuration.
+Does not cover: anything of a group.
+
+Rules:
+1. It starts off: these files belong to everybody on the machine.
+2. A field that is not said is left alone. A value outside of the bounds is left alone as well, and
+   said: a machine with too much reserved memory does not live.
+3. What this kernel has no file for, it refuses; that is told once, as every refusal.
+4. ``schedFeatures`` is read and said, and never set: they are a debugging aid of the kernel's
+   scheduler (``/sys/kernel/debug/sched/features``) without any promise from version to version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import action, decision, meter, snapshot, strategies
+
+STEM = "system_qos"
+
+MIN_FREE = "/proc/sys/vm/min_free_kbytes"
+WATERMARK = "/proc/sys/vm/watermark_scale_factor"
+#: Field to its file and bounds. The last four are of one vendor's kernel (Alibaba Cloud Linux).
+FILES = {
+    "min_free_kbytes_factor": (MIN_FREE, 10 << 10, 10 << 20),
+    "watermark_scale_factor": (WATERMARK, 10, 400),
+    "memcg_reap_back_ground": ("/sys/kernel/mm/memcg_reaper/reap_background", 0, 1),
+    "sched_group_identity_enabled": ("/proc/sys/kernel/sched_group_identity_enabled", 0, 1),
+    "sched_idle_saver_wmark": ("/proc/sys/kernel/sched_idle_saver_wmark", 0, 1_000_000_000),
+    "page_cache_limit_enabled": ("/sys/kernel/mm/pagecache_limit/enabled", 0, 1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces it."""
+
+    system: strategies.System = field(default_factory=strategies.System)
+    #: ``min_free_kbytes`` is never above this part of the machine's memory, in percent.
+    max_free_percent: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The files that somebody asks for."""
+    said = now.slo.system if now.slo is not None and now.slo.source else settings.system
+    actions: list[action.Action] = []
+    wrong: list[str] = []
+    for name, (path, low, high) in FILES.items():
+        asked = getattr(said, name)
+        if asked is None:
+            continue
+        value, most = int(asked), high
+        if path == MIN_FREE:
+            total = past.node.last("", meter.MEMORY_TOTAL)
+            if total is None:
+                wrong.append(f"{name}: the size of memory is not known")
+                continue
+            value = int(total) // 1024 * value // 10_000
+            most = min(high, int(total) // 1024 * settings.max_free_percent // 100)
+        if not low <= value <= most:
+            wrong.append(f"{name}: {value} is not in {low}…{most} and was not written to {path}")
+            continue
+        actions.append(_write(path, str(value), f"{name} is {asked}"))
+    if said.sched_features:
+        names = ", ".join(sorted(said.sched_features))
+        wrong.append(
+            f"sched_features ({names}): debugging aids of the kernel, never set by koordlet"
+        )
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(actions),
+        conditions=_conditions(wrong),
+        explanation={one.target: one.reason for one in actions},
+    )
+
+
+def _write(path: str, value: str, reason: str) -> action.WriteFile:
+    return action.WriteFile(target=path, value=value, policy=STEM, reason=reason)
+
+
+def _conditions(wrong: list[str]) -> tuple[decision.Condition, ...]:
+    if not wrong:
+        return ()
+    message = "; ".join(wrong)
+    return (decision.Condition(type="SystemQosIgnored", status=True, reason=STEM, message=message),)

@@ -1,0 +1,93 @@
+"""The strategies of the cluster as flat keys with their origins. Pure.
+
+Covers: every value of a NodeSLO in force, under the object's own keys, and who
+says it.
+Does not cover: the configuration file (``cli.config``), decoding (``workloads.nodeslo``).
+
+A value that the object spells out as the default is shown as the default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from koordlet.model import nodeslo, strategies
+
+_SECTIONS = {
+    "threshold": "resourceUsedThresholdWithBE",
+    "cpu_burst": "cpuBurstStrategy",
+    "system": "systemStrategy",
+    "colocation": "colocation-config",
+}
+_CLASSES = {
+    "LSR": "lsrClass",
+    "LS": "lsClass",
+    "BE": "beClass",
+    "SYSTEM": "systemClass",
+    "root": "cgroupRoot",
+}
+#: Words that the peer writes in capitals where they do not begin a key.
+_CAPITALS = frozenset({"be", "bps", "cpu", "iops", "qos"})
+
+Row = tuple[str, object, str]
+
+
+def rows(slo: nodeslo.NodeSlo) -> list[Row]:
+    """Key, value and origin of everything that is in force."""
+    found: list[Row] = []
+    for ours, theirs in _SECTIONS.items():
+        found += _leaves(theirs, getattr(slo, ours), (getattr(nodeslo.DEFAULTS, ours),), slo)
+    for ours, theirs in _CLASSES.items():
+        said = slo.classes.get(ours, nodeslo.NEUTRAL)
+        # A section that is off is neutral; one that is on has the defaults of its class.
+        usual = (nodeslo.DEFAULTS.classes[ours], nodeslo.CLASSES[ours])
+        for part in dataclasses.fields(said):
+            key = f"resourceQOSStrategy.{theirs}.{part.name}QOS"
+            found += _leaves(
+                key, getattr(said, part.name), [getattr(one, part.name) for one in usual], slo
+            )
+    return found
+
+
+def document(slo: nodeslo.NodeSlo) -> dict[str, object]:
+    """The same for programs."""
+    listed = rows(slo)
+    return {
+        "source": slo.source,
+        "revision": slo.revision,
+        "values": {key: value for key, value, _ in listed},
+        "origins": {key: origin for key, _, origin in listed},
+        "problems": list(slo.problems),
+    }
+
+
+def _leaves(
+    prefix: str, said: object, usual: Sequence[object], slo: nodeslo.NodeSlo
+) -> Iterator[Row]:
+    """The values of one section; what nobody says is left out."""
+    for one in dataclasses.fields(said):  # type: ignore[arg-type] # sections are dataclasses
+        value = getattr(said, one.name)
+        if value is not None:
+            known = any(value == getattr(below, one.name) for below in usual)
+            origin = "default" if known else slo.source or "default"
+            yield f"{prefix}.{_camel(one.name)}", _plain(value), origin
+
+
+def _plain(value: object) -> object:
+    """As JSON has it."""
+    if isinstance(value, strategies.Share):
+        return value.percent if value.bits is None else value.bits
+    if dataclasses.is_dataclass(value):
+        parts = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
+        return {_camel(name): _plain(part) for name, part in parts if part is not None}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(one.upper() if one in _CAPITALS else one.title() for one in rest)

@@ -1,0 +1,93 @@
+"""Knobs of the whole kernel: within bounds, or left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from koordlet.config import schema
+from koordlet.history import series
+from koordlet.model import action, meter, nodeslo, plan, strategies
+from koordlet.policy import registry
+from koordlet.policy import system_qos as policy
+from tests.kit import moments, pasts
+
+GIB = 1 << 30
+System = strategies.System
+
+
+def decide(
+    said: System, *, memory: float | None = 64.0 * GIB, slo: System | None = None
+) -> tuple[dict[str, str], list[str]]:
+    """The files, and what is wrong."""
+    now = moments.moment(moments.machine())
+    if slo is not None:
+        now = replace(now, slo=replace(nodeslo.DEFAULTS, source="NodeSLO", system=slo))
+    past = series.History() if memory is None else pasts.past(node={meter.MEMORY_TOTAL: memory})
+    made = policy.decide(now, past, policy.Settings(system=said), policy.State())
+    files = {one.target: one.value for one in made.actions if isinstance(one, action.WriteFile)}
+    return files, [one.message for one in made.conditions]
+
+
+def test_it_is_off_until_somebody_opts_in() -> None:
+    """These files belong to everybody on the machine."""
+    [row] = [one for one in registry.POLICIES if one.stem == policy.STEM]
+
+    assert plan.Mode.OFF is row.default_mode
+    assert "off" == schema.defaults().policies.system_qos.mode
+    assert ({}, []) == decide(System())
+
+
+@pytest.mark.parametrize(
+    ("factor", "memory", "value"),
+    [
+        (100, 64.0 * GIB, str(64 * (1 << 20) * 100 // 10_000)),
+        (1, 64.0 * GIB, None),
+        (600, 64.0 * GIB, None),
+        (10_000, 4.0 * GIB, None),
+        (0, 64.0 * GIB, None),
+        (100, None, None),
+    ],
+)
+def test_reserved_memory_has_bounds(factor: int, memory: float | None, value: str | None) -> None:
+    """10 MiB at least, the operator's part at most, nothing while memory's size is not known."""
+    files, wrong = decide(System(min_free_kbytes_factor=factor), memory=memory)
+
+    assert value == files.get(policy.MIN_FREE)
+    assert (value is None) == bool(wrong)
+
+
+@pytest.mark.parametrize(("value", "fits"), [(9, False), (10, True), (400, True), (401, False)])
+def test_watermarks_have_bounds(value: int, *, fits: bool) -> None:
+    """A value outside is left alone and said."""
+    files, wrong = decide(System(watermark_scale_factor=value))
+
+    assert fits == (policy.WATERMARK in files)
+    assert fits != bool(wrong)
+
+
+def test_switches_are_written_as_numbers() -> None:
+    """True is 1; what is not said stays as it is."""
+    files, wrong = decide(System(page_cache_limit_enabled=True, sched_group_identity_enabled=0))
+
+    assert ["1", "0"] == [files[policy.FILES[name][0]] for name in (
+        "page_cache_limit_enabled", "sched_group_identity_enabled",
+    )]  # fmt: skip
+    assert not wrong
+    assert 2 == len(files)
+
+
+def test_an_object_replaces_the_file() -> None:
+    """With a NodeSLO only its values count."""
+    files, _ = decide(System(watermark_scale_factor=20), slo=System(memcg_reap_back_ground=1))
+
+    assert [policy.FILES["memcg_reap_back_ground"][0]] == list(files)
+
+
+def test_scheduler_features_are_said_and_never_set() -> None:
+    """A debugging aid without promises is no knob."""
+    files, [wrong] = decide(System(sched_features={"ID_IDLE_AVG": True}))
+
+    assert {} == files
+    assert "ID_IDLE_AVG" in wrong

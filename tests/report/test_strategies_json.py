@@ -1,0 +1,67 @@
+"""The strategies of the cluster, key by key, with who says them."""
+
+from __future__ import annotations
+
+import json
+
+from koordlet.model import nodeslo
+from koordlet.report import strategies_json
+from koordlet.workloads import sloconfig
+
+ARTICLE = {
+    "resource-threshold-config": json.dumps(
+        {
+            "clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 65},
+            "nodeStrategies": [
+                {
+                    "nodeSelector": {"matchLabels": {"pool": "a"}},
+                    "cpuEvictBESatisfactionLowerPercent": 20,
+                }
+            ],
+        }
+    ),
+    "resource-qos-config": json.dumps(
+        {
+            "clusterStrategy": {
+                "beClass": {
+                    "resctrlQOS": {"enable": True, "MBAPercent": 30},
+                    "blkioQOS": {
+                        "enable": True,
+                        "blocks": [{"name": "sda", "ioCfg": {"readBPS": 9}}],
+                    },
+                }
+            }
+        }
+    ),
+    "system-config": json.dumps({"clusterStrategy": {"watermarkScaleFactor": "much"}}),
+}
+NAME = "slo-controller-config"
+
+
+def test_origins() -> None:
+    """The map, its node's strategy over its cluster's, defaults below; keys as Go matches them."""
+    slo = sloconfig.decode(ARTICLE, {"pool": "a"})
+    found = {key: (value, origin) for key, value, origin in strategies_json.rows(slo)}
+
+    threshold, be = "resourceUsedThresholdWithBE", "resourceQOSStrategy.beClass"
+    assert (True, slo.source) == found[f"{threshold}.enable"]
+    assert (65, "default") == found[f"{threshold}.cpuSuppressThresholdPercent"]
+    assert (20, slo.source) == found[f"{threshold}.cpuEvictBESatisfactionLowerPercent"]
+    assert (30, slo.source) == found[f"{be}.resctrlQOS.mbaPercent"]
+    assert (30, "default") == found[f"{be}.resctrlQOS.catRangeEndPercent"]
+    blocks = [{"name": "sda", "type": "device", "ioCfg": {"readBPS": 9}}]
+    assert (blocks, slo.source) == found[f"{be}.blkioQOS.blocks"]
+    assert "systemStrategy.watermarkScaleFactor" not in found
+
+
+def test_the_document_is_json_and_says_what_is_wrong() -> None:
+    """For programs: values, origins, problems."""
+    found = json.loads(json.dumps(strategies_json.document(sloconfig.decode(ARTICLE, {}))))
+
+    assert found["values"].keys() == found["origins"].keys()
+    assert any("watermarkScaleFactor" in one for one in found["problems"])
+
+
+def test_nobody_says_anything() -> None:
+    """Without an object all of it is default."""
+    assert {"default"} == {origin for _, _, origin in strategies_json.rows(nodeslo.DEFAULTS)}
