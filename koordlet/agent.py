@@ -86,7 +86,8 @@ class Agent:
         self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
         self._evictor: evictor.Evictor | None = None
         self.teller = telling.Teller(
-            audit.Audit(where.audit), mode="enforce" if self.enforce else "observe"
+            audit.Audit(where.audit, self.line.effective.config.state.audit_bytes),
+            mode="enforce" if self.enforce else "observe",
         )
 
     def _revive(self) -> None:
@@ -132,9 +133,8 @@ class Agent:
             moved = self.restore(final=False).restored
         elif self.enforce:
             wanted = self._wanted(made)
-            results = self.hands.run(
-                made.draft, made.snapshot, self.teller.heard, patience=patience
-            )
+            with self.teller.carrying_out() as heard:
+                results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
             self.line.done(made, results)
             self.done(results)
             self._save()
@@ -160,7 +160,7 @@ class Agent:
 
         store = None if sources is None else sources.store
         self.hands.evictor = self._evictor = evicting.make(
-            self.line, store, self.teller.heard, alone=sources is None
+            self.line, store, self.teller.heard_alone, alone=sources is None
         )
         self.teller.evictions = self._evictor.counts
 
@@ -278,13 +278,15 @@ class Agent:
             self.done((one,))
 
         if not self.elsewhere():
-            done = restoring.restore(self.line, self.hands, report)
+            with self.teller.carrying_out():
+                done = restoring.restore(self.line, self.hands, report)
         else:
             self._unclaim()
             there = self.line.at(self.book.root)
             held = claim.take(there.host, there.observer.layout)
             try:
-                done = restoring.restore(there, self.hands, report)
+                with self.teller.carrying_out():
+                    done = restoring.restore(there, self.hands, report)
             finally:
                 there.observer.reader.close()
                 claim.release(there.host, held)

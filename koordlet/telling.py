@@ -6,9 +6,10 @@ Does not cover: rendering for HTTP or gRPC (``report``), deciding anything.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,8 @@ class Teller:
         self.runtime: Callable[[], Mapping[str, float]] = dict
         self._epoch = uuid.uuid4().hex
         self._revision = 0
+        #: Plans that were carried out: with the epoch, the name of one in the audit log.
+        self._plans = 0
         self._content: tuple[object, ...] = ()
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
@@ -65,13 +68,27 @@ class Teller:
         if one.verdict is result.Verdict.WAITING:
             return
         record = audit_record(one, self._subjects)
-        self.audit.write({"at": time.time(), **record})
+        self.audit.add({"at": time.time(), "plan": f"{self._epoch[:8]}-{self._plans}", **record})
         fields = {key: value for key, value in record.items() if key not in ("policy", "verdict")}
         event = f"{record['policy']}.{one.verdict.value}"
         if one.verdict in result.BAD or one.contested:
             self.repeats.say(self.log.warning, event, (one.target, one.detail), **fields)
         else:
             self.log.info(event, **fields)
+
+    @contextlib.contextmanager
+    def carrying_out(self) -> Iterator[Callable[[result.Result], None]]:
+        """Whom the steps of one plan are told; however it ends, its records are written then."""
+        self._plans += 1
+        try:
+            yield self.heard
+        finally:
+            self.audit.flush()
+
+    def heard_alone(self, one: result.Result) -> None:
+        """A step of no plan, such as an eviction that was under way: a record of its own, at once."""
+        with self.carrying_out() as heard:
+            heard(one)
 
     def passed(
         self,

@@ -54,6 +54,17 @@ def test_every_change_is_audited(site: agents.Site) -> None:
     assert {"host/web"} <= {record.get("pod") for record in records if not record["undo"]}
 
 
+def test_each_plan_has_a_name(site: agents.Site) -> None:
+    """What was done together has one name in the audit log; the next plan has another."""
+    site.settle()
+    site.restore()
+    plans: dict[object, set[object]] = {}
+    for record in audited(site):
+        plans.setdefault(record["plan"], set()).add(record["undo"])
+
+    assert {frozenset({False}), frozenset({True})} == {frozenset(each) for each in plans.values()}
+
+
 def test_one_agent_over_a_state_directory(site: agents.Site) -> None:
     """A second agent is refused while the first lives, and welcome afterwards."""
     with site.agent(), pytest.raises(errors.TakenError), site.agent():
@@ -94,18 +105,29 @@ def test_a_broken_checkpoint_costs_one_memory(site: agents.Site, content: bytes)
     assert {} == images.difference(before, site.image())
 
 
-@pytest.mark.parametrize("name", ["journal", "checkpoints", "audit"])
+def test_an_audit_log_that_cannot_be_written_costs_its_lines(site: agents.Site) -> None:
+    """A file where its directory must be: the agent works, and health says how many were lost."""
+    where = site.paths.audit.parent
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.touch()
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        assert who.teller.view is not None
+        checks = {one.name: one for one in who.teller.view.checks}
+
+    assert site.host.calls
+    assert f"{len(site.host.calls)} lines lost" == checks["audit"].detail
+
+
+@pytest.mark.parametrize("name", ["journal", "checkpoints"])
 def test_state_that_cannot_be_opened_is_said(site: agents.Site, name: str) -> None:
     """A file where a directory must be, or the reverse, names the culprit; the lock is free."""
     path: Path = getattr(site.paths, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     if name == "journal":
         path.mkdir()
-    elif name == "checkpoints":
-        path.touch()
     else:
-        path.parent.rmdir()
-        path.parent.touch()
+        path.touch()
     said = "cannot open the agent's own files"
     with pytest.raises(errors.HostError, match=said) as refused, site.agent():
         pass

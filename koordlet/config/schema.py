@@ -295,6 +295,11 @@ class State(Section):
         default="restore",
         description="What a stop does: put everything back, or leave it to the next agent.",
     )
+    audit_bytes: Annotated[int, Field(ge=1 << 16, le=1 << 32)] = Field(
+        default=8 << 20,
+        description="Size of the audit log, after which it becomes its own predecessor: both"
+        " together take twice this.",
+    )
     dir: fieldtypes.Directory = Field(
         default=None,
         description="Directory of journal and checkpoints; null is the system's place.",

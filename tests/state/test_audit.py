@@ -19,7 +19,8 @@ def test_records_follow_each_other(ram: Path) -> None:
     """Each record is one line of JSON, in order, also from two writers."""
     one, other = audit.Audit(ram / "log" / "a"), audit.Audit(ram / "log" / "a")
     for number in range(4):
-        (one, other)[number % 2].write({"n": number, "text": "ä\n\ud800"})
+        (one, other)[number % 2].add({"n": number, "text": "ä\n\ud800"})
+        (one, other)[number % 2].flush()
 
     assert [0, 1, 2, 3] == [record["n"] for record in lines(ram / "log" / "a")]
 
@@ -28,7 +29,8 @@ def test_the_log_is_bounded(ram: Path) -> None:
     """A full log moves aside once; both files together stay below twice the bound."""
     book = audit.Audit(ram / "a", max_bytes=1000)
     for number in range(500):
-        book.write({"n": number})
+        book.add({"n": number})
+    book.flush()
     kept = [*lines(ram / "a.1"), *lines(ram / "a")]
 
     assert 2000 >= sum(one.stat().st_size for one in ram.iterdir())
@@ -40,10 +42,35 @@ def test_a_log_that_cannot_be_written_is_counted(ram: Path) -> None:
     """A directory in its place, or no place at all, costs lines and nothing else."""
     book = audit.Audit(ram / "a")
     (ram / "a").mkdir()
-    book.write({"n": 1})
-    book.write({"n": 2})
+    book.add({"n": 1})
+    book.add({"n": 2})
+    book.flush()
 
     assert 2 == book.lost
+
+
+def test_a_pass_is_one_write(ram: Path) -> None:
+    """Nothing is in the file until the pass is over; then all of it is."""
+    book = audit.Audit(ram / "a")
+    for number in range(1000):
+        book.add({"n": number})
+    before = (ram / "a").exists()
+    book.flush()
+
+    assert (False, 1000) == (before, len(lines(ram / "a")))
+
+
+def test_a_place_that_cannot_be_made_is_no_reason_not_to_start(ram: Path) -> None:
+    """A file where the log's directory should be: lines are counted as lost, and come later."""
+    (ram / "log").write_text("")
+    book = audit.Audit(ram / "log" / "a")
+    book.add({"n": 1})
+    book.flush()
+    (ram / "log").unlink()
+    book.add({"n": 2})
+    book.flush()
+
+    assert (1, [2]) == (book.lost, [record["n"] for record in lines(ram / "log" / "a")])
 
 
 _FULL = """
@@ -52,11 +79,14 @@ from pathlib import Path
 from koordlet.state import audit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 book = audit.Audit(Path(sys.argv[1]))
-book.write({"n": 1})
+book.add({"n": 1})
+book.flush()
 resource.setrlimit(resource.RLIMIT_FSIZE, (15, resource.RLIM_INFINITY))
-book.write({"n": 2})
+book.add({"n": 2})
+book.flush()
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-book.write({"n": 3})
+book.add({"n": 3})
+book.flush()
 print(book.lost)
 """
 
