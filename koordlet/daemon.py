@@ -250,6 +250,7 @@ class Daemon:
         observer = self.agent.line.observer
         self.agent.line.watch()
         observer.watch()
+        self.agent.watch.listen()
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
             # The next look sets the watches up, so it comes at once.

@@ -3,19 +3,47 @@
 Covers: noticing that somebody rewrote one. Does not cover: writing it again: the line does, as
 always, in the pass that this triggers.
 
-Cost: one pread(2) of a cached descriptor per limit, about a microsecond.
+Rules:
+1. Where the kernel tells of writes (inotify on the file itself, tried on cgroup v1 and v2), a file
+   is read when it was written, and after each new plan. Else it is read at each look.
+2. Events are a short cut, not the truth: a few files are read at each look, whatever was told, so
+   that each has its turn. Nothing is told of a write through another mount of the tree in another
+   cgroup namespace, of CPUs that the kernel takes out of a set, nor of a group that is removed.
+
+Cost: one read(2) for the events and ``AT_ONCE`` pread(2) of kept descriptors, whatever the number
+of limits.
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable
 
 from koordlet.apply import kinds
 from koordlet.host import root
 from koordlet.model import action
 
+if typing.TYPE_CHECKING:
+    from koordlet.host import inotify
+
+#: Files that are read at each look although nothing was told of them.
+AT_ONCE = 32
 #: Enough for any cpuset list or number.
 _SIZE = 4096
+
+
+class _File:
+    """One limit."""
+
+    __slots__ = ("handle", "right", "wanted", "watch")
+
+    def __init__(self, handle: int, wanted: kinds.FileAction) -> None:
+        self.handle = handle
+        self.wanted = wanted
+        #: The number of its watch; ``None`` while nothing is told of it.
+        self.watch: int | None = None
+        #: The text that was found to be what is wanted: the same bytes are compared once.
+        self.right: bytes | None = None
 
 
 class Watch:
@@ -23,38 +51,113 @@ class Watch:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files: dict[str, tuple[int, kinds.FileAction]] = {}
+        self._files: dict[str, _File] = {}
+        self._events: inotify.Inotify | None = None
+        self._watched: dict[int, str] = {}
+        #: Read at each look: nothing is told of these.
+        self._silent: set[str] = set()
+        #: Read at the next look: written by somebody, not right at the last look, or in a new plan.
+        self._doubted: set[str] = set()
+        #: Whose turn it is, the next one last.
+        self._turns: list[str] = []
+
+    def listen(self) -> None:
+        """From now on, have the kernel tell of writes; without, every file is read each time."""
+        try:
+            self._events = self._host.events()
+        except OSError:
+            return
+        for target, file in self._files.items():
+            self._attach(target, file)
 
     def follow(self, wanted: Iterable[action.Action]) -> None:
-        """Watch exactly the protective writes among these."""
+        """Watch exactly the protective files among these, and read them all at the next look."""
         keep = {
             one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
         }
         for target in [target for target in self._files if target not in keep]:
-            self._host.close(self._files.pop(target)[0])
+            self._drop(target)
         for target, one in keep.items():
-            if target in self._files:
-                self._files[target] = (self._files[target][0], one)
-                continue
-            try:
-                self._files[target] = (self._host.open(self._host.at(target)), one)
-            except OSError:
-                continue  # gone meanwhile: the next plan will not name it
+            file = self._files.get(target)
+            if file is None:
+                self._open(target, one)
+            else:
+                file.wanted, file.right = one, None
+        self._doubted = set(self._files)
 
     def broken(self) -> list[str]:
         """The targets that do not hold our value now. One that vanished is not broken."""
-        found = []
-        for target, (handle, one) in list(self._files.items()):
-            try:
-                text = self._host.pread(handle, _SIZE).decode("utf-8", "replace")
-            except OSError:
-                # Its group is gone. One made anew under the same path has other files.
-                self._host.close(self._files.pop(target)[0])
-                continue
-            if not kinds.same(one, one.value, text):
-                found.append(target)
+        if self._events is not None:
+            self._hear(self._events)
+            self._doubted.update(self._next())
+        self._doubted |= self._silent
+        found = [target for target in tuple(self._doubted) if not self._holds(target)]
+        # What is not right is read until it is.
+        self._doubted = set(found)
         return found
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Give all descriptors and watches back."""
         self.follow(())
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+
+    def _hear(self, events: inotify.Inotify) -> None:
+        for event in events.drain():
+            if event.watch < 0:
+                self._doubted.update(self._files)
+            elif event.watch in self._watched:
+                self._doubted.add(self._watched[event.watch])
+
+    def _next(self) -> Iterable[str]:
+        if not self._turns:
+            self._turns = list(self._files)
+        self._turns, now = self._turns[:-AT_ONCE], self._turns[-AT_ONCE:]
+        return now
+
+    def _holds(self, target: str) -> bool:
+        file = self._files.get(target)
+        if file is None:
+            return True
+        try:
+            data = self._host.pread(file.handle, _SIZE)
+        except OSError:
+            # Its group is gone. One made anew under the same path has other files.
+            wanted = file.wanted
+            self._drop(target)
+            return not self._open(target, wanted) or self._holds(target)
+        if data != file.right:
+            one = file.wanted
+            if not kinds.same(one, one.value, data.decode("utf-8", "replace")):
+                return False
+            file.right = data
+        return True
+
+    def _open(self, target: str, wanted: kinds.FileAction) -> bool:
+        try:
+            handle = self._host.open(self._host.at(target))
+        except OSError:
+            return False  # gone meanwhile: the next plan will not name it
+        file = self._files[target] = _File(handle, wanted)
+        self._attach(target, file)
+        return True
+
+    def _attach(self, target: str, file: _File) -> None:
+        self._silent.add(target)
+        if self._events is None:
+            return
+        try:
+            file.watch = self._events.add_file(self._host.at(target))
+        except OSError:
+            return  # gone, or no watches left: it is read each time
+        self._watched[file.watch] = target
+        self._silent.discard(target)
+
+    def _drop(self, target: str) -> None:
+        file = self._files.pop(target)
+        self._silent.discard(target)
+        self._host.close(file.handle)
+        if file.watch is not None and self._events is not None:
+            self._watched.pop(file.watch, None)
+            self._events.remove(file.watch)

@@ -6,7 +6,8 @@ them (``host.cgroups``).
 Kernel facts, tried on 6.1 and 6.18: cgroup directories report mkdir and rmdir of groups, and every
 write(2) to a file in them, with its name. What the kernel changes by itself (effective sets after
 hotplug) is not reported, nor is what happens through another superblock of the same tree (another
-cgroup namespace): so whoever relies on events looks again, slowly, too.
+cgroup namespace), nor does who watches a single file hear that its group was removed: so whoever
+relies on events looks again, slowly, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SIZE = 1 << 14
 class Event:
     """One thing that happened."""
 
-    #: The directory, as ``add`` numbered it; -1 when events were lost: anything may have changed.
+    #: What is watched, as ``add`` numbered it; -1 when events were lost: all may have changed.
     watch: int
     name: str
     #: A group came or went; else a file was written.
@@ -54,6 +55,12 @@ class Inotify:
         mask = _MODIFY | _MOVED | _CREATE | _DELETE | _ONLYDIR
         return self._called(
             self._libc.inotify_add_watch(self.handle, os.fsencode(path), mask), path
+        )
+
+    def add_file(self, path: str) -> int:
+        """Watch one file for writes; its events have no name."""
+        return self._called(
+            self._libc.inotify_add_watch(self.handle, os.fsencode(path), _MODIFY), path
         )
 
     def remove(self, watch: int) -> None:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from koordlet.apply import protective
 from koordlet.host import root
 from koordlet.model import action
@@ -19,11 +25,105 @@ def made(value: bytes = b"1-2") -> KernelHost:
     return host
 
 
-def limit(value: str = "1-2", *, protects: bool = True) -> action.WriteFile:
+def limit(
+    value: str = "1-2", *, protects: bool = True, target: str = str(FILE)
+) -> action.WriteFile:
     """The limit."""
     return action.WriteFile(
-        target=FILE, value=value, policy="p", reason="r", knob="cpuset.cpus", protective=protects
+        target=target, value=value, policy="p", reason="r", knob="cpuset.cpus", protective=protects
     )
+
+
+class Counting(root.LiveHost):
+    """The host's own files, and how many of them were read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def pread(self, handle: int, size: int) -> bytes:
+        self.reads += 1
+        return super().pread(handle, size)
+
+
+#: More than are read at each look.
+MANY = 3 * protective.AT_ONCE
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[tuple[Counting, protective.Watch, list[Path]]]:
+    """Many limits in files that the kernel tells of, found right once."""
+    files = [tmp_path / f"cpuset.cpus.{number}" for number in range(MANY)]
+    for file in files:
+        file.write_text("1-2\n")
+    host = Counting()
+    watch = protective.Watch(host)
+    watch.listen()
+    watch.follow([limit(target=str(file)) for file in files])
+    assert not watch.broken()
+    host.reads = 0
+    yield host, watch, files
+    watch.close()
+
+
+def test_what_the_kernel_tells_of_is_read_when_it_was_written(
+    told: tuple[Counting, protective.Watch, list[Path]],
+) -> None:
+    """Quiet looks read a few files; a write by somebody is seen at the very next look."""
+    host, watch, files = told
+    quiet = watch.broken(), host.reads
+    for file in files:
+        with file.open("r+") as handle:
+            handle.write("0-3\n")
+    seen = watch.broken()
+
+    assert (([], protective.AT_ONCE), {*map(str, files)}) == (quiet, set(seen))
+
+
+def test_what_is_broken_is_told_until_it_is_right(
+    told: tuple[Counting, protective.Watch, list[Path]],
+) -> None:
+    """A limit that must wait for its turn is not forgotten because its event was taken."""
+    _, watch, files = told
+    files[0].write_text("0-3\n")
+    first, second = watch.broken(), watch.broken()
+    files[0].write_text("1-2\n")
+
+    assert ([str(files[0])], [str(files[0])], []) == (first, second, watch.broken())
+
+
+def test_what_nobody_told_of_is_found_in_turns(
+    told: tuple[Counting, protective.Watch, list[Path]],
+) -> None:
+    """Through a mapping, as through another mount of a tree, a write is no event: turns find it."""
+    _, watch, files = told
+    for file in files:
+        with file.open("r+b") as handle, mmap.mmap(handle.fileno(), 0) as view:
+            view[:] = b"0-3\n"
+    rounds = [len(watch.broken()) for _ in range(MANY // protective.AT_ONCE)]
+
+    assert [protective.AT_ONCE * number for number in (1, 2, 3)] == rounds
+
+
+def test_a_limit_through_systemd_is_watched_too() -> None:
+    """Whoever writes the file behind systemd's back is seen."""
+    host = made(b"0-3")
+    watch = protective.Watch(host)
+    watch.follow(
+        [
+            action.SetUnitProperty(
+                target=FILE,
+                value="1-2",
+                unit="be.slice",
+                properties=(("AllowedCPUs", "1-2"),),
+                policy="p",
+                reason="r",
+                knob="cpuset.cpus",
+                protective=True,
+            )
+        ]
+    )
+
+    assert [str(FILE)] == watch.broken()
 
 
 def test_a_rewritten_limit_is_seen() -> None:

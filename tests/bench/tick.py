@@ -90,6 +90,7 @@ def _agent() -> Iterator[tuple[agent.Agent, agents.Clock]]:
         who = agent.Agent(run, where, enforce=True)
         try:
             run.observer.watch()
+            who.watch.listen()
             _furnish(top, run.observer.layout)
             while who.one_pass(slow=True):
                 clock.tick()
