@@ -86,7 +86,7 @@ class Teller:
             self.audit.flush()
 
     def heard_alone(self, one: result.Result) -> None:
-        """A step of no plan, such as an eviction that was under way: a record of its own, at once."""
+        """A step of no plan, such as an eviction under way: a record of its own, at once."""
         with self.carrying_out() as heard:
             heard(one)
 
