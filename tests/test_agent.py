@@ -56,8 +56,9 @@ def test_every_change_is_audited(site: agents.Site) -> None:
 
 def test_each_plan_has_a_name(site: agents.Site) -> None:
     """What was done together has one name in the audit log; the next plan has another."""
-    site.settle()
-    site.restore()
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        who.restore()
     plans: dict[object, set[object]] = {}
     for record in audited(site):
         plans.setdefault(record["plan"], set()).add(record["undo"])
