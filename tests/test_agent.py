@@ -65,6 +65,19 @@ def test_each_plan_has_a_name(site: agents.Site) -> None:
     assert {frozenset({False}), frozenset({True})} == {frozenset(each) for each in plans.values()}
 
 
+def test_a_settled_agent_writes_nothing(site: agents.Site) -> None:
+    """Two rounds of every lane beside the same pods: not one change, nor one line of audit."""
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        before = len(site.host.calls), len(audited(site))
+        for number in range(20):
+            site.clock.tick()
+            assert not who.protection_broken()
+            assert not who.one_pass(slow=number % 10 == 0)
+
+        assert before == (len(site.host.calls), len(audited(site)))
+
+
 def test_one_agent_over_a_state_directory(site: agents.Site) -> None:
     """A second agent is refused while the first lives, and welcome afterwards."""
     with site.agent(), pytest.raises(errors.TakenError), site.agent():

@@ -152,11 +152,20 @@ class _Look:
 
 
 def _from_groups(now: snapshot.Snapshot) -> Iterable[tuple[str, str, int]]:
+    places: dict[str, tuple[cgroup.Hierarchy, str] | None] = {}
     for group in now.groups.values():
+        # Most files of a group are in one directory, whose name is put together once.
+        directories: dict[str, str] = {}
         for name, text in group.values.items():
-            where = now.layout.file(knob.TABLE[name], group.path)
-            if where is not None:
-                yield where, text, group.inode
+            if name not in places:
+                places[name] = now.layout.place(knob.TABLE[name])
+            place = places[name]
+            if place is not None:
+                where, file = place
+                directory = directories.get(where.mount)
+                if directory is None:
+                    directory = directories[where.mount] = where.directory(group.path)
+                yield f"{directory}/{file}", text, group.inode
 
 
 def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:

@@ -80,11 +80,16 @@ class Layout:
 
     def file(self, row: knob.Knob, group: str) -> str | None:
         """The path of a group's file; ``None`` where this machine has no such file."""
+        place = self.place(row)
+        return None if place is None else f"{place[0].directory(group)}/{place[1]}"
+
+    def place(self, row: knob.Knob) -> tuple[Hierarchy, str] | None:
+        """The hierarchy that has a row's file, and its name there."""
         where = self.holder(row.controller)
         if where is None:
             return None
         name = row.file(unified=where.unified)
-        return None if name is None or name in where.lacks else f"{where.directory(group)}/{name}"
+        return None if name is None or name in where.lacks else (where, name)
 
     def why_not(self, row: knob.Knob) -> absence.Unsupported | None:
         """Why a row of the table cannot be used here, in a sentence for the operator."""

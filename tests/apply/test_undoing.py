@@ -1,0 +1,78 @@
+"""What is put back for one journal entry. Whole machines: test_three_way."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.apply import present, undoing
+from koordlet.model import action, cgroup, snapshot, topology
+from koordlet.state import journal
+
+TARGET = "/c/g/cpu.shares"
+NOW = snapshot.Snapshot(
+    at=0.0,
+    wall=0.0,
+    boot_id="",
+    machine_id="",
+    node=snapshot.NodeInfo(name="n"),
+    topology=topology.Topology(),
+    layout=cgroup.Layout(),
+)
+ENTRY = journal.Entry(
+    kind="WriteFile",
+    target=TARGET,
+    policy="p",
+    original="1024",
+    values=("2",),
+    knob="cpu.shares",
+    group="g",
+    inode=5,
+    sure=True,
+)
+
+
+def undone(entry: journal.Entry, text: str | None, inode: int = 5) -> undoing.Undoing:
+    """What is done about an entry where the file holds a text."""
+    texts = {} if text is None else {TARGET: text}
+    there = present.Present(texts=texts, inodes={} if text is None else {TARGET: inode})
+    return undoing.undo(NOW, there, [entry], ())
+
+
+def test_our_value_goes_back_to_the_original() -> None:
+    """A file that still holds what we wrote."""
+    found = undone(ENTRY, "2").actions
+
+    assert [("1024", TARGET)] == [
+        (one.value, one.target) for one in found if isinstance(one, action.WriteFile)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "inode"),
+    [
+        pytest.param(ENTRY, "7", 5, id="somebody else's value"),
+        pytest.param(ENTRY, "2", 6, id="another group of that name"),
+        pytest.param(ENTRY, None, 5, id="the group is gone"),
+        pytest.param(ENTRY._replace(original=None), "2", 5, id="nobody could read it before us"),
+    ],
+)
+def test_everything_else_is_left(entry: journal.Entry, text: str | None, inode: int) -> None:
+    """Nothing is written, and why is known."""
+    found = undone(entry, text, inode)
+
+    assert [] == found.actions
+    assert [TARGET] == [one.target for one in found.left if one.why]
+
+
+def test_files_go_with_the_group_that_we_made() -> None:
+    """A group of ours is removed; nobody writes into it first."""
+    directory = journal.Entry(
+        kind="MakeDir", target="/c/g", policy="p", original=None, values=("MakeDir",), group="g"
+    )
+    there = present.Present(
+        texts={TARGET: "2", "/c/g": "present"}, inodes={TARGET: 5, "/c/g": 5}, procs={"/c/g": ()}
+    )
+    found = undoing.undo(NOW, there, [ENTRY, directory], ())
+
+    assert ["/c/g"] == [one.target for one in found.actions]
+    assert ["goes with its group"] == [one.why for one in found.left]
