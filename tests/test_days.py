@@ -7,8 +7,8 @@ import pytest
 from tests.kit import days
 
 _SEED = 5
-#: Half an hour fills the history; noise of the allocator.
-_FULL, _NOISE_MB = 2_000, 3.0
+#: Half an hour fills the history, two hours the lines of metrics; noise of the allocator.
+_FULL, _NOISE_MB = 8_000, 3.0
 
 
 @pytest.mark.soak

@@ -1,0 +1,25 @@
+"""The section ``counters``: off unless asked for, and windows that fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet import assembly
+from koordlet.config import loader, schema
+from koordlet.host import performance
+from koordlet.model import errors
+from tests.config.conftest import Write
+
+
+def test_off_unless_asked_for(write: Write) -> None:
+    """Without the section nothing is counted; with it, as it says."""
+    assert assembly.counting(schema.defaults()) is None
+    config = loader.load(write("counters: {cpi: {enabled: true, windowSeconds: 5}}"), {}, {}).config
+
+    assert performance.Settings(window=5.0) == assembly.counting(config)
+
+
+def test_a_window_fits_into_its_interval(write: Write) -> None:
+    """A longer one is refused, with both numbers."""
+    with pytest.raises(errors.ConfigError, match=r"20 s does not fit into 10 s"):
+        loader.load(write("counters: {cpi: {windowSeconds: 20, intervalSeconds: 10}}"), {}, {})

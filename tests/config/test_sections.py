@@ -1,0 +1,41 @@
+"""What every section shares."""
+
+from __future__ import annotations
+
+import pydantic
+import pytest
+
+from koordlet.config import sections
+
+
+class Example(sections.Section):
+    """A section."""
+
+    some_seconds: int = 3
+    mode: sections.PolicyModeField = "shadow"
+
+
+def test_keys_are_camel_case_and_known() -> None:
+    """Another key, the Python spelling, or another type is refused."""
+    assert 5 == Example.model_validate({"someSeconds": 5}).some_seconds
+    for wrong in ({"some_seconds": 5}, {"other": 1}, {"someSeconds": "5"}, {"someSeconds": 1.5}):
+        with pytest.raises(pydantic.ValidationError):
+            Example.model_validate(wrong)
+
+
+def test_a_section_without_content() -> None:
+    """All keys commented out is the defaults."""
+    assert Example() == Example.model_validate(None)
+
+
+def test_off_as_yaml_tools_write_it() -> None:
+    """``false`` is ``off``; ``true`` is nothing."""
+    assert "off" == Example.model_validate({"mode": False}).mode
+    with pytest.raises(pydantic.ValidationError):
+        Example.model_validate({"mode": True})
+
+
+def test_sections_are_frozen() -> None:
+    """A configuration in force does not change under anybody."""
+    with pytest.raises(pydantic.ValidationError):
+        Example().some_seconds = 4  # type: ignore[misc]
