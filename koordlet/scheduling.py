@@ -101,7 +101,7 @@ async def run(options: Options) -> None:
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
         )
-        shown = server.Server(options.http, _table(one))
+        shown = server.Server(options.http, _table(one), setting="--http")
         address = await shown.start()
         spoken = await _speaking(options, store, one)
         log.get().info(
