@@ -103,7 +103,7 @@ async def run(options: Options) -> None:
             terms=None if alone else options.configuration.election,
         )
         face = showing.Face(one)
-        shown = server.Server(options.http, face.routes())
+        shown = server.Server(options.http, face.routes(), setting="--http")
         address = await shown.start()
         spoken = await _speaking(options, store, one)
         log.get().info(

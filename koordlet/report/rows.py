@@ -79,12 +79,14 @@ class Topology:
         #: What was sent last, and the revision that it made: a server may drop a part of it.
         self._sent: tuple[Mapping[str, Any], str] = ({}, "")
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int:
+    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
         """Render, unless nothing that it is made of has changed."""
         offer = now.plan.offer.zones if now.plan.offer is not None else {}
         basis = (now.epoch, now.revision, now.snapshot.node, now.snapshot.kubelet, offer)
-        if (basis == self._done and not self._watched.due()) or not self._watched.turn():
+        if basis == self._done and not self._watched.due():
             return 0
+        if not self._watched.turn():
+            return None
         ours = topology_object.render(now, self._manners.available)
         wrote = await self._served(store, ours)
         self._done = basis
@@ -204,11 +206,13 @@ class Device:
         self._watched = _Watched(manners, clock, 10.0)
         self._done: object = None
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int:
+    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
         """Devices of other types, which others wrote, stay."""
         ours = device_object.render(now)
-        if (ours == self._done and not self._watched.due()) or not self._watched.turn():
+        if ours == self._done and not self._watched.due():
             return 0
+        if not self._watched.turn():
+            return None
         self._watched.looked()
         keeper = writing.Keeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
 
@@ -239,7 +243,7 @@ class Status:
         self._watched = _Watched(manners, clock, 10.0)
         self._known: objects.Object | None = None
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int:
+    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
         """Compared with what was read or written last; a strategic patch names what is ours."""
         ref = objects.Ref(kinds.NODES, now.snapshot.node.name)
         if self._known is None or self._watched.due():
@@ -251,8 +255,10 @@ class Status:
             wall=now.snapshot.wall,
             tolerance=self._manners.tolerance,
         )
-        if body is None or not self._watched.turn():
+        if body is None:
             return 0
+        if not self._watched.turn():
+            return None
         self._known = await store.patch(ref, objects.Strategic(body), subresource="status")
         return 1
 

@@ -74,8 +74,11 @@ class Row(Protocol):
     def period(self) -> float:
         """Seconds between two looks at whether there is something to write."""
 
-    async def bring(self, store: objects.Objects, now: view.View) -> int:
-        """Make it so; how often something was written. Raises ``refusals.ObjectsError``."""
+    async def bring(self, store: objects.Objects, now: view.View) -> int | None:
+        """Make it so; how often something was written, ``None`` where that waits for the budget.
+
+        Raises ``refusals.ObjectsError``.
+        """
 
 
 class Writers:
@@ -137,6 +140,8 @@ class Writers:
             return self._pace.wait(before.failures, error, self._chance())
         except Exception as error:  # noqa: BLE001 - rule 1: a bug in a row costs that row
             return self._failed(row, before, error)
+        if wrote is None:
+            return pause
         if not before.ok and before.failures:
             log.get().info("objects.recovered", kind=row.name)
         self._set(row, Health(ok=True, problem="", writes=before.writes + wrote,

@@ -62,6 +62,7 @@ class Networks:
             for name, address in ((self.agent, "192.0.2.2/30"), (self.scheduler, "192.0.2.1/30")):
                 _ip("-n", name, "address", "add", address, "dev", "eth0")
                 self.cable(name, up=True)
+                _ip("-n", name, "link", "set", "lo", "up")
         except subprocess.CalledProcessError:
             self.close()
             raise
@@ -98,7 +99,7 @@ class Running:
 
     def until(self, event: str, times: int = 1) -> None:
         """Wait for it to be said."""
-        deadline.until(lambda: self.said(event) >= times, f"{event} in {self.log.read_text()}")
+        deadline.until(lambda: self.said(event) >= times, f"{times} x {event}")
 
     def stop(self) -> int:
         """SIGTERM; the exit status."""
@@ -168,9 +169,12 @@ class Pair:
         return line.HasField("heard")
 
     def ticks(self) -> int:
-        """The agent's revision, which moves with what it sees."""
-        with client.connect(self.feed) as node:
-            return node.get(timeout=20).observed_at.seconds
+        """When the agent last looked, in seconds; 0 while it does not answer."""
+        try:
+            with client.connect(self.feed) as node:
+                return node.get(timeout=20).observed_at.seconds
+        except client.NoAnswerError:
+            return 0
 
 
 @contextmanager
@@ -222,6 +226,7 @@ def test_together_apart_and_alone(pair: Pair) -> None:
             agent.kill()
             restarted = pair.start_agent()
             with stopped(restarted):
+                deadline.until(pair.ticks, "the restarted agent answers")
                 deadline.until(pair.heard, "the restarted agent is heard")
                 assert restarted.stop() == 0
             assert again.stop() == 0
