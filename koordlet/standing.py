@@ -68,6 +68,8 @@ class Desk:
                     requested=amounts[1],
                     pods=len(columns.pods[row]),
                     unschedulable=node is not None and node.unschedulable,
+                    heard=self._loop.agents.heard_at(key),
+                    pressures=tuple(sorted(self._loop.agents.pressures.get(key, ()))),
                 )
             )
         return found

@@ -85,6 +85,11 @@ class Agents:
         """The reports that count now."""
         return {name: one.said for name, one in self._reports.items()}
 
+    def heard_at(self, name: str) -> float | None:
+        """When an agent was last heard, in Unix seconds; ``None``: it is not heard."""
+        report = self._reports.get(name)
+        return None if report is None else report.at
+
     # What comes in.
 
     def described(self, name: str, machine: Machine | None) -> None:
