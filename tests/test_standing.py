@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet import standing
-from koordlet.model import kinds, objects
+from koordlet.model import decision, kinds, nodereport, objects
 from koordlet.rpc import placing
 from tests.kit import clusters, schedulers
 
@@ -105,5 +105,29 @@ def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
                 assert ("a", "0-1", "LSR") == (first[1].name, first[1].cpus, first[1].qos)
                 await world.store.delete(one, grace_seconds=0)
                 assert "REMOVED" == (await anext(told)).verb
+
+    schedulers.run(body())
+
+
+def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
+    """When it was heard, and what it is short of."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            await world.node("n1")
+            await world.pod("p")
+            await world.until_placed("p")
+            desk = standing.Desk(world.store, loop)
+            [before] = desk.nodes("n1")
+            signal = decision.Signal(name="pid.available", observed="1", threshold="2", met=True)
+            loop.report(nodereport.NodeReport(node="n1", signals=(signal,)))
+            [after] = desk.nodes("n1")
+
+            assert (before.heard, before.pressures) == (None, ())
+            assert after.heard is not None
+            assert after.pressures == ("PIDPressure",)
 
     schedulers.run(body())

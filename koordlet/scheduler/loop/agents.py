@@ -86,9 +86,9 @@ class Agents:
         return {name: one.said for name, one in self._reports.items()}
 
     def heard_at(self, name: str) -> float | None:
-        """When it was last heard, in seconds since 1970; ``None``: its word does not count."""
-        known = self._reports.get(name)
-        return None if known is None else known.at
+        """When an agent was last heard, in Unix seconds; ``None``: it is not heard."""
+        report = self._reports.get(name)
+        return None if report is None else report.at
 
     # What comes in.
 

@@ -276,3 +276,27 @@ def test_a_deleted_reservation_frees_what_it_held(ram: Path) -> None:
             assert set(await world.until_placed("x")) == {"mine", "x"}
 
     schedulers.run(body())
+
+
+def test_what_an_allocation_costs_the_api_server(ram: Path) -> None:
+    """One binding, which carries the annotation, and one patch of the reservation's status."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=True) as world,
+            schedulers.scheduler(world.client),
+        ):
+            assert world.serving is not None
+            await world.node("n1")
+            await reserved(world, "r", cpu="2")
+            await until(world, "r", phase("Available"))
+            world.serving.seen.clear()
+            await world.pod("x", labels=WEB, cpu="1")
+            await until(world, "r", phase("Succeeded"))
+
+            asked = world.serving.asked
+            assert len(asked("POST", "/api/v1/namespaces/d/pods")) == 1
+            assert len(asked("PATCH")) == 1
+            assert asked("PUT") == []
+
+    schedulers.run(body())

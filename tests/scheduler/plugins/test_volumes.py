@@ -58,6 +58,8 @@ def test_so_many_volumes_and_no_more() -> None:
     assert FULL == clusters.message("p", *world, pod("p", **mounts("c2")))
     assert {"p": "n"} == clusters.places(*world, pod("p", **mounts("c1")))
     assert {"p": "n"} == clusters.places(*world, pod("p"))
+    fewer = [limit("n", 1) if one["kind"] == "CSINode" else one for one in world]
+    assert {"p": "n"} == clusters.places(*fewer, pod("p", **mounts("c1")))
 
 
 def test_a_volume_that_is_yet_to_be_made_counts() -> None:
