@@ -170,7 +170,7 @@ def _room() -> limits.Limits:
 
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return bounds.Limits(watchers=_AGENTS, descriptor_share=0.75)
+    return bounds.Limits(watchers=_AGENTS, connections=_AGENTS, descriptor_share=0.75)
 
 
 def _listening(said: Remote) -> grpc_server.Remote:

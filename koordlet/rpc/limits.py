@@ -15,7 +15,9 @@ class Limits:
     #: For each address, on the long run and at once.
     calls_per_second: float = 100.0
     calls_burst: float = 2000.0
-    #: Share of the process's descriptors that connections may take: the loop's own stay free.
+    #: Connections, of which each costs some 40 KB …
+    connections: int = 2048
+    #: … and the share of the process's descriptors that they may take: the loop's own stay free.
     descriptor_share: float = 0.25
     #: A request is some bytes; only answers are large.
     request_bytes: int = 64 << 10

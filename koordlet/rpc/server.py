@@ -181,7 +181,8 @@ def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
 
 def _options(limits: bounds.Limits) -> list[tuple[str, int]]:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    connections = max(8, int(min(descriptors, 1 << 16) * limits.descriptor_share))
+    share = int(min(descriptors, 1 << 16) * limits.descriptor_share)
+    connections = max(8, min(limits.connections, share))
     return [
         ("grpc.so_reuseport", 0),
         ("grpc.max_allowed_incoming_connections", connections),
