@@ -38,4 +38,4 @@ def test_off_as_yaml_tools_write_it() -> None:
 def test_sections_are_frozen() -> None:
     """A configuration in force does not change under anybody."""
     with pytest.raises(pydantic.ValidationError):
-        Example().some_seconds = 4  # type: ignore[misc]
+        Example().some_seconds = 4
