@@ -49,12 +49,14 @@ def document(plan: explain_source.Document, pod: str | None) -> explain_source.D
             {**one, "ranking": [row for row in _ranking(one) if row.get("pod") == pod]}
             for one in evictions
         ]
-    kinds = ("MemoryPressure", "DiskPressure", "PIDPressure")
     return {
         "version": "v1",
         "signals": explain_source.rows(plan, "signals"),
         "conditions": [
-            one for one in explain_source.rows(plan, "conditions") if one.get("type") in kinds
+            one
+            for one in explain_source.rows(plan, "conditions")
+            # The kubelet's three, swap, and what stalls.
+            if str(one.get("type")).endswith(("Pressure", "Stalled"))
         ],
         "evictions": evictions,
     }
