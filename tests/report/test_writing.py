@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import io
+import json
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
+from koordlet import log
 from koordlet.history import series
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
@@ -293,10 +297,9 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
-def test_a_missing_definition_costs_only_its_kind(
-    ram: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     """The others are written; the missing ones are tried again, and said once."""
+    log.configure("warning", "json", stream=(said := io.StringIO()))
 
     async def body() -> None:
         async with cluster(ram, [NRT.kind]) as (_, client, store):
@@ -312,9 +315,12 @@ def test_a_missing_definition_costs_only_its_kind(
             assert not it.health["NodeMetric"].ok
             assert (await store.get(NRT))["zones"]
 
-    asyncio.run(asyncio.wait_for(body(), 30))
-    said = capsys.readouterr().out
-    assert [1, 1] == [said.count(f"kind={name}") for name in ("NodeMetric", "Device")]
+    try:
+        asyncio.run(asyncio.wait_for(body(), 30))
+    finally:
+        structlog.reset_defaults()
+    told = [json.loads(line).get("kind") for line in said.getvalue().splitlines()]
+    assert [1, 1] == [told.count(name) for name in ("NodeMetric", "Device")]
 
 
 FAULTS: dict[str, dict[str, Any]] = {
