@@ -21,6 +21,7 @@ MEANT = {
     "PATH": "/sys/fs/cgroup/cpu.max",
     "FILE": "pods.yaml",
     "N": "1",
+    "node|workloads": "workloads",
     "STEM": "shared_pools",
 }
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
