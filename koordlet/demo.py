@@ -185,7 +185,10 @@ class Processes:
     def __init__(self) -> None:
         self._running = {
             name: subprocess.Popen(
-                [sys.executable, "-S", "-c", text, str(os.getpid())], stdin=subprocess.DEVNULL
+                [sys.executable, "-S", "-c", text, str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                # A terminal's Ctrl-C is for the agent, which ends them when all is put back.
+                process_group=0,
             )
             for name, text in _PROGRAMS.items()
         }

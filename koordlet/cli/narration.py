@@ -4,7 +4,8 @@ Covers: which states are worth a line, the line. Does not cover: the greeting (`
 
 Rules:
 1. A line comes when what best-effort work may have has moved by a tenth of the machine since the
-   line before, and not sooner than ``PAUSE`` seconds after it: a person reads it.
+   line before, and not sooner than ``PAUSE`` seconds after it, or after the start: a person reads
+   it, and the greeting first.
 2. What is not known yet is not told.
 """
 
@@ -26,11 +27,13 @@ class Narrator:
 
     def __init__(self) -> None:
         self._told: float | None = None
-        self._at = float("-inf")
+        self._at: float | None = None
 
     def line(self, now: view.View) -> str | None:
         """The next line of the story, or nothing new."""
         whole = len(now.snapshot.topology.online)
+        if self._at is None:
+            self._at = now.snapshot.at
         felt = now.used.shares.value(qos.Qos.LS.value, meter.CPU_SHARE)
         limit = now.plan.limit
         if limit is None or felt is None or not whole:

@@ -28,6 +28,7 @@ def test_the_story() -> None:
     """Use, limit, which way it went, and the reason."""
     one = narration.Narrator()
 
+    assert one.line(moment(-4.0, None)) is None
     first, second = one.line(moment(1.0, None)), one.line(moment(4.0, 2000))
     third = one.line(moment(7.0, 5000))
 
@@ -46,7 +47,7 @@ def test_nothing_new() -> None:
 
     assert one.line(moment(0.0, 2000, used=None)) is None
     assert one.line(views.view()) is None
-    assert one.line(moment(1.0, 2000)) is not None
-    assert one.line(moment(9.0, 2100)) is None
-    assert one.line(moment(1.0 + narration.PAUSE / 2, 5000)) is None
-    assert one.line(moment(1.0 + narration.PAUSE, 5000)) is not None
+    assert one.line(moment(200.0, 2000)) is not None
+    assert one.line(moment(209.0, 2100)) is None
+    assert one.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
+    assert one.line(moment(200.0 + narration.PAUSE, 5000)) is not None

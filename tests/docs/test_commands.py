@@ -1,0 +1,105 @@
+"""Every command of the documents: its options exist, and it is run, or a reason says why not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from tests.docs import commands
+from tests.kit import clusters
+
+FIXTURES = commands.REPO / "fixtures"
+MACHINE = FIXTURES / "sysfs" / "power-smt8.tar.gz"
+SHOWN = commands.shown()
+
+#: Commands that are not run from here, and where they are. What they are given is parsed.
+ELSEWHERE = {
+    "run": "an agent until it is told to stop: tests/e2e runs it, with and without root",
+    "restore": "of this machine's own state: tests/e2e, tests/vm/test_systemd.py",
+    "top": "needs an agent: tests/cli/test_top.py runs it over recorded views",
+    "get": "needs an agent: tests/cli/test_get_watch.py",
+    "watch": "needs an agent: tests/cli/test_get_watch.py",
+    "audit": "needs a log: tests/cli/test_audit.py",
+    "replay": "needs a recording with frames: tests/cli/test_replay.py",
+    "schedule": "needs a scheduler: tests/test_cluster_run.py",
+    "scheduler": "until it is told to stop: tests/test_scheduling.py",
+    "reserve": "needs a scheduler: tests/cli/test_reserve.py",
+    "describe": "needs a scheduler: tests/cli/test_reserve.py",
+    "delete": "needs a scheduler: tests/cli/test_reserve.py",
+}
+#: Options with which a command is not run from here.
+UNSUITED = {
+    "--for": "records for minutes: tests/cli/test_record.py",
+    "--cluster": "asks an API server: tests/cli/test_config.py",
+    "slo.yaml": "a file of the reader's cluster: tests/cli/test_config.py",
+}
+RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() & set(one)]
+#: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
+STATUS = {
+    ("explain", "pod"): (2, "the recorded machine runs no such pod"),
+    ("check", "--strict"): (1, "a recording of sysfs alone lacks what enforcing needs"),
+}
+
+
+#: Named alone in a sentence, they need more to be run: their help is.
+BARE = {("explain",), ("get",), ("sim",), ("watch",)}
+
+
+def meant(given: tuple[str, ...]) -> list[str]:
+    """What is run for a command of a document."""
+    return [*given, "--help"] if given in BARE else list(given)
+
+
+@pytest.mark.parametrize("given", [one for one in SHOWN if one not in BARE], ids=" ".join)
+def test_its_options_exist(given: tuple[str, ...]) -> None:
+    """The parser takes it as the document shows it."""
+    assert cli.parser(given[0]).parse_args(given).command == given[0]
+
+
+def provide(given: tuple[str, ...]) -> None:
+    """The files that documents speak of, here."""
+    for name in given:
+        if name.endswith((".tar.gz", ".tgz")) and given[0] != "record":
+            shutil.copy(MACHINE, name)
+    for name in ("nodes.yaml", "reservation-demo.yaml", "pod-demo-0.yaml"):
+        shutil.copy(FIXTURES / "reservations" / name, name)
+    shutil.copy("pod-demo-0.yaml", "pods.yaml")
+    pod = clusters.pod("web", namespace="default", cpu="1")
+    Path("all.json").write_text(json.dumps({"kind": "List", "items": [clusters.node("n1"), pod]}))
+
+
+@pytest.mark.parametrize("given", RUN, ids=" ".join)
+def test_it_runs(
+    given: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a recorded machine, with the files that the document speaks of."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KOORDLET_ROOT", str(MACHINE))
+    provide(given)
+
+    try:
+        status = cli.main(meant(given))
+    except SystemExit as end:  # --help
+        status = int(end.code or 0)
+
+    wanted = next(
+        (found for start, (found, _) in STATUS.items() if given[: len(start)] == start), 0
+    )
+    said = capsys.readouterr()
+    assert status == wanted, said.err
+    assert said.out or said.err
+
+
+def test_every_reason_is_needed() -> None:
+    """No command is left out that no document shows, and every document's page was read."""
+    assert ELSEWHERE.keys() <= cli.COMMANDS.keys()
+    named = {given[0] for given in SHOWN}
+    assert ELSEWHERE.keys() <= named | {"get", "watch"}
+    assert len(SHOWN) >= 30

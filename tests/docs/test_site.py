@@ -1,0 +1,84 @@
+"""Every page is in the site once, every link leads somewhere, every generated page is fresh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from koordlet.report import policy_page
+from koordlet.report.crds import reference as crds
+from koordlet.rpc import reference as grpc
+
+REPO = Path(__file__).resolve().parents[2]
+DOCS = REPO / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *(REPO / one for one in ("README.md", "CONTRIBUTING.md"))])
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def named(nav: object) -> Iterator[str]:
+    """The pages that a navigation names, in its order."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict):
+        for one in nav.values():
+            yield from named(one)
+    elif isinstance(nav, list):
+        for one in nav:
+            yield from named(one)
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may point at inside a page."""
+    heads = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).strip().replace(" ", "-") for one in heads}
+
+
+def test_every_page_is_in_the_site() -> None:
+    """Once, and no page is named that is not there."""
+    nav = yaml.safe_load((REPO / "mkdocs.yml").read_text())["nav"]
+
+    assert sorted(named(nav)) == sorted(one.name for one in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda one: str(one.name))
+def test_links(page: Path) -> None:
+    """To files that are there, and to headings that they have."""
+    for target in _LINK.findall(prose(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        assert not anchor or there.suffix != ".md" or anchor in anchors(there), target
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("api-grpc.md", grpc.page),
+        ("api-objects.md", crds.page),
+        ("policies.md", policy_page.page),
+    ],
+)
+def test_generated_pages(name: str, made: Callable[[], str]) -> None:
+    """They are what their sources say today; the head of each has the command that makes it."""
+    assert (DOCS / name).read_text() == made()
+
+
+def test_every_message_and_kind_is_there() -> None:
+    """No service, message or custom resource is forgotten by its page."""
+    sources = "".join(one.read_text() for one in grpc.SOURCES.glob("*.proto"))
+    page = grpc.page()
+    for name in re.findall(r"^\s*(?:service|message|enum) (\w+)", sources, re.MULTILINE):
+        assert re.search(rf"^### \w+ (\w+\.)?{name}$", page, re.MULTILINE), name
+    for name in re.findall(r"^\s*rpc (\w+)", sources, re.MULTILINE):
+        assert f"| `{name}` |" in page
