@@ -23,9 +23,9 @@ _M_MMAP_THRESHOLD, _BYTES = -3, 128 << 10
 def ten_thousand_series() -> gate.Ratio:
     """The whole text, encoded, as bytes for the wire.
 
-    Both sides get fresh memory for their texts, as an agent does that is asked twice a minute. glibc
-    moves the bound by what was freed before, and joining into memory that is there already takes a
-    fifth of the time: without a fixed bound the ratio would depend on what else was imported.
+    Both sides get fresh memory for their texts, as an agent does that is asked twice a minute.
+    glibc moves the bound by what was freed before, and joining into memory that is there already
+    takes a fifth of the time: without a fixed bound the ratio would depend on what was imported.
     """
     ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _BYTES)
     workloads = views.pods(_WORKLOADS)

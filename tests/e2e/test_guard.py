@@ -20,6 +20,7 @@ pytestmark = pytest.mark.e2e
 CONFIG = """
 policies:
   adaptive: {mode: off}
+  shared_pools: {mode: off}
 workloads:
   - {name: web, qos: LS, match: {cgroup: web}}
   - {name: batch, qos: BE, match: {cgroup: batch}}

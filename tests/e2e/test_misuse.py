@@ -33,8 +33,10 @@ def test_a_second_agent_names_the_first(place: live.Place) -> None:
         before = place.image()
         second = place.call("run")
         restore = place.call("restore")
-        assert {} == images.difference(before, place.image())
+        changed = images.difference(before, place.image())
 
+    # The first agent goes on: what best-effort work gets follows the demo's spikes.
+    assert not [one for one in changed if "/koordlet-demo/be/cpu." not in one]
     for refused in (second, restore):
         assert 1 == refused.returncode
         assert f"pid {one.process.pid}" in refused.stderr
