@@ -52,6 +52,7 @@ class Teller:
         #: Plans that were carried out: with the epoch, the name of one in the audit log.
         self._plans = 0
         self._content: tuple[object, ...] = ()
+        self._lacking: frozenset[absence.Unsupported] = frozenset()
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
         self._results: tuple[result.Result, ...] = ()
@@ -164,9 +165,12 @@ class Teller:
                 kept_policy=clash.kept_policy,
             )
         for gap in shown.unsupported:
-            self.repeats.say(
-                self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
-            )
+            # What a machine lacks it lacks for good: that is no news at the tenth time.
+            if gap not in self._lacking:
+                self.repeats.say(
+                    self.log.warning, "host.unsupported", gap, feature=gap.feature, why=gap.why
+                )
+        self._lacking = frozenset(shown.unsupported)
 
     def _publish(
         self,

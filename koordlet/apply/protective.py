@@ -4,8 +4,8 @@ Covers: noticing that somebody rewrote one. Does not cover: writing it again: th
 always, in the pass that this triggers.
 
 Rules:
-1. Where the kernel tells of writes (inotify on the file itself, tried on cgroup v1 and v2), a file
-   is read when it was written, and after each new plan. Else it is read at each look.
+1. Where the kernel tells of writes (inotify on the file itself, tried on cgroup v1), a file is read
+   when it was written, and after each new plan. Else it is read at each look.
 2. Events are a short cut, not the truth: a few files are read at each look, whatever was told, so
    that each has its turn. Nothing is told of a write through another mount of the tree in another
    cgroup namespace, of CPUs that the kernel takes out of a set, nor of a group that is removed.

@@ -1,4 +1,4 @@
-"""Ranking 500 pods for an eviction, against sorting them by ready keys of the same shape.
+"""Ranking 500 pods for an eviction, against sorting them by a function of the same keys.
 
 Covers: keys, order and what people are shown of it. Does not cover: reading usage.
 """
