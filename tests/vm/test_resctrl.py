@@ -79,7 +79,10 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, name: str) -> None:
 def test_an_agent_limits_and_puts_back(
     wish: str, options: str, groups: set[str], best_effort: dict[str, int]
 ) -> None:
-    """It mounts, makes groups, limits them, finds what forks, and leaves the machine as it was."""
+    """It mounts, makes groups, limits them, finds what forks, and leaves the machine as it was.
+
+    In between somebody else changes schemata, removes a group and unmounts all of it.
+    """
     words = ["python3", "tests/vm/probes/resctrl.py", options, ",".join(sorted(groups))]
     try:
         with machine.boot("2s8t", rdt=wish) as guest:
@@ -93,4 +96,27 @@ def test_an_agent_limits_and_puts_back(
     assert best_effort == {name: found.get(name, 0) for name in found.values}
     assert said["intruder"]
     assert ["koordlet-config_batch"] == said["counted"] or "nomon" in wish
+    assert [] == [what for what, good in said["trouble"].items() if not good], said["log"]
+    assert said["alive"]
     assert (0, False) == (said["status"], said["mounted"]), said["log"]
+
+
+def test_partitions_and_what_is_shown() -> None:
+    """Classes share the ways of their partition alone; the commands say whose ways are whose."""
+    words = ["python3", "tests/vm/probes/resctrl.py", "", "BE,LS,LSR", "partitions"]
+    try:
+        with machine.boot("2s8t", rdt="intel,cbm=20") as guest:
+            said = json.loads(guest.run(words).check().stdout)
+    except qemu.NotAvailableError as error:
+        pytest.skip(str(error))
+    found = {name: schemata.parse(text) for name, text in said["schemata"].items()}
+
+    assert said["settled"], said["log"]
+    assert {"LSR": 0xFFF, "LS": 0xFFF, "BE": 0x7000} == {
+        n: s.get("L3", 0) for n, s in found.items()
+    }
+    assert 50 == found["BE"].get("MB", 0)
+    shown = said["shown"]
+    assert "BE          ·····███············  7000" in shown["resctrl"]
+    assert "partition batch (8 of 20 ways); MB 50 %" in shown["explain"]
+    assert "Nothing to do" in shown["plan"]

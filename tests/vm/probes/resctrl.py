@@ -32,6 +32,12 @@ workloads:
   - {name: api, qos: LS, match: {cgroup: api}}
   - {name: batch, qos: BE, match: {cgroup: batch}}
 """
+#: Added to the policy where the third argument says so.
+PARTITIONS = """
+    partitions:
+      - {name: latency, ways: 60, classes: [LSR, LS]}
+      - {name: batch, ways: 40, bandwidth: 50, classes: [BE]}
+"""
 #: Forks all the time: what it leaves behind must be in the group too.
 FORKS = 30
 BUSY = f"for i in $(seq {FORKS}); do sleep 90 & sleep 0.2; done; wait"
@@ -108,11 +114,55 @@ def settled(expected: set[str]) -> bool:
     return True
 
 
+def shown(config: pathlib.Path) -> dict[str, str]:
+    """What the commands say beside the running agent."""
+    words = {
+        "resctrl": ["resctrl"],
+        "explain": ["explain", "write", str(PLACE / "BE" / "schemata")],
+        "plan": ["plan"],
+    }
+    where = ["--config", str(config)]
+    return {
+        name: subprocess.run(
+            [sys.executable, "-m", "koordlet", *each, *where],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        for name, each in words.items()
+    }
+
+
+def troubled(expected: set[str]) -> dict[str, bool]:
+    """What others do to the groups of a running agent, and whether it puts that right."""
+    ours = (PLACE / "BE" / "schemata").read_text()
+    line = next(one for one in ours.splitlines() if one.strip()[:2] in ("L3", "L2", "MB"))
+    (PLACE / "BE" / "schemata").write_text(unlimited(line) + "\n")
+    found = {"changed": (PLACE / "BE" / "schemata").read_text() != ours}
+    found["rewritten"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
+    (PLACE / "BE").rmdir()
+    found["made anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
+    found["limited anew"] = until(lambda: (PLACE / "BE" / "schemata").read_text() == ours)
+    subprocess.run(["umount", str(PLACE)], check=True)
+    found["mounted anew"] = until(lambda: (PLACE / "BE").is_dir() and settled(expected))
+    return found
+
+
+def unlimited(line: str) -> str:
+    """A line of schemata as the root group has it."""
+    name = line.split(":")[0]
+    lines = (PLACE / "schemata").read_text().splitlines()
+    return next(one for one in lines if one.split(":")[0] == name)
+
+
 def main() -> None:
     """One life of an agent."""
     options, expected = sys.argv[1], set(sys.argv[2].split(","))
     config = pathlib.Path("/tmp/koordlet.yaml")
-    config.write_text(CONFIG % options)
+    text = CONFIG % options
+    if "partitions" in sys.argv[3:]:
+        text = text.replace("    beClass: {mbaPercent: 45}\n", PARTITIONS.lstrip("\n"))
+    config.write_text(text)
     children = [start(name) for name in ("web", "api", "batch")]
     argv = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
     agent = subprocess.Popen([*argv, "--state-dir", str(STATE)], stderr=subprocess.PIPE)
@@ -133,6 +183,9 @@ def main() -> None:
         if (PLACE / "BE" / "mon_groups").is_dir()
         else []
     )
+    said["shown"] = shown(config) if "partitions" in sys.argv[3:] else {}
+    said["trouble"] = troubled(expected)
+    said["alive"] = agent.poll() is None
     agent.terminate()
     said["status"] = agent.wait(120)
     assert agent.stderr is not None
