@@ -150,9 +150,9 @@ def troubled(expected: set[str]) -> dict[str, bool]:
 
 def unlimited(line: str) -> str:
     """A line of schemata as the root group has it."""
-    name = line.split(":")[0]
+    name, _, _ = line.partition(":")
     lines = (PLACE / "schemata").read_text().splitlines()
-    return next(one for one in lines if one.split(":")[0] == name)
+    return next(one for one in lines if one.partition(":")[0] == name)
 
 
 def main() -> None:
