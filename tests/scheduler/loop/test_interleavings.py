@@ -158,6 +158,10 @@ class Cluster(RuleBasedStateMachine):
             elif where == one.node:
                 self.flying.append(one)
             return
+        if mine and body is not None and body["spec"].get("nodeName") == one.node:
+            # The first answer was lost: a store that says no now says so because it has it already.
+            self.core.bound(one.pod, self.now)
+            return
         self.core.unbound(one.pod, self.now, again=mine)
 
     @rule()
