@@ -95,7 +95,7 @@ def test_limits_of_units_are_systemd_s_own(scene: Scene) -> None:
     limited = {"web": ["1", "1"], "plain": ["1", "1"]}
     assert {"web": ["0-1", "0-1"], "plain": ["", ""]} == seen["before"], seen
     assert [limited] * 3 == [seen[at] for at in ("set", "reloaded", "restarted")], seen
-    # The kernel does not take an empty set while processes live on it: then it is as wide as can be.
+    # The kernel takes no empty set while processes live on it: it is as wide as can be then.
     assert {**seen["before"], "plain": ["", "0-1"]} == seen["after"], seen
     assert seen["journal"].startswith("restored 0, left 0"), seen
 
