@@ -87,6 +87,10 @@ class Node:
         for one in self.processes.values():
             one.kill()
             one.wait()
+            for pipe in (one.stdin, one.stdout):
+                with contextlib.suppress(OSError):
+                    assert pipe is not None
+                    pipe.close()
         for path in reversed(self.made):
             with contextlib.suppress(OSError):
                 path.rmdir()
