@@ -12,10 +12,10 @@ from koordlet.host import (
     cgroups,
     descriptors,
     hierarchies,
+    kernel_work,
     machine,
     resctrl_look,
     root,
-    steering,
     topology,
 )
 from koordlet.model import absence, cgroup, grouppath, knob, pod, snapshot
@@ -51,7 +51,7 @@ class Observer:
         self.resctrl = resctrl_look.Look(host)
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
-        self._steering: Mapping[str, str] = {}
+        self._kernel_work: Mapping[str, str] = {}
         self._devices: blocks.Blocks | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
@@ -154,7 +154,7 @@ class Observer:
         full |= self._hotplugged()
         groups = self._look(tuple(pods), tuple(also), full=full)
         if full or not self.steers:
-            self._steering = steering.read(self.host) if self.steers else {}
+            self._kernel_work = kernel_work.read(self.host) if self.steers else {}
         ways = self.resctrl.look(now.at, self.layout, groups, pods, full=full)
         return snapshot.Snapshot(
             at=now.at,
@@ -169,7 +169,7 @@ class Observer:
             sources=sources,
             unsupported=self._missing(),
             resctrl=ways,
-            steering=self._steering,
+            kernel_work=self._kernel_work,
             went_offline=self._went_offline,
         )
 

@@ -107,7 +107,7 @@ class Snapshot:
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
 
     #: Files that say where the kernel's own work runs, and their texts; empty where nobody asks.
-    steering: Mapping[str, str] = field(default_factory=dict)
+    kernel_work: Mapping[str, str] = field(default_factory=dict)
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: What the whole node may run out of.

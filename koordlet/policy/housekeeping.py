@@ -1,7 +1,7 @@
 """housekeeping: the kernel's own work keeps off CPUs that workloads hold alone.
 
 Covers: interrupts and the kernel threads of unbound work queues. Does not cover: finding their
-files (``host.steering``), kernel threads that a driver has bound, ticks (``nohz_full``).
+files (``host.kernel_work``), kernel threads that a driver has bound, ticks (``nohz_full``).
 
 Rules:
 1. It is an option: switched off unless the operator asks, since interrupts may be somebody else's
@@ -45,7 +45,7 @@ def decide(
     good, why = _good(now, settings)
     actions = [
         action.WriteFile(target=path, value=value, policy=STEM, reason=why)
-        for path, text in now.steering.items()
+        for path, text in now.kernel_work.items()
         if good and (value := _value(path, text, good, settings))
     ]
     return decision.Decision(

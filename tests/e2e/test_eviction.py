@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -84,16 +83,7 @@ class Node:
 
     def close(self) -> None:
         """End everything and remove the groups."""
-        for one in self.processes.values():
-            one.kill()
-            one.wait()
-            for pipe in (one.stdin, one.stdout):
-                with contextlib.suppress(OSError):
-                    assert pipe is not None
-                    pipe.close()
-        for path in reversed(self.made):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+        live.end(self.processes.values(), self.made)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -276,3 +276,17 @@ def _removed(directory: str) -> bool:
     with contextlib.suppress(OSError):
         HOST.rmdir(HOST.at(directory))
     return not HOST.exists(HOST.at(directory))
+
+
+def end(processes: Iterable[subprocess.Popen[bytes]], made: Sequence[Path]) -> None:
+    """End all of them, close their pipes, remove the groups that were made, inner ones first."""
+    for one in processes:
+        one.kill()
+        one.wait()
+        for pipe in (one.stdin, one.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+    for path in reversed(made):
+        with contextlib.suppress(OSError):
+            path.rmdir()

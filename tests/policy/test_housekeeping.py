@@ -34,7 +34,7 @@ def claim(owner: ledger.Owner, cpus: str) -> ledger.Claim:
 def texts(*claims: ledger.Claim, settings: policy.Settings | None = None) -> dict[str, str]:
     """What each file shall say, by its number or name."""
     now = moments.moment(SERVER, held=ledger.Ledger(claims=claims))
-    now = replace(now, steering=FILES)
+    now = replace(now, kernel_work=FILES)
     said = policy.decide(now, series.History(), settings or policy.Settings(), policy.State())
     writes = [one for one in said.actions if isinstance(one, action.WriteFile)]
     assert len(writes) == len(said.actions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.host import directory, steering
+from koordlet.host import directory, kernel_work
 
 
 def test_what_can_be_written_is_read(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_what_can_be_written_is_read(tmp_path: Path) -> None:
     (tmp_path / "proc/irq/30/smp_affinity_list").chmod(0o444)
     (tmp_path / "proc/irq/default_smp_affinity").write_text("ff\n")
     (tmp_path / "proc/irq/31").mkdir()
-    found = steering.read(directory.DirHost(str(tmp_path)))
+    found = kernel_work.read(directory.DirHost(str(tmp_path)))
 
     assert [
         ("/proc/irq/9/smp_affinity_list", "0-7"),
@@ -27,4 +27,4 @@ def test_what_can_be_written_is_read(tmp_path: Path) -> None:
 
 def test_a_machine_without_them(tmp_path: Path) -> None:
     """Nothing is there, and nothing is wrong."""
-    assert {} == steering.read(directory.DirHost(str(tmp_path)))
+    assert {} == kernel_work.read(directory.DirHost(str(tmp_path)))
