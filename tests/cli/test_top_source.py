@@ -56,11 +56,14 @@ def test_somebody_else_answers(body: bytes) -> None:
 def test_an_agent_that_refuses_says_why() -> None:
     """Its own words, also where they are not as they should be."""
     refusal = {"version": "v1", "error": {"message": "no such pod", "fix": "look"}}
-    with answering(json.dumps(refusal).encode(), 404) as address:
-        with pytest.raises(errors.UsageError, match="no such pod"):
-            top_source.Agent(address).ask("/api/v1/pods/x")
-    with answering(b'{"version": "v1", "error": 7}', 404) as address:
-        with pytest.raises(errors.UsageError, match="the agent refused"):
+    for body, said in (
+        (json.dumps(refusal).encode(), "no such pod"),
+        (b'{"version": "v1", "error": 7}', "the agent refused"),
+    ):
+        with (
+            answering(body, 404) as address,
+            pytest.raises(errors.UsageError, match=said),
+        ):
             top_source.Agent(address).ask("/api/v1/pods/x")
 
 
