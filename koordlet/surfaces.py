@@ -183,7 +183,7 @@ class Surfaces:
         said = self._config.objects
         if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
             return
-        from koordlet.report import rows, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import remarking, rows, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.Manners(
@@ -197,6 +197,7 @@ class Surfaces:
             (said.metric, rows.Metric(self._past)),
             (said.device, rows.Device(manners, clock)),
             (said.status, rows.Status(manners, clock)),
+            (said.events, remarking.Remarks(clock)),
         )
         chosen = [row for on, row in wanted if on]
         self._writers = writing.Writers(cluster.store, chosen, current)

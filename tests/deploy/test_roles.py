@@ -27,6 +27,7 @@ AGENT = (
     *(needed(kinds.NODE_METRICS, "get create"), needed(kinds.NODE_METRICS, "patch", "status")),
     *(needed(one, "get create patch") for one in (kinds.NODE_RESOURCE_TOPOLOGIES, kinds.DEVICES)),
     needed(kinds.RESERVATIONS, "list watch"),
+    needed(kinds.EVENTS, "create patch"),
 )
 
 
