@@ -24,7 +24,7 @@ _CONDITION = {
     "allocatableMemory": "MemoryPressure",
     "pid": "PIDPressure",
 }
-_MEASURED = {
+_MEASURED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "single": dict.fromkeys(("nodefs", "imagefs", "containerfs"), ("root", "logs", "volumes")),
     "dedicated": {
         "nodefs": ("logs", "volumes"),
@@ -273,10 +273,11 @@ def rank(signal: str, layout: str, pods: list[Body], stats: Stats) -> list[Body]
         return (uid(one) > uid(two)) - (uid(one) < uid(two))
 
     keys = (priority, number, name) if disk == "pid" else (exceeding, priority, more, name)
-    compare = functools.cmp_to_key(
-        lambda one, two: next((found for key in keys if (found := key(one, two))), 0)
-    )
-    return sorted(pods, key=compare)
+
+    def compare(one: Body, two: Body) -> int:
+        return next((found for key in keys if (found := key(one, two))), 0)
+
+    return sorted(pods, key=functools.cmp_to_key(compare))
 
 
 def _exceeding(signal: str, pod: Body, stats: Body | None) -> list[str]:
