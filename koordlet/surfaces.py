@@ -174,9 +174,14 @@ class Surfaces:
     def _start_reporting(self, address: str) -> None:
         from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
 
-        files = reporting.files(_files(self._config.scheduler.tls))
-        version = koordlet.__version__
-        self._told = reporting.Reporting(address, version, files=files, past=self._past)
+        said = self._config.scheduler
+        self._told = reporting.Reporting(
+            address,
+            koordlet.__version__,
+            files=reporting.files(_files(said.tls)),
+            token=None if said.token is None else Path(said.token),
+            past=self._past,
+        )
         self._told.start()
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:

@@ -106,7 +106,7 @@ def test_overlays_fit(path: Any) -> None:
     for patch in body.get("patches", ()):
         (target,) = (
             one
-            for one in documents("daemonset.yaml")
+            for one in (*documents("daemonset.yaml"), *documents("scheduler.yaml"))
             if (one["kind"], one["metadata"]["name"])
             == (patch["target"]["kind"], patch["target"]["name"])
         )
