@@ -61,6 +61,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a name of certificates (`*.` stands for one label), and what they may do:"
         f" {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too",
     )
+    parser.add_argument(
+        "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
+    )
     options.state(parser)
 
 
@@ -92,9 +95,11 @@ def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet import scheduling  # noqa: PLC0415
+    from koordlet import scheduling, supervising  # noqa: PLC0415
     from koordlet.scheduler import configuration, manifests  # noqa: PLC0415
 
+    if args.with_parent is not None and not supervising.end_with(args.with_parent):
+        return 0
     if args.standalone and args.kubeconfig:
         raise errors.UsageError(
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
