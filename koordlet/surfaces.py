@@ -54,8 +54,11 @@ class Surfaces:
         *,
         past: metric_object.Past,
         cluster: Cluster | None = None,
+        scheduler: str | None = None,
     ) -> None:
         self._config = config
+        #: Where a scheduler is told, unless the configuration says it.
+        self._scheduler = scheduler
         self._paths = where
         self._cluster = cluster
         self._past = past
@@ -78,8 +81,9 @@ class Surfaces:
                 addresses.append(await self._guard("https", self._start_https(api)))
         if self._config.grpc.enabled:
             addresses.append(await self._guard("grpc", self._start_rpc()))
-        if self._config.scheduler.address is not None:
-            self._start_reporting(self._config.scheduler.address)
+        told = self._config.scheduler.address or self._scheduler
+        if told is not None:
+            self._start_reporting(told)
         if self._cluster is not None:
             self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
