@@ -1,4 +1,4 @@
-"""The built site: every link and every resource of its pages is there, and nothing is from elsewhere.
+"""The built site: every link and resource of its pages is there, and nothing is from elsewhere.
 
 ``make docs`` builds it, then runs this; ``tests/browser/test_site.py`` looks at it in Chromium.
 """
