@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import cast
 
 from koordlet.model import documents, errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
-from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
+from koordlet.workloads import host_applications, nodes, poddecode, shapes, sloconfig
 from koordlet.workloads import nodemetric as metrics
 from koordlet.workloads import nodeslo as slo
 from koordlet.workloads.kubelet import summary as summaries
@@ -101,7 +101,7 @@ def collect(found: list[object], where: str) -> Manifests:
             single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
-    warnings += [f"{where}: {count} of kind {kind} not used" for kind, count in skipped.items()]
+    warnings += [f"{where}: {count} of kind {shapes.plain(kind)} not used" for kind, count in skipped.items()]
     return _assembled(tuple(pods.values()), single, warnings)
 
 
