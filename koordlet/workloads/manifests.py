@@ -101,7 +101,9 @@ def collect(found: list[object], where: str) -> Manifests:
             single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
-    warnings += [f"{where}: {count} of kind {shapes.plain(kind)} not used" for kind, count in skipped.items()]
+    warnings += [
+        f"{where}: {count} of kind {shapes.plain(kind)} not used" for kind, count in skipped.items()
+    ]
     return _assembled(tuple(pods.values()), single, warnings)
 
 
