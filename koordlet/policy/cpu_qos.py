@@ -2,7 +2,8 @@
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
 workloads; ``cpu.idle`` of groups that koordlet made.
-Does not cover: weights and quotas, the kernel's own switches (``system_qos``).
+Does not cover: weights and quotas, the kernel's own switches (``system_qos``), core scheduling,
+which is said to whoever asks for it.
 
 Only Alibaba Cloud Linux knows a group's identity: from -1 (goes aside for everybody) to 2 (is never
 held up by those, also not by a sibling thread of its core). Elsewhere nothing is written, and one
@@ -17,6 +18,8 @@ Rules:
    them are, because a group is born with what the one above it has.
 4. ``cpu.idle`` is set on groups that koordlet made and on no others: while it is 1 the kernel
    refuses weights (EINVAL), which a kubelet that writes them does not survive.
+5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Nobody's
+   cookie is touched, and one condition names whoever asked for one.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ _KUBE_CLASS = {
     qos.KubeQos.BURSTABLE: "LS",
     qos.KubeQos.BEST_EFFORT: "BE",
 }
+#: What a NodeSLO calls the other way to keep classes apart.
+_BY_CORES = "coreSched"
 _NONE = nodeslo.NEUTRAL.cpu
 
 
@@ -75,6 +80,7 @@ def decide(
     deciding = _Deciding(now, _strategies(now, settings), settings.most)
     deciding.identities()
     deciding.idle()
+    deciding.core_sharing()
     return decision.Decision(
         next_state=state,
         actions=tuple(deciding.actions),
@@ -98,6 +104,8 @@ class _Deciding:
     ) -> None:
         self.now = now
         self.most = most
+        slo = now.slo
+        self.by_cores = slo is not None and bool(slo.source) and slo.cpu_policy == _BY_CORES
         self.classes = classes
         self.pods = [one for one in now.pods if one.active and one.group in now.groups]
         self.actions: list[action.Action] = []
@@ -108,6 +116,8 @@ class _Deciding:
 
     def identities(self) -> None:
         """Of every group that has one."""
+        if self.by_cores:
+            return
         wanted: dict[str, tuple[int, str]] = {}
         for one in self.pods:
             wanted |= self._above(one)
@@ -173,6 +183,26 @@ class _Deciding:
                 f"schedIdle: cpu.idle of {len(left)} workloads ({', '.join(sorted(left)[:3])}) is"
                 " left alone, because koordlet did not make their groups and whoever did could set"
                 " no weight any more; policies.adaptive gives them the least weight",
+            )
+
+    # Core scheduling (rule 5) ---------------------------------------------------------------------
+
+    def core_sharing(self) -> None:
+        """Who asked for cores that are not shared with others."""
+        asked = [
+            one.key
+            for one in self.pods
+            if (said := one.wishes.core_sharing) is not None
+            and (said.group or said.policy == "exclusive")
+        ]
+        if self.by_cores:
+            asked.insert(0, "the NodeSLO's cpuPolicy")
+        if asked:
+            self._say(
+                "CoreSchedulingUnsupported",
+                f"core scheduling, asked for by {', '.join(asked[:3])}"
+                f"{f' and {len(asked) - 3} more' if len(asked) > 3 else ''}, is not done;"
+                " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)",
             )
 
     def _write(self, row: knob.Knob, group: str, value: int, reason: str) -> None:

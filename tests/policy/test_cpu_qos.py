@@ -170,3 +170,30 @@ def test_only_groups_of_our_own_are_idle() -> None:
     (said,) = found.conditions
     assert ("CpuIdleLeft", True) == (said.type, "(t/web)" in said.message), said
     assert {} == told(decide(workload(qos.Qos.LS, None), classes=idle))
+
+
+@pytest.mark.parametrize(
+    ("asked", "by_node", "who"),
+    [
+        (wishes.CoreSharing(group="a", policy=None), False, "t/web"),
+        (wishes.CoreSharing(group=None, policy="exclusive"), False, "t/web"),
+        (wishes.CoreSharing(group=None, policy="none"), False, None),
+        (None, True, "the NodeSLO's cpuPolicy"),
+        (None, False, None),
+    ],
+)
+def test_core_scheduling_is_said(
+    asked: wishes.CoreSharing | None, *, by_node: bool, who: str | None
+) -> None:
+    """Whoever asks for it is named; where the node does, there are no identities either."""
+    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    one = replace(one, wishes=wishes.Wishes(core_sharing=asked))
+    policy_of_node = "coreSched" if by_node else "groupIdentity"
+    node = replace(nodeslo.DEFAULTS, source="cluster", cpu_policy=policy_of_node)
+    classes = {**node.classes, "LS": replace(node.classes["LS"], cpu=ALL["LS"])}
+    found = decide(one, slo=replace(node, classes=classes))
+
+    said = [one.message for one in found.conditions if one.type == "CoreSchedulingUnsupported"]
+    assert ([] if who is None else [True]) == [who in text for text in said if who is not None]
+    assert (who is None) == (not said)
+    assert by_node == (not found.actions)
