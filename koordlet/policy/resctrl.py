@@ -301,8 +301,9 @@ class _Deciding:
             self.say(
                 "ResctrlNoRoom",
                 subject,
-                f"{there.hardware.most_groups} classes of service, the root's among them,"
-                f" {len(foreign)} of foreign groups: no group {want.name}, tasks stay in {stays}",
+                f"room for {there.hardware.most_groups} groups (classes of service, and RMIDs"
+                f" where the machine counts), the root and {len(foreign)} foreign ones among them:"
+                f" no group {want.name}, tasks stay in {stays}",
             )
         return wanted[:room]
 
