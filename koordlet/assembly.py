@@ -14,6 +14,7 @@ from koordlet.config import (
     batch_section,
     blkio_section,
     cpu_burst_section,
+    cpu_qos_section,
     memory_qos_section,
     node_pressure_section,
     page_cache_section,
@@ -46,6 +47,7 @@ from koordlet.policy import (
     cpu_burst,
     cpu_evict,
     cpu_normalization,
+    cpu_qos,
     cpu_suppress,
     exclusive_cpus,
     housekeeping,
@@ -114,6 +116,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        cpu_qos.STEM: _cpu_qos(config.policies.cpu_qos),
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
@@ -163,6 +166,22 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _cpu_qos(section: cpu_qos_section.CpuQos) -> cpu_qos.Settings:
+    classes: Mapping[str, cpu_qos_section.CpuQosClass | cpu_qos_section.BeCpuQosClass] = {
+        "LSR": section.lsr_class,
+        "LS": section.ls_class,
+        "BE": section.be_class,
+    }
+    return cpu_qos.Settings(
+        classes={
+            name: strategies.CpuQos(**one.model_dump())
+            for name, one in classes.items()
+            if one.enable
+        },
+        most=section.limits.max_identity,
     )
 
 

@@ -24,6 +24,7 @@ from koordlet.config import (
     blkio_section,
     counters_section,
     cpu_burst_section,
+    cpu_qos_section,
     cpu_sections,
     evict_section,
     eviction_section,
@@ -234,6 +235,11 @@ class Policies(Section):
     )
     memory_evict: evict_section.MemoryEvict = Field(
         default_factory=evict_section.MemoryEvict, description="Eviction by use of memory."
+    )
+    cpu_qos: cpu_qos_section.CpuQos = Field(
+        default_factory=cpu_qos_section.CpuQos,
+        alias="cpu_qos",
+        description="What the kernel's scheduler is told of each class.",
     )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,

@@ -28,6 +28,7 @@ from koordlet.policy import (
     cpu_evict,
     cpu_holdings,
     cpu_normalization,
+    cpu_qos,
     cpu_suppress,
     exclusive_cpus,
     housekeeping,
@@ -233,6 +234,14 @@ POLICIES: tuple[Row, ...] = (
         decide=cpu_burst.decide,
         settings=cpu_burst.Settings(),
         state=cpu_burst.State(),
+    ),
+    row(
+        stem=cpu_qos.STEM,
+        summary="what the kernel's scheduler is told of each class, where it wants to know",
+        decide=cpu_qos.decide,
+        settings=cpu_qos.Settings(),
+        state=cpu_qos.State(),
+        timeless=True,
     ),
     row(
         stem=memory_qos.STEM,

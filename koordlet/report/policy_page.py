@@ -43,6 +43,7 @@ _TOPICS = {
     **dict.fromkeys(("bound_quota", "cpu_normalization"), "cpu.md"),
     **dict.fromkeys(("cpu_suppress", "adaptive", "batch_resources"), "best-effort.md"),
     **dict.fromkeys(("cpu_burst", "memory_qos"), "qos.md"),
+    "cpu_qos": "cpu.md",
     **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
     "batch_limits": "best-effort.md",
     "resctrl": "resctrl.md",
