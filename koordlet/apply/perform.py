@@ -54,6 +54,11 @@ def perform(  # noqa: PLR0911 -- one return for each kind
             return Effect(resctrl.mount(host, one))
         case action.Reclaim():
             return _reclaim(host, one)
+        case action.SetQdisc():
+            # Late: nearly nobody shapes traffic.
+            from koordlet.apply import network  # noqa: PLC0415
+
+            return Effect(*network.carry_out(host, one))
         case action.SetUnitProperty():
             return _set_property(host, manager, one)
         case _:

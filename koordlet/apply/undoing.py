@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from koordlet.apply import devices, kinds, present, resctrl, units
-from koordlet.model import action, cgroup, cpuset, knob, snapshot
+from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.state import journal
 
 
@@ -81,6 +81,8 @@ def undo(
             _undo_directory(undoing, entry, now, there, todo)
         elif entry.kind == action.Mount.__name__:
             _undo_mount(undoing, entry, now, there, removed)
+        elif entry.kind == action.SetQdisc.__name__:
+            _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
         elif entry.kind == action.SetUnitProperty.__name__:
@@ -152,6 +154,25 @@ def _undo_directory(
             reason="koordlet made this group and it is not needed any more",
         )
     )
+
+
+def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
+    current = there.texts.get(entry.target)
+    if current is None:
+        undoing.leave(entry, "the link is gone")
+    elif queueing.is_ours(current):
+        undoing.actions.append(
+            action.SetQdisc(
+                target=entry.target,
+                value=entry.original or queueing.NONE,
+                policy=entry.policy,
+                reason="back to what it was before koordlet",
+            )
+        )
+    elif queueing.is_free(current):
+        undoing.leave(entry, "already as it was")
+    else:
+        undoing.leave(entry, f"{current} is there, which somebody else made since", tell=True)
 
 
 def _undo_mount(

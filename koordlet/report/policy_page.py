@@ -45,6 +45,7 @@ _TOPICS = {
     **dict.fromkeys(("cpu_burst", "memory_qos"), "qos.md"),
     **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
     "batch_limits": "best-effort.md",
+    "network_qos": "network.md",
     "resctrl": "resctrl.md",
 }
 _LITERAL = re.compile(r"``([^`]+)``")

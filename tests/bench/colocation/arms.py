@@ -192,6 +192,8 @@ class Bench:
     def _agent(self, config: str) -> Iterator[None]:
         path, state = self.place / "config.yaml", self.place / "state"
         path.write_text(config)
+        # Each block begins without what another one has learned.
+        shutil.rmtree(state, ignore_errors=True)
         words = ["--config", str(path), "--state-dir", str(state), "--cgroup-root", NAME]
         with (self.place / "agent.log").open("w") as log:
             program = (sys.executable, "-m", "koordlet", "run", "--http", "127.0.0.1:0")
