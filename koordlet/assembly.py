@@ -149,8 +149,9 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
     said = section.total_network_bandwidth
     return network_qos.Settings(
         total=0 if said is None else quantity.units(said),
-        interfaces=tuple(section.interfaces),
+        interfaces=section.interfaces,
         ingress=section.ingress,
+        least=section.limits.least_bps,
         classes={
             network_qos.SYSTEM: section.system_class.strategy(),
             network_qos.LS: section.ls_class.strategy(),

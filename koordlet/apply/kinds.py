@@ -22,7 +22,7 @@ import enum
 from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, cpuset, knob
+from koordlet.model import action, cpuset, knob, queueing
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
@@ -191,4 +191,7 @@ def directory(one: action.Action) -> str:
     """The directory of the group that an action is about."""
     if isinstance(one, _DIRECTORIES):
         return one.target
+    if isinstance(one, action.SetQdisc):
+        # What a link is in: a helper without network must not take it for gone.
+        return queueing.NETWORK
     return one.target.rpartition("/")[0]

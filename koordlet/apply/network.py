@@ -22,6 +22,7 @@ from typing import Any
 from koordlet.host import queueing as reader
 from koordlet.host import root
 from koordlet.model import action, queueing
+from koordlet.state import journal
 
 _ROOT = queueing.HANDLE << 16
 #: A class may send so much at once: 4 ms of its rate, and a packet of the largest size at least.
@@ -47,6 +48,17 @@ def carry_out(host: root.HostRoot, one: action.SetQdisc) -> tuple[str, str]:
     reader.apart(lambda route: _set(route, link, direction, one.value))
     after = reader.side(host, link, direction) or ""
     return after, "" if after == one.value else f"asked for {one.value!r}, is {after!r}"
+
+
+def undo(entry: journal.Entry) -> action.SetQdisc:
+    """Ours goes, also where it is the original: an agent whose journal was lost left it then."""
+    before = entry.original
+    return action.SetQdisc(
+        target=entry.target,
+        value=queueing.NONE if before is None or queueing.is_ours(before) else before,
+        policy=entry.policy,
+        reason="back to what it was before koordlet",
+    )
 
 
 def _set(route: Any, link: str, direction: str, value: str) -> None:

@@ -10,7 +10,7 @@ import errno
 from dataclasses import dataclass
 from typing import assert_never
 
-from koordlet.apply import devices, kinds, present, resctrl, units
+from koordlet.apply import devices, kinds, network, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
@@ -55,9 +55,6 @@ def perform(  # noqa: PLR0911 -- one return for each kind
         case action.Reclaim():
             return _reclaim(host, one)
         case action.SetQdisc():
-            # Late: nearly nobody shapes traffic.
-            from koordlet.apply import network  # noqa: PLC0415
-
             return Effect(*network.carry_out(host, one))
         case action.SetUnitProperty():
             return _set_property(host, manager, one)

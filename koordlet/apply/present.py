@@ -108,6 +108,7 @@ class _Look:
         found = queueing.of_target(target)
         if found is None or target in self.texts:
             return
+        self._inode(target, queueing.NETWORK)
         link, direction = found
         known = next((one for one in self._links if one.name == link), None)
         if known is not None:

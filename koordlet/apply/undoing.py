@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import devices, kinds, present, resctrl, units
+from koordlet.apply import devices, kinds, network, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.state import journal
 
@@ -158,21 +158,13 @@ def _undo_directory(
 
 def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
     current = there.texts.get(entry.target)
-    if current is None:
-        undoing.leave(entry, "the link is gone")
-    elif queueing.is_ours(current):
-        undoing.actions.append(
-            action.SetQdisc(
-                target=entry.target,
-                value=entry.original or queueing.NONE,
-                policy=entry.policy,
-                reason="back to what it was before koordlet",
-            )
-        )
-    elif queueing.is_free(current):
-        undoing.leave(entry, "already as it was")
+    if not _same_group(entry, there):
+        undoing.leave(entry, "its link is in another network than this", forget=False, tell=True)
+    elif current is not None and queueing.is_ours(current):
+        undoing.actions.append(network.undo(entry))
     else:
-        undoing.leave(entry, f"{current} is there, which somebody else made since", tell=True)
+        foreign = current is not None and not queueing.is_free(current)
+        undoing.leave(entry, f"{current or 'no link'} is there, nothing of ours", tell=foreign)
 
 
 def _undo_mount(

@@ -57,17 +57,29 @@ def _share(said: int | str | None) -> strategies.Share | None:
     return strategies.Share(bits=quantity.units(said))
 
 
+class NetworkQosLimits(sections.Section):
+    """Bounds, applied last."""
+
+    least_bps: Annotated[int, Field(ge=8_000, le=10**12)] = Field(
+        default=1_000_000,
+        description="No class and no pod is limited to fewer bits per second than this.",
+    )
+
+
 class NetworkQos(sections.Section):
     """Bandwidth by class. A NodeSLO replaces classes and total."""
 
     mode: sections.PolicyModeField = Field(
         default="off", description="What may be done with its decisions."
     )
+    limits: NetworkQosLimits = Field(
+        default_factory=NetworkQosLimits, description="Bounds, applied last."
+    )
     total_network_bandwidth: fieldtypes.OptionalQuantity = Field(
         default=None, description="Bits per second of each link; null shapes nothing."
     )
-    interfaces: list[Link] = Field(
-        default_factory=list, description="Network links; none: those of the default routes."
+    interfaces: Annotated[tuple[Link, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
+        default=(), description="Network links; none: those of the default routes."
     )
     ingress: bool = Field(
         default=True, description="Whether what arrives is shaped too (needs `ifb`)."

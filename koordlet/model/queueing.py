@@ -26,6 +26,8 @@ NONE = "none"
 #: Something of ours is there, and not all of it: an agent was killed while it made it.
 UNFINISHED = "unfinished"
 EGRESS, INGRESS = "egress", "ingress"
+#: The network namespace that links are in; its inode is its identity.
+NETWORK = "/proc/self/ns/net"
 
 _TARGET = re.compile(r"/net/([^/]+)/(egress|ingress)")
 _FREE = re.compile(r"[a-z0-9_]+ 0:")

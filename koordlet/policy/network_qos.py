@@ -71,6 +71,8 @@ class Settings:
     #: Whether what arrives is shaped, too.
     ingress: bool = True
     classes: Mapping[int, strategies.NetworkQos] = field(default_factory=dict)
+    #: No class and no pod is limited to fewer bits per second than this.
+    least: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def decide(
     actions: list[action.Action] = []
     sides = (queueing.EGRESS, queueing.INGRESS) if settings.ingress else (queueing.EGRESS,)
     for direction in sides:
-        value = queueing.text(tree(now.pods, total, classes, direction))
+        value = queueing.text(tree(now.pods, total, classes, direction, settings.least))
         for link in now.links.links:
             there = link.side(direction)
             if not queueing.is_ours(there) and not queueing.is_free(there):
@@ -182,15 +184,18 @@ def tree(
     total: int,
     classes: Mapping[int, strategies.NetworkQos],
     direction: str,
+    least: int,
 ) -> queueing.Tree:
     """Classes and addresses of one direction."""
     whole = _bytes(total)
+    least = min(whole, max(_LEAST, _bytes(least)))
     made = {ROOT: queueing.Class(0, whole, whole)}
     for place, (number, percent) in enumerate(_CERTAIN.items()):
         said = classes.get(number, strategies.NetworkQos())
         into = direction == queueing.INGRESS
         certain = _part(said.ingress_request if into else said.egress_request, total, percent)
         most = _part(said.ingress_limit if into else said.egress_limit, total, _WHOLE)
+        most = max(least, most)
         made[number] = queueing.Class(ROOT, min(certain, most), most, place)
         if number in _REST:
             made[_REST[number]] = replace(made[number], parent=number)
@@ -199,7 +204,7 @@ def tree(
         kind = _class_of(one)
         if kind is None or not one.addresses:
             continue
-        inside = _own(one, kind, direction, made)
+        inside = _own(one, kind, direction, made, least)
         for address in one.addresses:
             addresses.setdefault(address, inside)
     return queueing.Tree(SYSTEM, made, addresses)
@@ -212,7 +217,9 @@ def _class_of(one: pod.Pod) -> int | None:
     return BE if be_groups.is_best_effort(one) else LS
 
 
-def _own(one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class]) -> int:
+def _own(
+    one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
+) -> int:
     """The class of a pod's packets: one of its own where it has a limit of its own.
 
     Its number comes from its UID, so that others keep theirs when it goes.
@@ -227,7 +234,7 @@ def _own(one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class
     while _OWN + number in made:
         number = (number + 1) % _OWN_MOST
     above = made[kind]
-    most = min(above.ceil, max(_LEAST, _bytes(limit)))
+    most = min(above.ceil, max(least, _bytes(limit)))
     made[_OWN + number] = queueing.Class(kind, min(_LEAST, most), most, above.priority)
     return _OWN + number
 

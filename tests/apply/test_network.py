@@ -53,6 +53,25 @@ def test_putting_back_is_three_way(current: str | None, back: bool, told: bool) 
     assert [told] * (not back) == [each.tell for each in made.left]
 
 
+def test_ours_before_us_goes_all_the_same() -> None:
+    """An agent whose journal was lost left it: what is put back is the kernel's own."""
+    now = moments.moment(moments.machine())
+    there = present.Present(texts={SHAPED.target: TREE})
+    made = undoing.undo(now, there, [ENTRY._replace(original=TREE)], [])
+
+    assert [queueing.NONE] == [kinds.value(each) for each in made.actions]
+
+
+def test_a_helper_without_the_network_forgets_nothing() -> None:
+    """A link that is not to be seen from another network namespace is not gone."""
+    now = moments.moment(moments.machine())
+    there = present.Present(inodes={SHAPED.target: 8})
+    made = undoing.undo(now, there, [ENTRY._replace(inode=7)], [])
+
+    assert [(False, True)] == [(each.forget, each.tell) for each in made.left]
+    assert [] == made.actions
+
+
 def test_a_recording_has_no_network(tmp_path: Path) -> None:
     """Nothing of the machine that reads it is changed."""
     with pytest.raises(OSError, match="no network") as found:

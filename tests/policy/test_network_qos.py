@@ -168,6 +168,19 @@ def test_what_somebody_else_made_is_left_alone(egress: str, ingress: str) -> Non
     assert [f"{foreign} is somebody else's" in each.message for each in made.conditions] == [True]
 
 
+def test_nobody_is_limited_to_nothing() -> None:
+    """The operator's least is applied last, to classes and to pods; a link with less has less."""
+    asked = wishes.Wishes(network=wishes.Network(ingress=8, egress=8))
+    be = strategies.NetworkQos(egress_limit=Share(percent=0), egress_request=Share(percent=0))
+    own = replace(BATCH, wishes=asked)
+    found = trees(decide(own, classes={policy.BE: be}, least=2_000_000))["/net/eth0/egress"]
+    narrow = trees(decide(own, total=500_000))["/net/eth0/egress"]
+
+    assert queueing.Class(1, 8_000, 2_000_000, 2) == found.classes[policy.BE]
+    assert 2_000_000 == found.classes[found.addresses["10.0.0.4"]].ceil
+    assert 500_000 == narrow.classes[narrow.addresses["10.0.0.4"]].ceil
+
+
 def test_only_what_is_sent() -> None:
     """Where the operator does not want a detour for what arrives."""
     assert {"/net/eth0/egress"} == set(trees(decide(BATCH, ingress=False)))

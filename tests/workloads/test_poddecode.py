@@ -201,7 +201,7 @@ def test_no_pod_raises_anything_but_a_value_error(body: Any) -> None:
         ({"podIPs": [{"ip": "10.0.0.7"}, {"ip": "FD00::7"}]}, ("10.0.0.7", "fd00::7"), 0),
         ({"podIPs": [{"ip": "10.0.0.7"}, {"ip": "10.0.0.777"}]}, ("10.0.0.7",), 1),
         ({"podIPs": [{}], "podIP": ""}, (), 0),
-        ({}, (), 0),
+        ({"podIPs": None, "podIP": None}, (), 0),
     ],
 )
 def test_addresses(status: dict[str, Any], expected: tuple[str, ...], problems: int) -> None:
