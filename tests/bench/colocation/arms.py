@@ -159,7 +159,8 @@ class Bench:
                 Path(top, "be", "cpu.shares").write_text(str(arm.shares))
             if arm.config is not None:
                 running.enter_context(self._agent(arm.config))
-            warm = self._load(level, seed + 10_000, settings.WARM_UP)
+            learns = settings.SHORT_WARM_UP if arm.config is None else settings.WARM_UP
+            warm = self._load(level, seed + 10_000, learns)
             warm.communicate()
             before = self._now(counters)
             text = self._load(level, seed, seconds).communicate()[0].decode()
