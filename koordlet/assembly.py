@@ -16,6 +16,7 @@ from koordlet.config import (
     cpu_burst_section,
     cpu_qos_section,
     memory_qos_section,
+    network_section,
     node_pressure_section,
     page_cache_section,
     schema,
@@ -55,6 +56,7 @@ from koordlet.policy import (
     memory_allocatable_evict,
     memory_evict,
     memory_qos,
+    network_qos,
     node_pressure,
     page_cache_reclaim,
     registry,
@@ -124,6 +126,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
+        network_qos.STEM: _network(config.policies.network_qos),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }
@@ -142,6 +145,21 @@ def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
         local_storage=local,
         stalls=section.pressure_limits,
         swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def _network(section: network_section.NetworkQos) -> network_qos.Settings:
+    said = section.total_network_bandwidth
+    return network_qos.Settings(
+        total=0 if said is None else quantity.units(said),
+        interfaces=section.interfaces,
+        ingress=section.ingress,
+        least=section.limits.least_bps,
+        classes={
+            network_qos.SYSTEM: section.system_class.strategy(),
+            network_qos.LS: section.ls_class.strategy(),
+            network_qos.BE: section.be_class.strategy(),
+        },
     )
 
 
@@ -359,6 +377,7 @@ def _workload(entry: schema.Workload) -> pod.Pod:
         cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
         requests=resources.read(entry.requests, [], entry.name),
         limits=resources.read(entry.limits, [], entry.name),
+        addresses=tuple(str(one) for one in entry.addresses),
         wishes=wishes.Wishes(
             binding=wishes.Binding(required=entry.cpu_bind, exclusive=entry.cpu_exclusive),
             numa=wishes.Numa(policy=entry.numa),

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import devices, kinds, present, resctrl, units
-from koordlet.model import action, cgroup, cpuset, knob, snapshot
+from koordlet.apply import devices, kinds, network, present, resctrl, units
+from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.state import journal
 
 
@@ -83,6 +83,8 @@ def undo(
             _undo_directory(undoing, entry, now, there, todo)
         elif entry.kind == action.Mount.__name__:
             _undo_mount(undoing, entry, now, there, removed)
+        elif entry.kind == action.SetQdisc.__name__:
+            _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
         elif entry.kind == action.SetUnitProperty.__name__:
@@ -154,6 +156,17 @@ def _undo_directory(
             reason="koordlet made this group and it is not needed any more",
         )
     )
+
+
+def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
+    current = there.texts.get(entry.target)
+    if not _same_group(entry, there):
+        undoing.leave(entry, "its link is in another network than this", forget=False, tell=True)
+    elif current is not None and queueing.is_ours(current):
+        undoing.actions.append(network.undo(entry))
+    else:
+        foreign = current is not None and not queueing.is_free(current)
+        undoing.leave(entry, f"{current or 'no link'} is there, nothing of ours", tell=foreign)
 
 
 def _undo_mount(

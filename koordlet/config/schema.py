@@ -36,6 +36,7 @@ from koordlet.config import (
     http_section,
     manifests_section,
     memory_qos_section,
+    network_section,
     node_pressure_section,
     nri_section,
     objects_section,
@@ -135,6 +136,10 @@ class Workload(Section):
     numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
         default="", description="On how many NUMA nodes it may lie (`numaTopologyPolicy`)."
     )
+    addresses: list[fieldtypes.IpAddress] = Field(
+        default_factory=list,
+        description="IP addresses of its own network namespace, for `policies.network_qos`.",
+    )
     match: Match = Field(description="Which cgroup it runs in.")
 
     @model_validator(mode="after")
@@ -198,6 +203,11 @@ class Policies(Section):
         default_factory=blkio_section.BlkioQos,
         alias="blkio_qos",
         description="Limits of block devices.",
+    )
+    network_qos: network_section.NetworkQos = Field(
+        default_factory=network_section.NetworkQos,
+        alias="network_qos",
+        description="Bandwidth of network links by class.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,

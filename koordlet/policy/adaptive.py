@@ -84,8 +84,11 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: the limit, no more exact than it matters."""
-    return State(loop=controller.State(limit=round(state.loop.limit, 2)))
+    """What of the state is worth a checkpoint: what is allowed, no more exact than it matters.
+
+    Not what a crowd leaves: that one may be over.
+    """
+    return State(loop=controller.State(limit=round(state.loop.allowed, 2)))
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
@@ -97,15 +100,26 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
 
 def pain(felt: strain.Strain, cpus: int, throttled: float, tolerance: float) -> tuple[float, float]:
     """The pain of the last moment and the mean one; zero where nothing tells."""
-
-    def of(waiting: float | None, ls: float) -> float:
-        own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
-        return 0.0 if waiting is None else max(0.0, waiting - own) / tolerance
-
     ls = felt.ls_cores or 0.0
-    mean = of(felt.waiting, ls)
+    mean = _beyond(felt.waiting, ls, cpus, throttled) * _blame(ls, felt.be_cores)
     # What a spike waits for itself is measured by the use of the spike, not by that before it.
-    return max(of(felt.waiting_lately, max(ls, felt.ls_lately or 0.0)), mean), mean
+    lately = max(ls, felt.ls_lately or 0.0)
+    now = _beyond(felt.waiting_lately, lately, cpus, throttled)
+    now *= _blame(felt.ls_lately or ls, felt.be_cores if felt.be_lately is None else felt.be_lately)
+    return max(now, mean) / tolerance, mean / tolerance
+
+
+def _beyond(waiting: float | None, ls: float, cpus: int, throttled: float) -> float:
+    """Waiting that is not behind itself."""
+    if waiting is None:
+        return 0.0
+    own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
+    return max(0.0, waiting - own)
+
+
+def _blame(ls: float, be: float | None) -> float:
+    """Whoever waits, waits behind those that run: best-effort work by its part of both's CPU."""
+    return 1.0 if be is None or ls + be <= 0 else be / (ls + be)
 
 
 def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:

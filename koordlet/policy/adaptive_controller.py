@@ -20,8 +20,9 @@ Rules, in this order:
    *ceiling*. Pain in a crowd, and in the ``echo`` of it (a mean that still holds the crowd), is the
    crowd's own.
 3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
-   peak, raises what is allowed by ``growth`` of the machine each second, up to the ceiling. In
-   between nothing moves. The peak halves every ``memory`` seconds.
+   peak, raises what is allowed by ``growth`` of the machine each second, and by ``regain`` below a
+   ceiling, where the ground is known, up to that ceiling. In between nothing moves. The peak halves
+   every ``memory`` seconds.
 4. The ceiling is forgotten when the peak is clearly less than when it hurt, or after ``forget``
    seconds.
 5. **It was not us.** Where pain is nearly as large ``prove`` seconds after the first cut as it was
@@ -66,6 +67,7 @@ class Law:
     settle: float = 0.2
     pause: float = 2.0
     growth: float = 0.10
+    regain: float = 0.25
     noise: float = 0.002
     lighter: float = 0.10
     forget: float = 600.0
@@ -139,7 +141,8 @@ def step(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
     resting = echo or felt.at - max(state.cut_at, state.rose_at) < law.pause
     if pain >= 0.5 or resting or state.allowed >= ceiling:
         return _at(felt, state, state.allowed), _why_still(state, felt, resting=resting)
-    more = law.growth * felt.machine * min(2.0, felt.at - _last(state, felt))
+    pace = law.growth if state.ceiling is None else law.regain
+    more = pace * felt.machine * min(2.0, felt.at - _last(state, felt))
     return _at(felt, state, min(ceiling, state.allowed + more)), "nobody waits: it grows again"
 
 
@@ -162,8 +165,8 @@ def _why_still(state: State, felt: Feeling, *, resting: bool) -> str:
 def crest(ls: float, at: float, state: State, law: Law) -> float:
     """What latency-sensitive work used at most, as rule 1 remembers it at a moment."""
     elapsed = max(0.0, at - (at if state.at is None else state.at))
-    kept: float = 0.5 ** (elapsed / law.half_life)
-    return max(ls, state.crest * kept)
+    faded: float = state.crest * 0.5 ** (elapsed / law.half_life)
+    return max(ls, faded)
 
 
 def _peak(felt: Feeling, state: State, law: Law) -> State:

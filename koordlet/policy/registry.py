@@ -36,6 +36,7 @@ from koordlet.policy import (
     memory_allocatable_evict,
     memory_evict,
     memory_qos,
+    network_qos,
     node_pressure,
     page_cache_reclaim,
     resctrl,
@@ -257,6 +258,15 @@ POLICIES: tuple[Row, ...] = (
         decide=page_cache_reclaim.decide,
         settings=page_cache_reclaim.Settings(),
         state=page_cache_reclaim.State(),
+    ),
+    row(
+        stem=network_qos.STEM,
+        summary="what each class of work may send and receive",
+        decide=network_qos.decide,
+        settings=network_qos.Settings(),
+        state=network_qos.State(),
+        timeless=True,
+        default_mode=plan.Mode.OFF,
     ),
     row(
         stem=system_qos.STEM,

@@ -46,6 +46,7 @@ _TOPICS = {
     "cpu_qos": "cpu.md",
     **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
     "batch_limits": "best-effort.md",
+    "network_qos": "network.md",
     "resctrl": "resctrl.md",
 }
 _LITERAL = re.compile(r"``([^`]+)``")
