@@ -54,6 +54,7 @@ from koordlet.policy import (
     memory_evict,
     memory_qos,
     node_pressure,
+    oom_score,
     page_cache_reclaim,
     registry,
     resctrl,
@@ -121,6 +122,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
+        oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }

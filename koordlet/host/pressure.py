@@ -73,6 +73,7 @@ class Reader:
         nodefs, imagefs, containerfs = self._systems(disks)
         return pressure.Reading(
             at=at,
+            total=total,
             root=self._try("memory", lambda: self._root(total)),
             pods=self._pods_memory(),
             pods_group=self._pods,

@@ -58,6 +58,8 @@ class Reading:
     """One moment. ``at`` are monotonic seconds, by subject where they differ."""
 
     at: float = 0.0
+    #: Of the machine, in bytes.
+    total: int | None = None
     root: Memory | None = None
     #: All pods together, with their group.
     pods: Memory | None = None

@@ -36,6 +36,7 @@ from koordlet.policy import (
     memory_evict,
     memory_qos,
     node_pressure,
+    oom_score,
     page_cache_reclaim,
     resctrl,
     reserved_cpus,
@@ -248,6 +249,14 @@ POLICIES: tuple[Row, ...] = (
         decide=page_cache_reclaim.decide,
         settings=page_cache_reclaim.Settings(),
         state=page_cache_reclaim.State(),
+    ),
+    row(
+        stem=oom_score.STEM,
+        summary="whom the kernel kills first when memory is out",
+        decide=oom_score.decide,
+        settings=oom_score.Settings(),
+        state=oom_score.State(),
+        default_mode=plan.Mode.OFF,
     ),
     row(
         stem=system_qos.STEM,
