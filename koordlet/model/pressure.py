@@ -27,6 +27,8 @@ class Memory:
     #: Page cache that the kernel takes back first.
     inactive_file: int
     limit: int | None = None
+    #: Page cache that counts as used, and could be had back.
+    active_file: int = 0
 
     @property
     def working_set(self) -> int:
