@@ -58,6 +58,7 @@ from koordlet.policy import (
     memory_qos,
     network_qos,
     node_pressure,
+    oom_score,
     page_cache_reclaim,
     registry,
     resctrl,
@@ -127,6 +128,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
         network_qos.STEM: _network(config.policies.network_qos),
+        oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }
@@ -143,6 +145,7 @@ def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
         act=section.act,
         pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
         local_storage=local,
+        reclaim=section.reclaim_page_cache,
         stalls=section.pressure_limits,
         swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
     )

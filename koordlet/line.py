@@ -134,6 +134,7 @@ class Line:
         self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
         self.observer.steers = config.policies.housekeeping.mode != "off"
+        self.observer.oom_scores.asked = config.policies.oom_score.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))

@@ -121,6 +121,11 @@ class NodePressure(sections.Section):
     local_storage_capacity_isolation: bool = Field(
         default=True, description="Whether local-storage limits of pods come first."
     )
+    reclaim_page_cache: bool | None = Field(
+        default=None,
+        description="Whether page cache is taken back first where that can be enough (cgroup v2,"
+        " no swap); null: on machines without a kubelet only.",
+    )
     pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = Field(
         default=None,
         description="Seconds between two passes; null: ten beside a kubelet, as the kubelet has"

@@ -40,6 +40,7 @@ from koordlet.config import (
     node_pressure_section,
     nri_section,
     objects_section,
+    oom_score_section,
     page_cache_section,
     resctrl_section,
     sections,
@@ -217,6 +218,11 @@ class Policies(Section):
     housekeeping: housekeeping_section.Housekeeping = Field(
         default_factory=housekeeping_section.Housekeeping,
         description="Interrupts and kernel threads off the CPUs that workloads hold alone.",
+    )
+    oom_score: oom_score_section.OomScore = Field(
+        default_factory=oom_score_section.OomScore,
+        alias="oom_score",
+        description="Whom the kernel kills first when memory is out.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."

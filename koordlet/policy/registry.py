@@ -38,6 +38,7 @@ from koordlet.policy import (
     memory_qos,
     network_qos,
     node_pressure,
+    oom_score,
     page_cache_reclaim,
     resctrl,
     reserved_cpus,
@@ -266,6 +267,14 @@ POLICIES: tuple[Row, ...] = (
         settings=network_qos.Settings(),
         state=network_qos.State(),
         timeless=True,
+        default_mode=plan.Mode.OFF,
+    ),
+    row(
+        stem=oom_score.STEM,
+        summary="whom the kernel kills first when memory is out",
+        decide=oom_score.decide,
+        settings=oom_score.Settings(),
+        state=oom_score.State(),
         default_mode=plan.Mode.OFF,
     ),
     row(
