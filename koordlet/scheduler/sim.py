@@ -235,6 +235,9 @@ class Simulation:
     def _bind(self, cycle: Cycle, stand_in: Pod, row: int) -> None:
         """A reservation found its node: who may draw on it may find room now."""
         plugin, held = reservation_of(cycle.profile), self._register.of(stand_in)
+        node = self._columns.nodes[row]
+        for one in cycle.profile.plugins:
+            one.prepare(stand_in, getattr(node, "name", ""))
         adopted = plugin.adopts(held.spec, row) if plugin is not None and held is not None else ()
         self._register.placed(stand_in, row, adopted)
         self._freed = True
