@@ -72,6 +72,8 @@ def _read(body: Body, where: str) -> Configuration:
         if made.name in found:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         found[made.name] = made
+    if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
+        raise BadObjectError("queueSort: all profiles need the same plugin, there is one queue")
     if wire.bodies(body, "extenders"):
         warnings.append(f"{where}: extenders are not supported and not asked")
     return Configuration(found, tuple(warnings), _election(wire.mapping(body, "leaderElection")))
@@ -139,7 +141,17 @@ class _Reader:
             tuple(made[one] for one in at["filter"] if one in made),
             tuple((one, weight or 1) for one, weight in scores),
             preempts=self._preempts(),
+            sorter=self._sorter(made),
         )
+
+    def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
+        """One of another author where it is enabled for the point; ours gives way to it."""
+        body = wire.mapping(self._sets, "queueSort")
+        names = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
+        found = [made[one] for one in names if one in made]
+        if any(type(one).queue_key is Plugin.queue_key for one in found) or len(names) > 1:
+            raise BadObjectError("queueSort: one plugin that orders the queue is needed")
+        return found[0] if found else None
 
     def _preempts(self) -> bool:
         for point in ("multiPoint", "postFilter"):

@@ -12,13 +12,12 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from koordlet.scheduler import messages
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Plugin, Verdict
+from koordlet.scheduler.framework import Failure, Plugin
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.view import Scored, View
@@ -27,16 +26,6 @@ VIEW_BYTES = 256 << 20
 _PER_NODE = 34
 #: Classes whose last failure is remembered.
 _FAILURES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """No node: the message, and each node's own verdict (``None``: refused before that)."""
-
-    message: str
-    verdicts: dict[int, Verdict] | None
-    #: The plugins that refused it anywhere.
-    by: frozenset[str] = frozenset()
 
 
 class Cycle:

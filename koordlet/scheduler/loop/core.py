@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from koordlet.scheduler import preemption
+from koordlet.scheduler import messages, preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
@@ -50,7 +50,8 @@ class Core:
         self.decoder = Decoder(self.priorities)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
-        self.queue = Queue()
+        sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
+        self.queue = Queue() if sorter is None else Queue(sorter.queue_key)
         self.budgets: dict[str, preemption.Budget] = {}
         self.nominated = Nominations()
         self.diary = Diary()
@@ -284,18 +285,24 @@ class Core:
     def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
         failure = cycle.failure(pod)
         self.queue.failed(pod, now, failure.by)
+        rescue = cycle.profile.rescue(pod, failure, cycle.columns)
+        if rescue.node:
+            pod.nominated = rescue.node
+            self.nominated.put(pod, rescue.node)
+            return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
-            return Refusal(pod, failure.message)
+            return Refusal(pod, messages.joined(failure.message, rescue.message))
         if self._awaited(pod):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
-            return Refusal(pod, f"{failure.message} {why}", node=pod.nominated)
+            said = messages.joined(failure.message, rescue.message, why)
+            return Refusal(pod, said, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
         )
         if not isinstance(found, preemption.Candidate):
             self.nominated.drop(pod.key)
-            return Refusal(pod, f"{failure.message} {found}")
+            return Refusal(pod, messages.joined(failure.message, rescue.message, found))
         return self._nominate(pod, failure.message, found)
 
     def _awaited(self, pod: Pod) -> bool:

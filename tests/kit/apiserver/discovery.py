@@ -29,6 +29,8 @@ class Served:
 
     def __init__(self, more: Iterable[kinds.Kind] = ()) -> None:
         self._kinds = {(kind.group, kind.version, kind.plural): kind for kind in (*BUILT_IN, *more)}
+        #: Kind to the columns of its definition.
+        self.columns: dict[kinds.Kind, list[Mapping[str, Any]]] = {}
 
     def find(self, group: str, version: str, plural: str) -> kinds.Kind | None:
         """A kind by its path."""
@@ -43,6 +45,7 @@ class Served:
                 namespaced=spec["scope"] == "Namespaced",
             )
             self._kinds[kind.group, kind.version, kind.plural] = kind
+            self.columns[kind] = version.get("additionalPrinterColumns") or []
 
     def drop(self, definition: Mapping[str, Any]) -> None:
         """Serve it no more."""
