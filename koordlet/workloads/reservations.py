@@ -6,12 +6,7 @@ Does not cover: listing and watching (``cluster``).
 What a reservation for a unit or cgroup holds is given to it as to a declared workload: from the
 moment it is available its CPUs are nobody else's, whether the unit runs yet or not, and its memory
 is counted as asked for. Once the unit runs, that memory is kept from being reclaimed
-<<<<<<< HEAD
-(``memory.min``, cgroup v2) up to what was reserved: a reservation promises room, so all of it is
-protected.
-=======
 (``memory.min``, cgroup v2): a reservation promises room, so all of it is protected.
->>>>>>> s5-i1112
 """
 
 from __future__ import annotations
