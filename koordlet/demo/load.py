@@ -2,8 +2,9 @@
 
 Run alone, with pipes: ``python load.py PARENT CPUS REQUESTS ANSWERS``.
 
-Covers: when requests are due (open loop: they do not wait for answers), one line each second on
-standard output: answered, p50 and p99 in milliseconds, refused.
+Covers: when requests are due (open loop: they do not wait for answers, but are refused while those
+of a quarter of a second wait), one line each second on standard output: answered, p50 and p99 in
+milliseconds, refused.
 Does not cover: answering (``service``).
 
 For five of each twenty seconds the requests need most of what ``CPUS`` can do, else a third of one.
@@ -27,6 +28,8 @@ _QUIET = 0.3
 _BUSY = 0.85
 #: Of each ``_ROUND`` seconds those after ``_CALM`` are busy.
 _ROUND, _CALM = 20.0, 15.0
+#: Seconds of requests that may wait for an answer, and how many may in any case.
+_PATIENCE, _FEW = 0.25, 8
 
 
 def busy(at: float) -> bool:
@@ -48,17 +51,17 @@ def percentile(ordered: list[float], part: float) -> float:
 
 def main(parent: int, cpus: int, requests: int, answers: int) -> None:
     """Ask until the parent is gone."""
-    os.set_blocking(requests, False)
     start = due = said = time.monotonic()
     took: list[float] = []
-    refused = 0
+    refused = waiting = 0
     while os.getppid() == parent:
         now = time.monotonic()
         while due <= now:
             pause, work = wanted(due - start, cpus)
-            try:
+            if waiting < max(_FEW, _PATIENCE / pause):
                 os.write(requests, _REQUEST.pack(due, work))
-            except BlockingIOError:
+                waiting += 1
+            else:
                 refused += 1
             due += pause
         if now - said >= 1.0:
@@ -72,6 +75,7 @@ def main(parent: int, cpus: int, requests: int, answers: int) -> None:
                 return
             now = time.monotonic()
             took += [now - one for (one,) in _ANSWER.iter_unpack(found)]
+            waiting -= len(found) // _ANSWER.size
 
 
 if __name__ == "__main__":

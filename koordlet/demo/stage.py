@@ -29,6 +29,8 @@ _ALONE = {
         ("nri.mode", "off"),
     )
 }
+#: The story is told instead.
+_QUIET = {"log.level": loader.Flag("error", "--demo")}
 
 
 class Stage:
@@ -77,8 +79,7 @@ class Elsewhere(Stage):
     def __init__(self, args: argparse.Namespace, flags: dict[str, object]) -> None:
         self._played = recorded.Recorded()
         host, clock = self._played.host, self._played.story.clock
-        quiet = {} if "log.level" in flags else {"log.level": loader.Flag("error", "--demo")}
-        flags = {**flags, **_ALONE, **quiet}
+        flags = {**flags, **_ALONE, **_QUIET}
         made = opening.open_line(args, host, opening.effective(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
         made.feeling = feeling.Feeling(host, clock)
@@ -98,6 +99,8 @@ class Elsewhere(Stage):
 
 def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> Stage:
     """The stage, and one line on standard error where it is not this machine enforced upon."""
+    if sys.stderr.isatty():
+        flags = {**flags, **_QUIET}
     config = opening.effective(args, flags)
     here = opening.open_line(args, host, config, ROWS)
     why = opening.why_observe(config, here.observer.layout)
