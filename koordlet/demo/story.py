@@ -127,6 +127,7 @@ class Story:
         self._put("/proc/stat", "\n".join([f"cpu  {whole}", *lines, "btime 1", ""]))
         held = _SYSTEM_MEMORY + sum(_MEMORY.values())
         self._put("/proc/meminfo", _meminfo(self._memory, held))
+        self._put(f"{kernel.TOP}/memory.stat", _anonymous(held))
         average = sum(self._busy.values()) / max(0.1, self._at - self._start + 0.1)
         self._put("/proc/loadavg", f"{average:.2f} {average:.2f} {average:.2f} 1/100 1\n")
         self._put("/proc/pressure/cpu", _pressure(max(self._stall.values(), default=0.0), 0.0))
@@ -145,8 +146,7 @@ class Story:
         self._put(f"{group}/cpu.pressure", _pressure(stall, waited))
         self._put(f"{group}/memory.current", f"{memory}\n")
         self._put(f"{group}/pids.current", f"{len(names)}\n")
-        anon = f"anon {memory}\nfile 0\ninactive_anon 0\nactive_anon {memory}\n"
-        self._put(f"{group}/memory.stat", f"{anon}inactive_file 0\nactive_file 0\nunevictable 0\n")
+        self._put(f"{group}/memory.stat", _anonymous(memory))
 
     def _put(self, path: str, text: str) -> None:
         self._host.change(path, data=text.encode())
@@ -180,6 +180,13 @@ def _meminfo(total: int, held: int) -> str:
         f"MemTotal: {total >> 10} kB\nMemFree: {free} kB\nMemAvailable: {free} kB\n"
         "Active(file): 0 kB\nInactive(file): 0 kB\nSReclaimable: 0 kB\n"
         "SwapTotal: 0 kB\nSwapFree: 0 kB\n"
+    )
+
+
+def _anonymous(held: int) -> str:
+    return (
+        f"anon {held}\nfile 0\ninactive_anon 0\nactive_anon {held}\ninactive_file 0\n"
+        "active_file 0\nunevictable 0\n"
     )
 
 
