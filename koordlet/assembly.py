@@ -22,6 +22,7 @@ from koordlet.config import (
     schema,
     suppress_section,
     system_section,
+    workload_section,
 )
 from koordlet.config import resctrl_section as ways
 from koordlet.host import pressure
@@ -363,7 +364,7 @@ def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
     return tuple(_workload(entry) for entry in config.workloads)
 
 
-def _workload(entry: schema.Workload) -> pod.Pod:
+def _workload(entry: workload_section.Workload) -> pod.Pod:
     match = entry.match
     listed = entry.cpus if isinstance(entry.cpus, str) else None
     return pod.Pod(

@@ -38,7 +38,6 @@ _PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
 
-
 if typing.TYPE_CHECKING:
     from koordlet.model import observed
 
