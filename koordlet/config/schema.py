@@ -51,7 +51,6 @@ from koordlet.config import (
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
 from koordlet.config import scheduler as scheduler_section
-from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -294,9 +293,9 @@ class Config(Section):
         default_factory=nri_section.Nri,
         description="The container runtime: what containers get before they begin.",
     )
-    workloads: Annotated[tuple[workload_section.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="The workloads of a machine without a cluster."
-    )
+    workloads: Annotated[
+        tuple[workload_section.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
+    ] = Field(default=(), description="The workloads of a machine without a cluster.")
     manifests: manifests_section.Manifests = Field(
         default_factory=manifests_section.Manifests,
         description="More workloads of such a machine, as Pod manifests.",

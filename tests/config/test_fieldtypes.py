@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from koordlet.config import fieldtypes, schema, workload_section
+from koordlet.config import fieldtypes, workload_section
 from koordlet.model import cpuset, qos
 
 NAMES = (
