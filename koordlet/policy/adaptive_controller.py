@@ -165,8 +165,8 @@ def _why_still(state: State, felt: Feeling, *, resting: bool) -> str:
 def crest(ls: float, at: float, state: State, law: Law) -> float:
     """What latency-sensitive work used at most, as rule 1 remembers it at a moment."""
     elapsed = max(0.0, at - (at if state.at is None else state.at))
-    faded: float = state.crest * 0.5 ** (elapsed / law.half_life)
-    return max(ls, faded)
+    kept: float = 0.5 ** (elapsed / law.half_life)
+    return max(ls, state.crest * kept)
 
 
 def _peak(felt: Feeling, state: State, law: Law) -> State:
