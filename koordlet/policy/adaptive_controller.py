@@ -133,12 +133,13 @@ def step(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
     deaf = felt.at < state.deaf_until
     if state.crowded:
         return _in_crowd(felt, state, law, hurts=felt.pain > 1 and not deaf)
-    echo = felt.at - state.crowd_over < law.echo
-    pain = 0.0 if deaf or echo else felt.pain
+    if felt.at - state.crowd_over < law.echo:
+        return _at(felt, state, state.allowed), "latency-sensitive work has left room again"
+    pain = 0.0 if deaf else felt.pain
     if pain > 1:
         return _hurt(felt, state, law)
     ceiling = felt.most if state.ceiling is None else state.ceiling
-    resting = echo or felt.at - max(state.cut_at, state.rose_at) < law.pause
+    resting = felt.at - max(state.cut_at, state.rose_at) < law.pause
     if pain >= 0.5 or resting or state.allowed >= ceiling:
         return _at(felt, state, state.allowed), _why_still(state, felt, resting=resting)
     pace = law.growth if state.ceiling is None else law.regain
@@ -165,8 +166,8 @@ def _why_still(state: State, felt: Feeling, *, resting: bool) -> str:
 def crest(ls: float, at: float, state: State, law: Law) -> float:
     """What latency-sensitive work used at most, as rule 1 remembers it at a moment."""
     elapsed = max(0.0, at - (at if state.at is None else state.at))
-    faded: float = state.crest * 0.5 ** (elapsed / law.half_life)
-    return max(ls, faded)
+    kept: float = 0.5 ** (elapsed / law.half_life)
+    return max(ls, state.crest * kept)
 
 
 def _peak(felt: Feeling, state: State, law: Law) -> State:

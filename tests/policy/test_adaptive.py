@@ -152,6 +152,13 @@ def test_best_effort_work_is_to_blame_by_its_part(be: float | None, expected: fl
     )
 
 
+def test_strangers_have_their_part_of_the_blame() -> None:
+    """Daemons and whatever else uses the CPU beside both."""
+    mine, _ = adaptive.pain(felt(0.3), 8, throttled=0.0, tolerance=0.15, others=2.0)
+
+    assert mine == pytest.approx(0.5, abs=1e-3)
+
+
 def test_a_spike_waits_for_itself() -> None:
     """What it waits in the look in which it came is compared with its own use, not the mean."""
     one = dataclasses.replace(felt(0.0), ls_lately=7.9, waiting_lately=2.0, be_lately=0.1)
