@@ -53,6 +53,7 @@ _AT_START = (
     "cgroups.root",
     "kubelet.",
     "kube.",
+    "scheduler.",
     "eviction.",
     "nri.",
     "manifests.",
@@ -126,6 +127,16 @@ class Sources(Protocol):
         """Cease to ask."""
 
 
+class Child(Protocol):
+    """A process that runs beside the agent for as long as it does."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    async def stop(self) -> None:
+        """End."""
+
+
 class Daemon:
     """Runs an agent until it is told to stop."""
 
@@ -139,8 +150,10 @@ class Daemon:
         on_ready: Callable[[view.View, tuple[str, ...]], None],
         sources: Sources | None = None,
         runtime: Runtime | None = None,
+        child: Child | None = None,
     ) -> None:
         self.agent = who
+        self.child = child
         self.sources = sources
         self.runtime = runtime
         self.teller = who.teller
@@ -163,6 +176,8 @@ class Daemon:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.hup)
         try:
+            if self.child is not None:
+                self.child.start()
             if self.sources is not None:
                 # The first pass shall know who runs here, if that can be known soon.
                 await self.sources.start(sourcing.PATIENCE)
@@ -180,6 +195,8 @@ class Daemon:
                 await self.surfaces.stop()
         finally:
             await self.agent.cease_evicting()
+            if self.child is not None:
+                await self.child.stop()
             if self.sources is not None:
                 await self.sources.stop()
             self._end()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
+import types
 from collections.abc import Callable
 
-from koordlet import agent, daemon, demo, log, notify, opening, sourcing, surfaces
+from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
+from koordlet.host import root
 from koordlet.model import errors
 from koordlet.policy import registry
 from koordlet.report import view
+from koordlet.state import paths
 
 NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
@@ -22,6 +26,7 @@ EXAMPLES = """\
 koordlet run                              with /etc/koordlet/config.yaml
 koordlet run --observe                    decide and show everything, change nothing
 koordlet run --demo                       with two busy processes in cgroups of their own
+koordlet run --scheduler                  with a scheduler of its own, for `reserve` and `schedule`
 koordlet run --config node.yaml --state-dir /tmp/state
 """
 
@@ -38,6 +43,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--demo",
         action="store_true",
         help="start a latency-sensitive and a best-effort process to look at",
+    )
+    parser.add_argument(
+        "--scheduler",
+        action="store_true",
+        help="run a standalone scheduler beside it, as its child (scheduler.run)",
     )
     parser.add_argument(
         "--http",
@@ -73,7 +83,8 @@ def _run(args: argparse.Namespace) -> int:
     host = opening.host(args)
     if not host.live:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
-    rows = (demo.ROW, *registry.POLICIES) if args.demo else registry.POLICIES
+    shown_off = _demo() if args.demo else None
+    rows = registry.POLICIES if shown_off is None else (shown_off.ROW, *registry.POLICIES)
     run_line = opening.open_line(args, host, config, rows)
     why = opening.why_observe(config, run_line.observer.layout)
     if why:
@@ -81,34 +92,46 @@ def _run(args: argparse.Namespace) -> int:
     where = opening.state_paths(args, config)
     who = agent.Agent(run_line, where, enforce=not why)
     busy = None
-    if args.demo:
-        run_line.extra_pods = demo.PODS
+    if shown_off is not None:
+        run_line.extra_pods = shown_off.PODS
         if not why:
-            busy = demo.Processes()
-            run_line.extra_settings = {demo.STEM: busy.settings()}
+            busy = shown_off.Processes()
+            run_line.extra_settings = {shown_off.STEM: busy.settings()}
     try:
-        sources = sourcing.gatherer(config.config, host)
+        sources = sourcing.gatherer(config.config, host, where=where)
         store = None if sources is None else sources.store
         cluster = None
         if store is not None:
             cluster = surfaces.Cluster(store=store, by_default=not why)
+        child, told = _scheduler(args, config, host, where)
         shown = _surfaces(narrated=busy is not None)(
-            config.config.report, where, past=run_line.history, cluster=cluster
+            config.config.report,
+            where,
+            past=run_line.history,
+            cluster=cluster,
+            scheduler=told,
         )
         life = daemon.Daemon(
             who,
             reload=reloader.Reloader(args.config, os.environ, flags, config),
             notifier=notify.Notifier(os.environ),
             surfaces=shown,
-            on_ready=_say_hello(demo_on=args.demo),
+            on_ready=_when_ready(demo_on=args.demo),
             sources=sources,
             runtime=_runtime(who, config),
+            child=child,
         )
         asyncio.run(life.run())
     finally:
         if busy is not None:
             busy.stop()
     return 0
+
+
+def _demo() -> types.ModuleType:
+    from koordlet import demo  # noqa: PLC0415 -- a service shows nothing off
+
+    return demo
 
 
 def _surfaces(*, narrated: bool) -> type[surfaces.Surfaces]:
@@ -128,10 +151,35 @@ def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | Non
     return attending.Attending(who, config.config.nri, alone=alone)
 
 
+def _scheduler(
+    args: argparse.Namespace, config: loader.Effective, host: root.HostRoot, where: paths.Paths
+) -> tuple[daemon.Child | None, str | None]:
+    """The scheduler that is run beside the agent, and the address where it is told of this node."""
+    if not config.config.scheduler.run:
+        return None, None
+    if not sourcing.runs_scheduler(config.config, host):
+        log.get().warning("scheduler.not_run", why="this machine belongs to a cluster")
+        return None, None
+    from koordlet import supervising  # noqa: PLC0415 -- most agents run none
+
+    said = config.config.scheduler
+    # -P: the directory that the agent was started in is no place for modules.
+    words = [sys.executable, "-P", "-m", "koordlet", "scheduler", "--standalone"]
+    words += ["--with-parent", str(os.getpid()), "--http", said.http]
+    directory = args.state_dir or config.config.state.dir
+    if directory is not None:
+        words += ["--state-dir", directory]
+    if said.config is not None:
+        words += ["--config", said.config]
+    return supervising.Supervisor(words), f"unix:{where.scheduler_socket}"
+
+
 def _flags(args: argparse.Namespace) -> dict[str, object]:
     flags = options.eviction_flags(args)
     if args.observe:
         flags["mode"] = loader.Flag("observe", "--observe")
+    if args.scheduler:
+        flags["scheduler.run"] = loader.Flag(value=True, spelling="--scheduler")
     if args.http is not None:
         flags["report.http.address"] = loader.Flag(args.http, "--http")
     return flags
@@ -150,13 +198,19 @@ def _for_demo(
     return opening.effective(args, flags | more), flags | more
 
 
-def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
-    """What a person sees first; a service's log is not for that."""
+def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+    """What the start left behind goes; what stays of it no later tick waits for.
 
-    def hello(now: view.View, addresses: tuple[str, ...]) -> None:
+    A person is greeted; a service's log is not for that.
+    """
+
+    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
         if demo_on or sys.stdout.isatty():
             from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
 
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 
-    return hello
+    return ready

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from koordlet.model import (
     action,
     decision,
     eviction,
-    kubelet,
     pod,
     pressure,
     quantity_text,
@@ -29,6 +29,9 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.policy import eviction_ranking, pressure_signals
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import kubelet
 
 STEM = "local_storage_evict"
 GRACE_SECONDS = 1
