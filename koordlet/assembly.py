@@ -147,6 +147,7 @@ def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
         pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
         local_storage=local,
         reclaim=section.reclaim_page_cache,
+        tight_percent=section.workload_memory_percent,
         stalls=section.pressure_limits,
         swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
     )

@@ -150,6 +150,11 @@ class NodePressure(sections.Section):
         description="Percent of time lost to pressure from which a condition holds, by name, such"
         " as `memory.full.avg10`.",
     )
+    workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = Field(
+        default=None,
+        description="Percent of its own memory limit from which a workload makes the condition"
+        " `WorkloadMemoryTight` hold; null: no such signal.",
+    )
     swap_available: str | None = Field(
         default=None, description="Swap space that shall be left, such as `10%`; null: no limit."
     )

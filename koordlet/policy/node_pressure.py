@@ -69,6 +69,8 @@ class Settings:
     stalls: Mapping[str, float] = field(default_factory=dict)
     #: Swap space that shall be left, as a threshold.
     swap: thresholds.Value | None = None
+    #: Percent of its own memory limit from which a workload is told of; ``None``: none is.
+    tight_percent: int | None = None
     #: Whether page cache is taken back before; ``None``: on machines without a kubelet only.
     reclaim: bool | None = None
 
@@ -147,6 +149,12 @@ def decide(
     passed = now.at if state.passed is None else state.passed
     holding = pressure_book.holding(state.book.seen, passed, settings.transition)
     own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
+    if settings.tight_percent is not None:
+        from koordlet.policy import tight_groups  # noqa: PLC0415 -- only where somebody asks
+
+        signal, condition = tight_groups.judge(now, past, settings.tight_percent)
+        own_signals.append(signal)
+        own_conditions.append(condition)
     return decision.Decision(
         next_state=state,
         actions=(*given, *(_act(one) for one in victims if not one.held)),
