@@ -101,6 +101,7 @@ async def run(options: Options) -> None:
             options.configuration.profiles,
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
+            backoff=options.configuration.backoff,
         )
         face = showing.Face(one)
         shown = server.Server(options.http, face.routes(), setting="--http")
