@@ -178,16 +178,21 @@ class Surfaces:
     def _start_reporting(self, address: str) -> None:
         from koordlet.rpc import reporting  # noqa: PLC0415 -- rule 2
 
-        files = reporting.files(_files(self._config.scheduler.tls))
-        version = koordlet.__version__
-        self._told = reporting.Reporting(address, version, files=files, past=self._past)
+        said = self._config.scheduler
+        self._told = reporting.Reporting(
+            address,
+            koordlet.__version__,
+            files=reporting.files(_files(said.tls)),
+            token=None if said.token is None else Path(said.token),
+            past=self._past,
+        )
         self._told.start()
 
     def _start_objects(self, cluster: Cluster, current: Current) -> None:
         said = self._config.objects
         if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
             return
-        from koordlet.report import rows, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import remarking, rows, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.Manners(
@@ -201,6 +206,7 @@ class Surfaces:
             (said.metric, rows.Metric(self._past)),
             (said.device, rows.Device(manners, clock)),
             (said.status, rows.Status(manners, clock)),
+            (said.events, remarking.Remarks(clock)),
         )
         chosen = [row for on, row in wanted if on]
         self._writers = writing.Writers(cluster.store, chosen, current)

@@ -10,6 +10,7 @@ It is imported when its command was named: ``koordlet run`` does not pay for oth
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -91,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     named = next((word for word in words if not word.startswith("-")), None)
     args = parser(named).parse_args(words)
+    if not gc.isenabled():
+        # What was imported stays: from here on garbage is looked for in what comes after.
+        gc.freeze()
+        gc.enable()
     try:
         status: int = args.run(args)
         sys.stdout.flush()

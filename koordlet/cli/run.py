@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
+import types
 from collections.abc import Callable
 
-from koordlet import agent, daemon, demo, log, notify, opening, sourcing, surfaces
+from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
 from koordlet.host import root
@@ -81,7 +83,8 @@ def _run(args: argparse.Namespace) -> int:
     host = opening.host(args)
     if not host.live:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
-    rows = (demo.ROW, *registry.POLICIES) if args.demo else registry.POLICIES
+    shown_off = _demo() if args.demo else None
+    rows = registry.POLICIES if shown_off is None else (shown_off.ROW, *registry.POLICIES)
     run_line = opening.open_line(args, host, config, rows)
     why = opening.why_observe(config, run_line.observer.layout)
     if why:
@@ -89,11 +92,11 @@ def _run(args: argparse.Namespace) -> int:
     where = opening.state_paths(args, config)
     who = agent.Agent(run_line, where, enforce=not why)
     busy = None
-    if args.demo:
-        run_line.extra_pods = demo.PODS
+    if shown_off is not None:
+        run_line.extra_pods = shown_off.PODS
         if not why:
-            busy = demo.Processes()
-            run_line.extra_settings = {demo.STEM: busy.settings()}
+            busy = shown_off.Processes()
+            run_line.extra_settings = {shown_off.STEM: busy.settings()}
     try:
         sources = sourcing.gatherer(config.config, host, where=where)
         store = None if sources is None else sources.store
@@ -113,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
             reload=reloader.Reloader(args.config, os.environ, flags, config),
             notifier=notify.Notifier(os.environ),
             surfaces=shown,
-            on_ready=_say_hello(demo_on=args.demo),
+            on_ready=_when_ready(demo_on=args.demo),
             sources=sources,
             runtime=_runtime(who, config),
             child=child,
@@ -123,6 +126,12 @@ def _run(args: argparse.Namespace) -> int:
         if busy is not None:
             busy.stop()
     return 0
+
+
+def _demo() -> types.ModuleType:
+    from koordlet import demo  # noqa: PLC0415 -- a service shows nothing off
+
+    return demo
 
 
 def _surfaces(*, narrated: bool) -> type[surfaces.Surfaces]:
@@ -189,13 +198,19 @@ def _for_demo(
     return opening.effective(args, flags | more), flags | more
 
 
-def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
-    """What a person sees first; a service's log is not for that."""
+def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+    """What the start left behind goes; what stays of it no later tick waits for.
 
-    def hello(now: view.View, addresses: tuple[str, ...]) -> None:
+    A person is greeted; a service's log is not for that.
+    """
+
+    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
         if demo_on or sys.stdout.isatty():
             from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
 
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 
-    return hello
+    return ready
