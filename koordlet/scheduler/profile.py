@@ -30,6 +30,9 @@ class Profile:
     preempts: bool = True
     #: Who orders the queue; ``None``: priority and time.
     sorter: Plugin | None = None
+    #: Per cent of the nodes that have to be found feasible before the best of them is taken: less
+    #: than all is there to be compared with.
+    share: int = 100
 
     def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
         """What plugins say about a pod that no node takes, up to the first that names a node."""

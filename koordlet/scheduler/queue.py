@@ -27,6 +27,21 @@ from koordlet.scheduler.pods import Pod, PodClass
 
 #: Seconds: the first backoff, the longest, and how long a pod stays unschedulable at most.
 FIRST, LONGEST, FORGOTTEN = 1.0, 10.0, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds of the first backoff and of the longest."""
+
+    first: float = FIRST
+    longest: float = LONGEST
+
+    def expiry(self, since: float, attempts: int) -> float:
+        """When a pod's backoff ends, cut to whole seconds: 1, 2, 4, 8, 10, 10 … seconds later."""
+        wait = min(self.first * 2 ** min(attempts - 1, 10), self.longest) if attempts else 0.0
+        return float(math.floor(since + wait))
+
+
 #: How often somebody looks for those.
 _LOOK = 30.0
 
@@ -69,8 +84,11 @@ class Entry:
 class Queue:
     """Pods that wait for a node."""
 
-    def __init__(self, key: Callable[[Pod], Any] = _urgency) -> None:
+    def __init__(
+        self, key: Callable[[Pod], Any] = _urgency, backoff: Backoff | None = None
+    ) -> None:
         self._key = key
+        self._backing = Backoff() if backoff is None else backoff
         self._entries: dict[str, Entry] = {}
         self._active: list[tuple[_Order, int, Entry]] = []
         self._backoff: list[tuple[float, _Order, int, Entry]] = []
@@ -139,7 +157,7 @@ class Queue:
         """Something went wrong that is not about nodes: it comes back after a backoff."""
         entry = self._moved(pod, Place.BACKOFF, now)
         entry.errors += 1
-        until = expiry(now, entry.errors)
+        until = self._backing.expiry(now, entry.errors)
         heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
     def forget(self, pod: Pod) -> Entry | None:
@@ -177,7 +195,7 @@ class Queue:
         return [one for one in self._entries.values() if one.place is Place.UNSCHEDULABLE]
 
     def _wake(self, entry: Entry, now: float) -> None:
-        until = expiry(entry.since, entry.attempts)
+        until = self._backing.expiry(entry.since, entry.attempts)
         if until < math.floor(now):
             self.add(entry.pod, now)
             return
@@ -239,9 +257,3 @@ class Queue:
                 several.pop(entry.pod.key, None)
                 if not several:
                     classes.pop(entry.pod.sort, None)
-
-
-def expiry(since: float, attempts: int) -> float:
-    """When a pod's backoff ends, cut to whole seconds: 1, 2, 4, 8, 10, 10 … seconds later."""
-    wait = min(FIRST * 2 ** min(attempts - 1, 10), LONGEST) if attempts else 0.0
-    return float(math.floor(since + wait))

@@ -31,7 +31,7 @@ from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Place, Queue
+from koordlet.scheduler.queue import Backoff, Place, Queue
 from koordlet.scheduler.reservation.register import Register
 from koordlet.scheduler.wire import BadObjectError
 
@@ -44,6 +44,7 @@ class Core:
         profiles: Mapping[str, Profile],
         measures: Measures | None = None,
         spent: Callable[[], float] = time.perf_counter,
+        backoff: Backoff | None = None,
     ) -> None:
         self.measures = Measures() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
@@ -51,7 +52,8 @@ class Core:
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
-        self.queue = Queue() if sorter is None else Queue(sorter.queue_key)
+        by = {} if sorter is None else {"key": sorter.queue_key}
+        self.queue = Queue(backoff=backoff, **by)
         self.budgets: dict[str, preemption.Budget] = {}
         self.nominated = Nominations()
         self.diary = Diary()
