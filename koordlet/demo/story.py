@@ -23,7 +23,7 @@ from koordlet.model import cpuset
 
 PIDS: Mapping[str, int] = {"ls": 4101, "be": 4102, "db": 4103}
 #: Part of each of its CPUs that a workload wants, and memory that it holds.
-_CALM, _BUSY, _DB = 0.12, 0.85, 0.45
+_CALM, _BUSY, _DB = 0.12, 0.7, 0.45
 _MEMORY = {"ls": 300 << 20, "be": 180 << 20, "db": 240 << 20}
 _SYSTEM_MEMORY = 220 << 20
 #: Seconds of waiting for each second of use, times how full the CPU is, beside best-effort work.
