@@ -38,7 +38,6 @@ _PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
 
-
 if typing.TYPE_CHECKING:
     from koordlet.model import observed
 
@@ -134,6 +133,7 @@ class Line:
         self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
         self.observer.steers = config.policies.housekeeping.mode != "off"
+        self.observer.oom_scores.asked = config.policies.oom_score.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))

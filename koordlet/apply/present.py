@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.apply import kinds, resctrl
-from koordlet.host import root
+from koordlet.host import processes, root
 from koordlet.model import action, cgroup, knob, queueing, snapshot
 from koordlet.state import journal
 
@@ -154,7 +154,8 @@ class _Look:
 
     def _inode(self, target: str, directory: str) -> bool:
         try:
-            self.inodes[target] = self.host.stat(self.host.at(directory)).inode
+            found = processes.identity(self.host, directory)
+            self.inodes[target] = found or self.host.stat(self.host.at(directory)).inode
         except OSError:
             return False
         return True

@@ -10,7 +10,9 @@ Rules:
    leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and
    follows when the groups above get more again. What is judged is the set in effect.
 3. An empty set comes back as empty where the kernel takes that: in a group without processes and,
-   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) as its parent's effective set.
+   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set, and
+   on v2 as every CPU that there can be, which an empty one stands for: also those that are offline
+   now, or the group would never have them again.
 4. An original that nobody could read is not guessed at: ours stays, and is reported.
 5. A group goes only when we made it. Files in it go with it.
 """
@@ -305,7 +307,14 @@ def _original(
     if not wish and _may_be_empty(entry, now, there):
         # The kernel's own "unset": an empty line. Zero bytes would be ignored.
         return "\n", ""
-    return str(wish if wish and _unified(now) else back), ""
+    if _unified(now):
+        return str(wish or _all(entry, now) | back), ""
+    return str(back), ""
+
+
+def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
+    """All that a v2 set takes: the kernel refuses what the machine has no room for (ERANGE)."""
+    return now.topology.possible if entry.knob == knob.CPUSET_CPUS.name else _CUT[entry.knob](now)
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:

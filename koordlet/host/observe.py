@@ -14,6 +14,7 @@ from koordlet.host import (
     hierarchies,
     kernel_work,
     machine,
+    oom_scores,
     resctrl_look,
     root,
     topology,
@@ -53,6 +54,7 @@ class Observer:
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._kernel_work: Mapping[str, str] = {}
+        self.oom_scores = oom_scores.Reader(host)
         self._devices: blocks.Blocks | None = None
         self._links: queueing_reader.Reader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
@@ -172,6 +174,7 @@ class Observer:
             unsupported=self._missing(),
             resctrl=ways,
             kernel_work=self._kernel_work,
+            oom_scores=self.oom_scores.look(now.at, self.layout, groups),
             went_offline=self._went_offline,
         )
 

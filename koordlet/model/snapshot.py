@@ -111,6 +111,8 @@ class Snapshot:
 
     #: Files that say where the kernel's own work runs, and their texts; empty where nobody asks.
     kernel_work: Mapping[str, str] = field(default_factory=dict)
+    #: Of the processes of workloads, by group; empty where nobody asks.
+    oom_scores: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: What the whole node may run out of.
