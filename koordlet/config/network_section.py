@@ -15,7 +15,7 @@ from koordlet.model import quantity, strategies
 
 #: Percent of the total as a number, or bits per second as a quantity.
 Part = Annotated[int | str | None, Field(examples=[40, "200M"])]
-Link = Annotated[str, Field(pattern=r"^[^/\\s]{1,15}$")]
+Link = Annotated[str, Field(pattern=r"^[^/\s]{1,15}$")]
 
 
 class NetworkClass(sections.Section):

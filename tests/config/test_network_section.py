@@ -1,0 +1,45 @@
+"""Bandwidth in the configuration: percent or bits per second, and what is neither."""
+
+from __future__ import annotations
+
+import pydantic
+import pytest
+
+from koordlet.config import network_section
+from koordlet.model import strategies
+
+
+def test_parts_as_a_nodeslo_says_them() -> None:
+    """A number is percent, a text is a quantity of bits per second."""
+    said = network_section.NetworkClass.model_validate(
+        {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
+    )
+
+    assert said.strategy() == strategies.NetworkQos(
+        enable=True,
+        egress_limit=strategies.Share(percent=40),
+        egress_request=strategies.Share(bits=200_000_000),
+        ingress_limit=strategies.Share(bits=1 << 30),
+    )
+
+
+@pytest.mark.parametrize("part", [-1, 101, "-5M", "much", "", [], 1.5])
+def test_parts_that_are_none(part: object) -> None:
+    """Refused, each by itself."""
+    with pytest.raises(pydantic.ValidationError, match="egressLimit"):
+        network_section.NetworkClass.model_validate({"egressLimit": part})
+
+
+@pytest.mark.parametrize("link", ["", "a/b", "eth 0", "sixteen-letters-"])
+def test_links_that_cannot_be(link: str) -> None:
+    """The kernel has no such names."""
+    with pytest.raises(pydantic.ValidationError, match="interfaces"):
+        network_section.NetworkQos.model_validate({"interfaces": [link]})
+
+
+@pytest.mark.parametrize("link", ["eth0", "enp1s0f0", "bond0.100", "wlan-s"])
+def test_links_that_can_be(link: str) -> None:
+    """Whatever the kernel takes."""
+    said = network_section.NetworkQos.model_validate({"interfaces": [link]})
+
+    assert (link,) == said.interfaces
