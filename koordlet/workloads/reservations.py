@@ -63,7 +63,11 @@ def decode(body: objects.Object) -> reservation.Reservation:
 
 def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
     """Those of a JSON list; ``ValueError`` where it is none."""
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        msg = "nested too deeply"
+        raise ValueError(msg) from error
     if not isinstance(found, list):
         msg = "no list of reservations"
         raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller
