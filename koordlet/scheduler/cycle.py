@@ -52,9 +52,10 @@ class Cycle:
         return pod.sort
 
     @contextlib.contextmanager
-    def sight(self, pod: Pod) -> Iterator[View]:
-        """What a pod sees, for as long as the block runs: some pods are hidden from it."""
-        sort = self.sort(pod)
+    def sight(self, pod: Pod, sort: PodClass | None = None) -> Iterator[View]:
+        """What a pod (of this class) sees while the block runs: some pods are hidden from it."""
+        if sort is None:
+            sort = self.sort(pod)
         hidden = [one for plugin in self._hiding for one in plugin.hidden(sort)]
         for one in hidden:
             self.columns.conceal(one)
@@ -84,7 +85,7 @@ class Cycle:
         sort = self.sort(pod)
         if sort is pod.sort:
             return self._best(pod, self.view(sort), shunned)
-        with self.sight(pod) as view:
+        with self.sight(pod, sort) as view:
             return self._best(pod, view, shunned)
 
     def _best(self, pod: Pod, view: View, shunned: Collection[int]) -> int:

@@ -10,6 +10,14 @@ from tests.oracle.spreading import HOST, ZONE
 APPS = ("web", "db", "cache")
 SPACES = {"d": {"team": "red"}, "e": {"team": "blue"}}
 IMAGES = {"app:1": 700 << 20, "tool:latest": 90 << 20, "r.io:5000/big:latest": 3 << 30}
+BATCH = "kubernetes.io/batch-cpu"
+#: What nodes set aside, as the peer's annotation says it.
+ASIDE = (
+    '{"resources":{"cpu":"500m","memory":"1Gi"}}',
+    '{"reservedCPUs":"0-1","resources":{"cpu":"4"}}',
+    '{"resources":{"cpu":"1"},"applyPolicy":"ReservedCPUsOnly"}',
+    '{"resources":{"kubernetes.io/batch-cpu":"1k"}}',
+)
 KEYS = (HOST, ZONE, "rack")
 
 
@@ -38,6 +46,11 @@ class Maker:
     def _chance(self, part: float) -> bool:
         return self._random.random() < part
 
+    def _aside(self) -> Body:
+        if not self._chance(0.2):
+            return {}
+        return {"node.koordinator.sh/reservation": self._random.choice(ASIDE)}
+
     def _node(self, name: str) -> Body:
         roll = self._random
         labels = {"size": str(roll.randint(1, 9))}
@@ -62,10 +75,12 @@ class Maker:
         }
         if self._chance(0.3):
             room["example.com/gpu"] = str(roll.randint(0, 2))
+        if self._chance(0.5):
+            room[BATCH] = str(roll.choice((500, 1500, 4000)))
         images = [{"names": [n], "sizeBytes": s} for n, s in IMAGES.items() if self._chance(0.4)]
         return {
             "kind": "Node",
-            "metadata": {"name": name, "labels": labels},
+            "metadata": {"name": name, "labels": labels, "annotations": self._aside()},
             "spec": spec,
             "status": {"allocatable": room, "capacity": room, "images": images},
         }
@@ -95,6 +110,8 @@ class Maker:
             asked["ephemeral-storage"] = roll.choice(("1Gi", "20Gi"))
         if self._chance(0.08):
             asked["example.com/gpu"] = "1"
+        if self._chance(0.1):
+            asked[BATCH] = str(roll.choice((400, 1000)))
         resources: Body = {"requests": asked}
         if self._chance(0.15):
             resources["limits"] = {"cpu": "2", **({"memory": "2Gi"} if self._chance(0.5) else {})}

@@ -9,11 +9,11 @@ from tests.oracle.objects import (
     Amounts,
     Body,
     add,
-    amounts,
     name,
     repelled,
     requests,
     required_terms,
+    room,
     tolerated,
     wants,
 )
@@ -74,14 +74,14 @@ def used(pods: list[Body], *, assume: bool = False) -> Amounts:
 
 def fit(world: World, pod: Body, node: Body) -> Verdict:
     """Room for the pod."""
-    room, taken = amounts(node["status"]["allocatable"]), used(world.on[name(node)])
+    free, taken = room(node), used(world.on[name(node)])
     reasons, helpful = [], True
-    if len(world.on[name(node)]) + 1 > room.get("pods", 0):
+    if len(world.on[name(node)]) + 1 > free.get("pods", 0):
         reasons.append("Too many pods")
     for resource, wanted in requests(pod).items():
-        if wanted > 0 and wanted > room.get(resource, 0) - taken.get(resource, 0):
+        if wanted > 0 and wanted > free.get(resource, 0) - taken.get(resource, 0):
             reasons.append(f"Insufficient {resource}")
-            helpful &= wanted <= room.get(resource, 0)
+            helpful &= wanted <= free.get(resource, 0)
     return Verdict(reasons, helpful)
 
 

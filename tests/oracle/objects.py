@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -40,6 +41,22 @@ def amount(resource: str, text: str) -> int:
 def amounts(body: Body) -> Amounts:
     """A resource list."""
     return {name: amount(name, text) for name, text in body.items()}
+
+
+def room(node: Body) -> Amounts:
+    """What a node has for pods: without what its reservation annotation sets aside."""
+    found = amounts(node["status"]["allocatable"])
+    text = node["metadata"].get("annotations", {}).get("node.koordinator.sh/reservation")
+    aside = json.loads(text) if text else {}
+    kept = amounts(aside.get("resources", {}))
+    if aside.get("reservedCPUs"):
+        first, _, last = aside["reservedCPUs"].partition("-")
+        kept["cpu"] = 1000 * (int(last or first) - int(first) + 1)
+    if aside.get("applyPolicy") == "ReservedCPUsOnly":
+        return found
+    # What best-effort pods may use was computed without it already.
+    free = {one: max(0, much - kept.get(one, 0)) for one, much in found.items()}
+    return free | {one: found[one] for one in found if one.startswith("kubernetes.io/batch-")}
 
 
 def asked(container: Body, *, assume: bool) -> Amounts:

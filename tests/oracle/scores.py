@@ -9,9 +9,9 @@ from tests.oracle.objects import (
     Body,
     add,
     affinity,
-    amounts,
     name,
     requests,
+    room,
     taints,
     term_matches,
     tolerated,
@@ -25,10 +25,10 @@ MEBI = 1 << 20
 
 def least_allocated(world: World, pod: Body, node: Body) -> int:
     """Room that stays free, in hundredths."""
-    room = amounts(node["status"]["allocatable"])
+    free = room(node)
     wanted = add(used(world.on[name(node)], assume=True), requests(pod, assume=True))
     parts = [
-        max(0, (room[one] - wanted[one]) * 100 // room[one]) for one in WEIGHED if room.get(one)
+        max(0, (free[one] - wanted[one]) * 100 // free[one]) for one in WEIGHED if free.get(one)
     ]
     return sum(parts) // len(parts) if parts else 0
 
@@ -45,8 +45,8 @@ def balanced(world: World, pod: Body, node: Body) -> int:
     mine, taken = requests(pod), used(world.on[name(node)])
     if not any(mine.get(one) for one in WEIGHED):
         return 0
-    room = amounts(node["status"]["allocatable"])
-    return 50 + (50 + evenness(room, add(mine, taken)) - evenness(room, taken)) // 2
+    free = room(node)
+    return 50 + (50 + evenness(free, add(mine, taken)) - evenness(free, taken)) // 2
 
 
 def tag(image: str) -> str:

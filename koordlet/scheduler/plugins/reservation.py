@@ -65,7 +65,7 @@ class Reservation(Plugin):
         return self.book.claims.refine(pod)
 
     def hidden(self, sort: PodClass) -> Iterable[Pod]:
-        if sort.claim is None:
+        if sort.claim is None or not sort.claim.hides:
             return ()
         several = sort.claim.hides.values()
         return [one.stand_in for one in several if one.usable and one.stand_in is not None]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Any
 
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.pods import Pod, PodClass
@@ -116,9 +117,20 @@ class Claims:
         #: Classes that no reservation means, as of an epoch of the index.
         self._none: dict[PodClass, int] = {}
         self._wishes: dict[PodClass, Wish] = {}
+        #: The pod that was asked for last, its class, the state of things then, the answer.
+        self._asked: Any = (None, None, (-1, -1), None)
 
     def refine(self, pod: Pod) -> PodClass:
-        """The class that a pod is tried as."""
+        """The class that a pod is tried as; one decision asks several times."""
+        version = self._index.epoch, self._columns.generation
+        if self._asked[0] is pod and self._asked[1] is pod.sort and self._asked[2] == version:
+            known: PodClass = self._asked[3]
+            return known
+        found = self._refined(pod)
+        self._asked = pod, pod.sort, version, found
+        return found
+
+    def _refined(self, pod: Pod) -> PodClass:
         sort = pod.sort
         personal = self._index.personal(pod)
         if not personal and self._none.get(sort) == self._index.epoch:

@@ -141,6 +141,15 @@ def _refers(found: Reference, wanted: ControllerOwner) -> bool:
 
 def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]) -> Mismatch | None:
     """Why an owner may not use a reservation; ``None``: it may."""
+    plain = wanted.affinity is None and not wanted.exact
+    if plain and not (spec.unschedulable or spec.deleting or spec.taints):
+        return None
+    return _mismatch(spec, pod, wanted, node_labels)
+
+
+def _mismatch(
+    spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str]
+) -> Mismatch | None:
     affinity = wanted.affinity
     if affinity is not None and affinity.name:
         if affinity.name != spec.name:

@@ -1,0 +1,111 @@
+"""A child of the agent: started anew when it ends, ended with its parent, in order or not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from koordlet import supervising
+from tests.kit import deadline
+
+_LIVES = [sys.executable, "-S", "-c", "import time; time.sleep(1000)"]
+_PACE = supervising.Pace(first_seconds=0.01, most_seconds=0.02, grace_seconds=5.0)
+
+
+def runs(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    return Path(f"/proc/{pid}").exists()
+
+
+async def started(one: supervising.Supervisor, times: int) -> int:
+    """Wait until it was started so often and runs; its process."""
+    async with asyncio.timeout(deadline.PATIENCE):
+        while one.starts < times or one.pid is None:  # noqa: ASYNC110 -- it tells nobody
+            await asyncio.sleep(0)
+    return one.pid
+
+
+def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
+    """SIGKILL, and there is another; after ``stop`` there is none."""
+
+    async def body() -> None:
+        one = supervising.Supervisor(_LIVES, pace=_PACE)
+        one.start()
+        first = await started(one, 1)
+        os.kill(first, signal.SIGKILL)
+        second = await started(one, 2)
+        assert second != first
+        await one.stop()
+        assert one.pid is None
+        assert not runs(second)
+
+    asyncio.run(body())
+
+
+def test_one_that_does_not_end_is_killed() -> None:
+    """Who ignores SIGTERM has its grace, and is then killed."""
+    stubborn = (
+        "import signal, time; signal.signal(15, signal.SIG_IGN);"
+        "print('deaf', flush=True); time.sleep(1000)"
+    )
+    pace = supervising.Pace(grace_seconds=0.05)
+
+    async def body() -> None:
+        one = supervising.Supervisor([sys.executable, "-S", "-c", stubborn], pace=pace)
+        one.start()
+        pid = await started(one, 1)
+        await one.stop()
+        assert not runs(pid)
+
+    asyncio.run(body())
+
+
+def test_a_program_that_is_not_there_is_tried_again() -> None:
+    """It costs a pause, never the agent."""
+
+    async def body() -> None:
+        one = supervising.Supervisor(["/nonexistent/koordlet"], pace=_PACE)
+        one.start()
+        await asyncio.sleep(0)
+        assert one.pid is None
+        await one.stop()
+
+    asyncio.run(body())
+
+
+def test_the_child_ends_with_its_parent() -> None:
+    """A parent that is killed takes it along; one that had gone before is seen by its number."""
+    child = (
+        "import sys, time; from koordlet import supervising;"
+        "print(supervising.end_with(int(sys.argv[1])), flush=True); time.sleep(1000)"
+    )
+    parent = (
+        "import os, subprocess, sys;"
+        "one = subprocess.Popen([sys.executable, '-c', sys.argv[1], str(os.getpid())]);"
+        "print(one.pid, flush=True); one.wait()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, child], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = sorted((process.stdout.readline().strip(), process.stdout.readline().strip()))
+        assert told[1] == "True"
+        process.kill()
+        gone = Path(f"/proc/{told[0]}")
+        deadline.until(lambda: not gone.exists() or " Z " in _state(gone), "it has ended")
+    orphan = f"from koordlet import supervising; print(supervising.end_with({os.getppid()}))"
+    said = subprocess.run(
+        [sys.executable, "-c", orphan], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "False"
+
+
+def _state(process: Path) -> str:
+    try:
+        return (process / "stat").read_text()
+    except OSError:
+        return " Z "
