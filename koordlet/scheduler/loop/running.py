@@ -24,7 +24,7 @@ from koordlet.scheduler.loop import agents, binder, election, keeper, notes, rep
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Place
+from koordlet.scheduler.queue import Backoff, Place
 
 SLICE = 0.005
 #: How often time itself may have changed something: a backoff that ended.
@@ -54,10 +54,11 @@ class Loop:
         budget: reporter.Budget | None = None,
         lanes: int = binder.LANES,
         first: float = 0.2,
+        backoff: Backoff | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles)
+        self.core = Core(profiles, backoff=backoff)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.sources = sources.Sources(
             store, self.core, profiles, steady, self._poke, agents=self.agents
@@ -136,7 +137,7 @@ class Loop:
         while time.perf_counter() - started < SLICE:
             if self.binder.backlog >= binder.BACKLOG:
                 return False
-            if self.election is not None and not self.election.leading:
+            if not self.leading:
                 return False
             found = self.core.step(steady())
             if found is None:
@@ -150,6 +151,11 @@ class Loop:
                 if found.pod.stands_for:
                     self.keeper.refused(found.pod, found.message)
         return True
+
+    @property
+    def leading(self) -> bool:
+        """Whether it is ours to decide now."""
+        return self.election is None or self.election.leading
 
     def now(self) -> float:
         """By the clock that entries of the queue and of the diary are stamped with."""
@@ -170,6 +176,7 @@ class Loop:
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
         gauges["scheduler_homeless_pods", ()] = core.census.homeless()
-        leading = self.election is None or self.election.leading
-        gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(leading)
+        gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
+            self.leading
+        )
         return core.measures.text(gauges)
