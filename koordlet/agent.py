@@ -85,6 +85,8 @@ class Agent:
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
+        #: The groups and the wishes that the last pass was about.
+        self._asked: list[object] = [None]
         self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
         self._evictor: evictor.Evictor | None = None
         self.teller = telling.Teller(
@@ -134,7 +136,7 @@ class Agent:
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
-            wanted = self._wanted(made)
+            wanted = self._wanted(made, again=slow)
             with self.teller.carrying_out() as heard:
                 results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
             self.line.done(made, results)
@@ -175,11 +177,17 @@ class Agent:
         if self._evictor is not None:
             await self._evictor.close()
 
-    def _wanted(self, made: line.Pass) -> tuple[action.Action, ...] | None:
-        """What this pass wants, where that is not what the last one wanted."""
+    def _wanted(self, made: line.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
+        """What this pass wants, where that is not what the last one wanted; ``again``: anyway."""
         if made.repeated and self._followed is not None:
             return None
-        enforced = (o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE)
+        enforced = [o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE]
+        asked: list[object] = [made.snapshot.groups]
+        asked += [o.decision and o.decision.actions for o in enforced]
+        same = asked[0] is self._asked[0] and asked[1:] == self._asked[1:]
+        if same and self._followed is not None and not again:
+            return None
+        self._asked = asked
         wanted = tuple(planner.desired(enforced).actions.values())
         # Where the journal cannot be written the run says so, for each of its steps.
         with contextlib.suppress(OSError):

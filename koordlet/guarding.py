@@ -65,19 +65,22 @@ _TOLERANCE = adaptive.Settings().tolerance
 
 def hurtful(now: snapshot.Snapshot, results: Iterable[result.Result]) -> list[str]:
     """The policies that changed what can hurt latency-sensitive work."""
+    done = [
+        (one.step.action, one.step.was)
+        for one in results
+        if one.verdict is result.Verdict.DONE and one.step is not None and not one.step.undo
+    ]
+    if not done:
+        return []
     tense = [
         one.group for one in now.pods if one.group is not None and not be_groups.is_best_effort(one)
     ]
     around = {path for group in tense for path in (group, *cgroup.ancestors(group))}
     found: dict[str, None] = {}
-    for one in results:
-        step = one.step
-        if one.verdict is not result.Verdict.DONE or step is None or step.undo:
-            continue
-        did = step.action
+    for did, was in done:
         inside = any(cgroup.is_below(did.group, group) for group in tense)
         if isinstance(did, action.WriteFile) and (
-            did.group in around or inside or _grants_more(did, step.was)
+            did.group in around or inside or _grants_more(did, was)
         ):
             found[did.policy] = None
     return list(found)

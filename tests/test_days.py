@@ -7,7 +7,7 @@ import pytest
 from tests.kit import days
 
 _SEED = 5
-#: Half an hour fills the history, two hours the lines of metrics; noise of the allocator.
+#: Half an hour fills the history; the rest is the unrest of the allocator, and its noise.
 _FULL, _NOISE_MB = 8_000, 3.0
 
 

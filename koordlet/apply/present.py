@@ -66,8 +66,9 @@ class _Look:
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
+        self.groups = now.groups
+        self._places: dict[str, tuple[cgroup.Hierarchy, str] | None] = {}
         self._links = now.links.links
-        self._known = {where: (text, inode) for where, text, inode in _from_groups(now)}
 
     def at(self, one: action.Action) -> None:
         if isinstance(one, action.MakeDir):
@@ -83,7 +84,7 @@ class _Look:
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
         elif not isinstance(one, action.Reclaim):
-            self._file(one.target)
+            self._file(one.target, one.group, one.knob)
 
     def at_entry(self, entry: journal.Entry) -> None:
         if entry.kind == action.MakeDir.__name__:
@@ -94,7 +95,7 @@ class _Look:
         elif entry.kind == action.SetQdisc.__name__:
             self._queueing(entry.target)
         elif entry.kind != action.MoveTasks.__name__:
-            self._file(entry.target)
+            self._file(entry.target, entry.group, entry.knob)
             if entry.original == "":
                 # It goes back to empty only where nobody lives on it.
                 self._processes(entry.target.rpartition("/")[0])
@@ -126,18 +127,25 @@ class _Look:
             self.texts[target] = kinds.PRESENT
             self._inode(target, target.rpartition("/")[0])
 
-    def _file(self, target: str) -> None:
+    def _file(self, target: str, path: str, row: str) -> None:
         if target in self.texts:
             return
-        known = self._known.get(target)
-        if known is not None:
-            self.texts[target], self.inodes[target] = known
+        group = self.groups.get(path)
+        text = None if group is None else group.values.get(row)
+        if group is not None and text is not None and target == self._where(path, row):
+            self.texts[target], self.inodes[target] = text, group.inode
             return
         try:
             self.texts[target] = self.host.text(self.host.at(target)).rstrip("\n")
         except OSError:
             return
         self._inode(target, target.rpartition("/")[0])
+
+    def _where(self, group: str, row: str) -> str | None:
+        if row not in self._places:
+            self._places[row] = self.layout.place(knob.TABLE[row])
+        place = self._places[row]
+        return None if place is None else f"{place[0].directory(group)}/{place[1]}"
 
     def _directory(self, target: str, initial: tuple[tuple[str, str], ...]) -> None:
         if target in self.texts or not self._inode(target, target):
@@ -172,23 +180,6 @@ class _Look:
         origins = (origin(self.host, self.layout, one.target, pid) for pid in away)
         self.texts[one.target] = next((where for where in origins if where), "")
         self._inode(one.target, one.target.rpartition("/")[0])
-
-
-def _from_groups(now: snapshot.Snapshot) -> Iterable[tuple[str, str, int]]:
-    places: dict[str, tuple[cgroup.Hierarchy, str] | None] = {}
-    for group in now.groups.values():
-        # Most files of a group are in one directory, whose name is put together once.
-        directories: dict[str, str] = {}
-        for name, text in group.values.items():
-            if name not in places:
-                places[name] = now.layout.place(knob.TABLE[name])
-            place = places[name]
-            if place is not None:
-                where, file = place
-                directory = directories.get(where.mount)
-                if directory is None:
-                    directory = directories[where.mount] = where.directory(group.path)
-                yield f"{directory}/{file}", text, group.inode
 
 
 def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:

@@ -80,22 +80,25 @@ class Keyed:
         self._layouts: dict[int, _Layout] = {}
 
     def __call__(self, texts: Sequence[bytes]) -> Columns:
-        return list(zip(*map(self._one, texts), strict=True))
+        parts = [self._part(text) for text in texts]
+        layout = parts[0][0] if parts else None
+        if layout is None:
+            return []
+        if all(one is layout for one, _ in parts):
+            return layout.columns([words for _, words in parts])
+        # Kernels write a file alike for all groups: others are those that were just made or go.
+        rows = (zip(*one.columns([words]), strict=True) for one, words in parts)
+        return list(zip(*(row for found in rows for row in found), strict=True))
 
-    def _one(self, text: bytes) -> tuple[float, ...]:
+    def _part(self, text: bytes) -> tuple[_Layout, list[bytes]]:
+        """The part that is wanted, and where the keys stand in it."""
         lines = text.count(b"\n")
         layout = self._layouts.get(lines)
         words = layout.words(text) if layout is not None else []
         if layout is None or len(words) < layout.most or layout.keys(words) != layout.wanted:
             layout = self._layouts[lines] = self._learn(text)
             words = layout.words(text)
-        numbers = [*map(int, layout.numbers(words)), counters.NAN]
-        return tuple(
-            [
-                scale * (numbers[at[0]] if len(at) == 1 else sum([numbers[n] for n in at]))
-                for scale, at in layout.sums
-            ]
-        )
+        return layout, words
 
     def _learn(self, text: bytes) -> _Layout:
         words = text.split()
@@ -142,6 +145,20 @@ class _Layout:
         """The part, taken apart."""
         start = text.find(self.anchor)
         return text[start:].split(None, self.most) if start >= 0 else []
+
+    def columns(self, parts: Sequence[list[bytes]]) -> list[Sequence[float]]:
+        """The values of each meter."""
+        numbers = [list(map(int, column)) for column in zip(*map(self.numbers, parts), strict=True)]
+        found: list[Sequence[float]] = []
+        for scale, at in self.sums:
+            if len(numbers) in at:
+                found.append([counters.NAN] * len(parts))
+                continue
+            column = numbers[at[0]]
+            if len(at) > 1:
+                column = list(map(sum, zip(*(numbers[n] for n in at), strict=True)))
+            found.append(column if scale == 1 else [scale * number for number in column])
+        return found
 
 
 def _pressures(texts: Sequence[bytes]) -> Columns:

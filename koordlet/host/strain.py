@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.host import psi, root
+from koordlet.host import psi, root, subgroups
 from koordlet.model import cgroup, knob, strain
 
 _GROUPS = 32
@@ -190,13 +190,9 @@ class Reader:
         return found
 
     def _children(self, directory: str) -> Sequence[str]:
+        """By name alone: what is no group after all has no threads to read either."""
         names = self._host.list(self._host.at(directory))
-        inside = (f"{directory}/{name}" for name in names if "." not in name or "-" in name)
-        return [
-            path
-            for path in inside
-            if self._host.stat(self._host.at(path)).kind is root.Kind.DIRECTORY
-        ]
+        return [f"{directory}/{name}" for name in names if not subgroups.looks_like_file(name)]
 
     # Comparing -----------------------------------------------------------------------------------
 

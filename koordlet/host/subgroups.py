@@ -17,7 +17,8 @@ _FILE_PREFIXES = (
 )  # fmt: skip
 
 
-def _looks_like_file(name: str) -> bool:
+def looks_like_file(name: str) -> bool:
+    """Whether a name in a cgroup directory is the kernel's: a group has one only by mischief."""
     return name.startswith(_FILE_PREFIXES) or name in (
         "tasks",
         "notify_on_release",
@@ -34,10 +35,10 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
         every = host.list(directory)
     except OSError:
         return []
-    plain = [name for name in every if not _looks_like_file(name)]
+    plain = [name for name in every if not looks_like_file(name)]
     found = [name for name in plain if _is_group(host, directory, name)]
     if links < NONE or len(found) < links - NONE:
-        odd = [name for name in every if _looks_like_file(name)]
+        odd = [name for name in every if looks_like_file(name)]
         found = sorted((*found, *(name for name in odd if _is_group(host, directory, name))))
     return found
 

@@ -44,7 +44,8 @@ class Hierarchy:
 
     def directory(self, group: str) -> str:
         """The directory of a group."""
-        return "/".join(part for part in (self.mount, self.base, group) if part)
+        top = f"{self.mount}/{self.base}" if self.base else self.mount
+        return f"{top}/{group}" if group else top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

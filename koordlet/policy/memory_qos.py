@@ -121,7 +121,8 @@ def strategy_of(
         node = replace(nodeslo.CLASSES[name].memory, enable=True)
     merged = strategies.overlay(node, wish)
     # A field that a pod asks for itself counts although the node's section is off.
-    return None if merged == nodeslo.NEUTRAL.memory else merged
+    neutral = nodeslo.NEUTRAL.memory
+    return None if merged is neutral or merged == neutral else merged
 
 
 def protection(asked: strategies.MemoryQos, request: int) -> Protection:

@@ -1,7 +1,7 @@
 """What a slice of a day leaves behind in the memory of a whole agent, where pods come and go.
 
-Reference: 4 MB after the half hour that fills the history. What is bounded otherwise fills more
-slowly: lines of metrics are kept for 50 000 series, which this churn reaches in about two hours.
+Reference: 4 MB after the half hour that fills the history, of which the allocator's own unrest is
+about one: the number of its blocks is the same then at every mark.
 The whole day is in ``tests/test_days.py`` (soak).
 """
 
