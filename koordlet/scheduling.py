@@ -8,6 +8,7 @@ Rules:
    scheduler otherwise.
 2. SIGTERM and SIGINT end it with 0: the lease is given back first. A lost lease ends it with an
    error, so that whoever supervises it starts it anew.
+3. Of several replicas all listen, and only the one that decides takes reports.
 """
 
 from __future__ import annotations
@@ -60,6 +61,18 @@ class Remote:
     #: Names of certificates, and the rights that each has: ``read``, ``report``, ``reserve``,
     #: ``admin``.
     clients: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: Of the tokens by which agents with a common certificate say which node they are on.
+    audience: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secure:
+    """The HTTP server once more, for whoever has a token of the cluster and a role for the path."""
+
+    #: ``host:port``.
+    address: str
+    certificate: Path
+    key: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +86,7 @@ class Options:
     #: Where a standalone scheduler takes calls.
     socket: Path
     http: str
+    https: Secure | None = None
     configuration: configuration.Configuration
     #: Where agents and programs of other machines are heard, with mutual TLS.
     remote: Remote | None = None
@@ -103,12 +117,13 @@ async def run(options: Options) -> None:
             terms=None if alone else options.configuration.election,
         )
         face = showing.Face(one)
-        shown = server.Server(options.http, face.routes(), setting="--http")
-        address = await shown.start()
+        shown = _shown(options, store, face)
+        addresses = [await each.start() for each in shown]
         spoken = await _speaking(options, store, one)
         log.get().info(
             "scheduler.started",
-            http=f"http://{address}/",
+            http=f"http://{addresses[0]}/",
+            **({"https": f"https://{addresses[1]}/"} if options.https is not None else {}),
             names=list(options.configuration.profiles),
         )
         working = asyncio.ensure_future(_working(store, one, alone=alone))
@@ -124,7 +139,24 @@ async def run(options: Options) -> None:
             await asyncio.gather(working, told, return_exceptions=True)
             if spoken is not None:
                 await spoken.stop()
-            await shown.stop()
+            for each in shown:
+                await each.stop()
+
+
+def _shown(options: Options, store: objects.Objects, face: showing.Face) -> list[server.Server]:
+    """The HTTP server for this machine, and where somebody wants it the one for others."""
+    routes = face.routes()
+    servers = [server.Server(options.http, routes, setting="--http")]
+    if options.https is not None:
+        # TLS is loaded where it is spoken.
+        from koordlet.http import certificates, tokens  # noqa: PLC0415
+
+        held = certificates.Certificate(options.https.certificate, options.https.key)
+        seam = tokens.Tokens(store)
+        servers.append(
+            server.Server(options.https.address, routes, seam, tls=held.context, setting="--https")
+        )
+    return servers
 
 
 async def _working(store: objects.Objects, one: running.Loop, *, alone: bool) -> None:
@@ -147,10 +179,14 @@ async def _speaking(
         return None
     # gRPC is loaded where it is spoken.
     from koordlet import standing  # noqa: PLC0415
-    from koordlet.rpc import ingest, placing, reservations  # noqa: PLC0415
+    from koordlet.rpc import ingest, placing, reservations, speakers  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
-    offered: list[services.Service] = [ingest.Ingest(one.report, one.agents.heard)]
+    speaks = speakers.certified
+    if options.remote is not None and options.remote.audience:
+        speaks = speakers.Tokens(store, options.remote.audience)
+    taking = ingest.Ingest(one.report, one.agents.heard, speaks=speaks, decides=lambda: one.leading)
+    offered: list[services.Service] = [taking]
     if alone:
         offered += [
             reservations.Reservations(service.Service(store)),

@@ -284,10 +284,10 @@ class OnV2(Lifecycles):
     version: Cgroup = "v2"
 
 
-#: Together 200 sequences here, and 10 000 longer ones in a soak.
+#: Together 60 sequences here, and 10 000 longer ones in a soak.
 TestOnV1, TestOnV2 = OnV1.TestCase, OnV2.TestCase
 TestOnV1.settings = TestOnV2.settings = hypothesis.settings(
-    search.examples(100), stateful_step_count=8
+    search.examples(30), stateful_step_count=8
 )
 _LONG = hypothesis.settings(max_examples=5_000, stateful_step_count=30, deadline=None)
 

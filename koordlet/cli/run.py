@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import gc
 import os
 import signal
 import sys
@@ -14,13 +15,13 @@ from collections.abc import Callable
 from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
+from koordlet.host import root
 from koordlet.model import errors
 from koordlet.report import view
+from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.demo import stage
-    from koordlet.host import root
-    from koordlet.state import paths
 
 NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
@@ -28,6 +29,7 @@ EXAMPLES = """\
 koordlet run                              with /etc/koordlet/config.yaml
 koordlet run --observe                    decide and show everything, change nothing
 koordlet run --demo                       with work to look at; not as root, on a recorded machine
+koordlet run --scheduler                  with a scheduler of its own, for `reserve` and `schedule`
 koordlet run --config node.yaml --state-dir /tmp/state
 """
 
@@ -45,6 +47,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start a latency-sensitive service and a best-effort hog to look at; without root,"
         " play the same on a recorded machine, in memory",
+    )
+    parser.add_argument(
+        "--scheduler",
+        action="store_true",
+        help="run a standalone scheduler beside it, as its child (scheduler.run)",
     )
     parser.add_argument(
         "--http",
@@ -120,19 +127,23 @@ def _live(
 ) -> None:
     """Run the agent until it is told to stop."""
     config, host = who.line.effective, who.line.host
-    sources = sourcing.gatherer(config.config, host)
+    sources = sourcing.gatherer(config.config, host, where=where)
     store = None if sources is None else sources.store
     cluster = None
     if store is not None:
         cluster = surfaces.Cluster(store=store, by_default=who.enforce)
+    child, told = _scheduler(args, config, host, where)
     life = daemon.Daemon(
         who,
         reload=reloader.Reloader(args.config, os.environ, flags, config),
         notifier=notify.Notifier(os.environ),
-        surfaces=shown(config.config.report, where, past=who.line.history, cluster=cluster),
-        on_ready=_say_hello(demo_on=demo_on),
+        surfaces=shown(
+            config.config.report, where, past=who.line.history, cluster=cluster, scheduler=told
+        ),
+        on_ready=_when_ready(demo_on=demo_on),
         sources=sources,
         runtime=_runtime(who, config),
+        child=child,
     )
     asyncio.run(life.run())
 
@@ -155,10 +166,35 @@ def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | Non
     return attending.Attending(who, config.config.nri, alone=alone)
 
 
+def _scheduler(
+    args: argparse.Namespace, config: loader.Effective, host: root.HostRoot, where: paths.Paths
+) -> tuple[daemon.Child | None, str | None]:
+    """The scheduler that is run beside the agent, and the address where it is told of this node."""
+    if not config.config.scheduler.run:
+        return None, None
+    if not sourcing.runs_scheduler(config.config, host):
+        log.get().warning("scheduler.not_run", why="this machine belongs to a cluster")
+        return None, None
+    from koordlet import supervising  # noqa: PLC0415 -- most agents run none
+
+    said = config.config.scheduler
+    # -P: the directory that the agent was started in is no place for modules.
+    words = [sys.executable, "-P", "-m", "koordlet", "scheduler", "--standalone"]
+    words += ["--with-parent", str(os.getpid()), "--http", said.http]
+    directory = args.state_dir or config.config.state.dir
+    if directory is not None:
+        words += ["--state-dir", directory]
+    if said.config is not None:
+        words += ["--config", said.config]
+    return supervising.Supervisor(words), f"unix:{where.scheduler_socket}"
+
+
 def _flags(args: argparse.Namespace) -> dict[str, object]:
     flags = options.eviction_flags(args)
     if args.observe:
         flags["mode"] = loader.Flag("observe", "--observe")
+    if args.scheduler:
+        flags["scheduler.run"] = loader.Flag(value=True, spelling="--scheduler")
     if args.http is not None:
         flags["report.http.address"] = loader.Flag(args.http, "--http")
     return flags
@@ -176,13 +212,19 @@ def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, o
     return flags | more
 
 
-def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
-    """What a person sees first; a service's log is not for that."""
+def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+    """What the start left behind goes; what stays of it no later tick waits for.
 
-    def hello(now: view.View, addresses: tuple[str, ...]) -> None:
+    A person is greeted; a service's log is not for that.
+    """
+
+    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
         if demo_on or sys.stdout.isatty():
             from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
 
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 
-    return hello
+    return ready

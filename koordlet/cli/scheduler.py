@@ -23,7 +23,7 @@ koordlet scheduler                               of the cluster that this pod is
 koordlet scheduler --kubeconfig admin.conf       of that cluster
 koordlet scheduler --standalone                  over a file of its own; agents are the nodes
 koordlet scheduler --config scheduler.yaml       profiles of a KubeSchedulerConfiguration
-koordlet scheduler --listen :9318 --tls DIR --client '*.nodes.example=report'
+koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=report'
 """
 _RIGHTS = ("read", "report", "reserve", "admin")
 
@@ -43,6 +43,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="where /metrics, /healthz and /readyz are (default: 127.0.0.1:9317)",
     )
     parser.add_argument(
+        "--https",
+        metavar="ADDRESS:PORT",
+        help="the same for other machines, with --tls: for whoever has a token of the cluster and a"
+        " role for the path (default: nowhere)",
+    )
+    parser.add_argument(
         "--listen",
         metavar="ADDRESS:PORT",
         help="where agents of other machines report, with mutual TLS (default: nowhere)",
@@ -50,7 +56,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls",
         metavar="DIR",
-        help="tls.crt, tls.key and ca.crt for --listen; read again when they change",
+        help="tls.crt and tls.key for --https and --listen, and ca.crt for --listen; read again"
+        " when they change",
     )
     parser.add_argument(
         "--client",
@@ -59,7 +66,18 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=_client,
         default=[],
         help="a name of certificates (`*.` stands for one label), and what they may do:"
-        f" {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too",
+        f" {', '.join(_RIGHTS)}; who reports for a node must bear the node's name, too, or send a"
+        " token",
+    )
+    parser.add_argument(
+        "--audience",
+        metavar="NAME",
+        default="",
+        help="agents of a cluster may share a certificate, and say which node they are on by a"
+        " token of their pod for this audience",
+    )
+    parser.add_argument(
+        "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
     )
     options.state(parser)
 
@@ -77,24 +95,54 @@ def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
 
     if args.listen is None:
         return None
-    if args.tls is None:
-        raise errors.UsageError("--listen needs --tls", fix="name the folder of the certificates")
-    folder = Path(args.tls)
+    folder = _folder(args, "--listen")
     return scheduling.Remote(
         address=args.listen,
         certificate=folder / "tls.crt",
         key=folder / "tls.key",
         authority=folder / "ca.crt",
         clients=tuple(args.client),
+        audience=args.audience,
     )
+
+
+def _secure(args: argparse.Namespace) -> scheduling.Secure | None:
+    from koordlet import scheduling  # noqa: PLC0415 -- as below
+
+    if args.https is None:
+        return None
+    folder = _folder(args, "--https")
+    return scheduling.Secure(
+        address=args.https, certificate=folder / "tls.crt", key=folder / "tls.key"
+    )
+
+
+def _folder(args: argparse.Namespace, option: str) -> Path:
+    if args.tls is None:
+        raise errors.UsageError(f"{option} needs --tls", fix="name the folder of the certificates")
+    return Path(args.tls)
+
+
+def _ask_a_cluster(args: argparse.Namespace, kubeconfig: str | None) -> None:
+    """Tokens are confirmed by an API server, and by nobody else."""
+    if kubeconfig is not None:
+        return
+    for option in ("https", "audience"):
+        if getattr(args, option):
+            raise errors.UsageError(
+                f"--{option} needs a cluster: its API server confirms tokens",
+                fix="leave it out, or name the cluster with --kubeconfig",
+            )
 
 
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet import scheduling  # noqa: PLC0415
+    from koordlet import scheduling, supervising  # noqa: PLC0415
     from koordlet.scheduler import configuration, manifests  # noqa: PLC0415
 
+    if args.with_parent is not None and not supervising.end_with(args.with_parent):
+        return 0
     if args.standalone and args.kubeconfig:
         raise errors.UsageError(
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
@@ -111,6 +159,7 @@ def run(args: argparse.Namespace) -> int:
     kubeconfig: str | None = args.kubeconfig
     if kubeconfig is None and not args.standalone and scheduling.in_cluster():
         kubeconfig = ""
+    _ask_a_cluster(args, kubeconfig)
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     asyncio.run(
         scheduling.run(
@@ -120,6 +169,7 @@ def run(args: argparse.Namespace) -> int:
                 database=where.database,
                 socket=where.scheduler_socket,
                 http=args.http,
+                https=_secure(args),
                 configuration=chosen,
                 remote=_remote(args),
             )

@@ -73,7 +73,13 @@ class Scheduler(sections.Section):
         default=None, description="`unix:/path`, or `host:port` with TLS; null: nobody is told."
     )
     tls: Tls = Field(
-        default_factory=Tls, description="The certificate must name the node, as DNS or URI name."
+        default_factory=Tls,
+        description="The certificate must name the node, as DNS or URI name, unless a token does.",
+    )
+    token: fieldtypes.Directory = Field(
+        default=None,
+        description="A file with a token of our pod's service account, for a scheduler with"
+        " `--audience`; read again at each connection.",
     )
 
     @model_validator(mode="after")

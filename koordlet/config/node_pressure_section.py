@@ -105,8 +105,9 @@ class NodePressure(sections.Section):
     eviction_pressure_transition_period: _Duration = Field(
         default="5m0s", description="How long a condition holds after its threshold was met last."
     )
-    eviction_max_pod_grace_period: Annotated[int, Field(ge=0, le=86_400)] = Field(
-        default=0, description="The most seconds that a soft threshold leaves to a pod."
+    eviction_max_pod_grace_period: Annotated[int, Field(ge=-(2**31), le=86_400)] = Field(
+        default=0,
+        description="The most seconds that a soft threshold leaves to a pod; less than one is one.",
     )
     merge_default_eviction_settings: bool = Field(
         default=False, description="Whether defaults count beside a given `evictionHard`."

@@ -27,6 +27,7 @@ _ALONE = {
         ("kube.mode", "off"),
         ("kubelet.mode", "off"),
         ("nri.mode", "off"),
+        ("scheduler.run", False),
     )
 }
 #: The story is told instead.

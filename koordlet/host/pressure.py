@@ -89,10 +89,22 @@ class Reader:
             problems=self._problems,
         )
 
-    def memory(self) -> pressure.Memory | None:
-        """Of the node alone, between two readings."""
+    def memory(self) -> tuple[pressure.Memory | None, pressure.Memory | None]:
+        """Of the node and of all pods, between two readings."""
         total = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
-        return self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL))))
+        return (
+            self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL)))),
+            self._pods_memory(),
+        )
+
+    @property
+    def directories(self) -> tuple[str, str]:
+        """Of the groups that :meth:`memory` is about, where v1 counts them; empty elsewhere."""
+        where = self._layout.holder("memory")
+        if where is None or where.unified:
+            return "", ""
+        node = where.directory(self.places.memory) if self.places.memory else where.mount
+        return node, where.directory(self._pods) if self._pods else ""
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         try:

@@ -97,23 +97,35 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
 
 def pain(felt: strain.Strain, cpus: int, throttled: float, tolerance: float) -> tuple[float, float]:
     """The pain of the last moment and the mean one; zero where nothing tells."""
-    ls = felt.ls_cores or 0.0
-    own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
 
-    def of(waiting: float | None) -> float:
+    def of(waiting: float | None, ls: float) -> float:
+        own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
         return 0.0 if waiting is None else max(0.0, waiting - own) / tolerance
 
-    return max(of(felt.waiting_lately), of(felt.waiting)), of(felt.waiting)
+    ls = felt.ls_cores or 0.0
+    mean = of(felt.waiting, ls)
+    # What a spike waits for itself is measured by the use of the spike, not by that before it.
+    return max(of(felt.waiting_lately, max(ls, felt.ls_lately or 0.0)), mean), mean
 
 
 def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:
-    """Whether the limit would be cut now: then a pass does not wait for its tick."""
+    """Whether the limit would be cut, or given back, now: a pass does not wait for its tick."""
     loop, law = state.loop, settings.law
-    if loop.at is None or settings.stand_back or felt.at < loop.deaf_until:
+    if loop.at is None or settings.stand_back:
         return False
+    if loop.crowded and _emptied(felt, state.machine, loop, law):
+        return True
+    if felt.at < max(loop.deaf_until, loop.crowd_over + law.echo):
+        return _jumped(felt, state.machine, loop, law)
     now, _ = pain(felt, state.machine, 0.0, settings.tolerance)
     ready = loop.limit > settings.floor_milli / 1000 and felt.at - loop.cut_at >= law.settle
     return ready and (now > 1 or _jumped(felt, state.machine, loop, law))
+
+
+def _emptied(felt: strain.Strain, cpus: int, loop: controller.State, law: controller.Law) -> bool:
+    """A crowd is over."""
+    lately = felt.ls_lately
+    return lately is not None and controller.crest(lately, felt.at, loop, law) <= law.roomy * cpus
 
 
 def _jumped(felt: strain.Strain, cpus: int, loop: controller.State, law: controller.Law) -> bool:
@@ -236,7 +248,7 @@ def _unsure(at: float, use: be_usage.Use, cpus: int, settings: Settings, state: 
     step = cpus / _STEPS * min(2.0, max(0.0, at - loop.at))
     limit = min(loop.limit, max(floor, left, loop.limit - step))
     reason = f"falls: {use.problem or 'nothing is felt'}"
-    fallen = dataclasses.replace(loop, limit=limit, at=at)
+    fallen = dataclasses.replace(loop, limit=limit, allowed=limit, at=at)
     return dataclasses.replace(state, loop=fallen, reason=reason)
 
 

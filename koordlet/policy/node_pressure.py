@@ -33,7 +33,7 @@ STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
 SCHEMA = 1
 
-#: Seconds that a hard threshold leaves to a pod.
+#: Seconds that a hard threshold leaves to a pod, and the least that a soft one does.
 HARD_GRACE = 1
 #: Seconds that a pass waits for a victim to go.
 _CLEANUP = 30.0
@@ -126,7 +126,8 @@ def decide(
         state = State(book=page.book, passed=now.at, victims=victims, below=below)
     elif below != state.below:
         state = replace(state, below=below)
-    holding = pressure_book.holding(state.book.seen, now.at, settings.transition)
+    passed = now.at if state.passed is None else state.passed
+    holding = pressure_book.holding(state.book.seen, passed, settings.transition)
     own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
     return decision.Decision(
         next_state=state,
@@ -242,11 +243,11 @@ def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
 
 
 def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
+    """Never less than a second: an API server takes nothing as "forget the pod at once"."""
     if due.hard:
         return HARD_GRACE
-    if one.grace_seconds is None:
-        return settings.max_grace
-    return min(settings.max_grace, one.grace_seconds)
+    own = settings.max_grace if one.grace_seconds is None else one.grace_seconds
+    return max(HARD_GRACE, min(settings.max_grace, own))
 
 
 def _held(

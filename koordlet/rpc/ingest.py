@@ -1,8 +1,8 @@
 """NodeIngest: what agents report, taken in by a scheduler.
 
 Covers: one stream for each node, going on from what is known, bounds; messages as a ``NodeReport``.
-Does not cover: what is done with a report (``sink``), who may report (``access``), the agent's side
-(``reporting``).
+Does not cover: what is done with a report (``sink``), who may report (``access``) and for whom
+(``speakers``), the agent's side (``reporting``).
 
 Rules:
 1. The newest stream of a node is the node: an older one ends, so that a half-dead connection cannot
@@ -11,6 +11,8 @@ Rules:
    is known, and not taken in.
 3. A node costs one message here, whatever it sends: sections replace each other.
 4. A stream that is silent for three heartbeats is ended.
+5. A replica that does not decide takes no reports: agents dial again until they reach the one that
+   does.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ import grpc
 import grpc.aio
 from google.protobuf import message as protobuf
 
-from koordlet.model import cpuset, decision, ledger, nodereport, resources, topology
-from koordlet.rpc import services
+from koordlet.model import cpuset, decision, ledger, nodereport, refusals, resources, topology
+from koordlet.rpc import services, speakers
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
 
 SERVICE = ingest_pb2.DESCRIPTOR.services_by_name["NodeIngest"].full_name
@@ -58,11 +60,15 @@ class Ingest:
         sink: Sink,
         heard: Heard = lambda _node: None,
         *,
+        speaks: speakers.Speakers = speakers.certified,
+        decides: Callable[[], bool] = lambda: True,
         most_nodes: int = 20_000,
         silence_seconds: float = 30.0,
     ) -> None:
         self._sink = sink
         self._heard = heard
+        self._speaks = speaks
+        self._decides = decides
         self._most = most_nodes
         self._silence = silence_seconds
         self._nodes: dict[str, _Known] = {}
@@ -115,7 +121,12 @@ class Ingest:
         if first is None or not first.hello.node:
             self._counts["refused"] += 1
             await context.abort(_BAD, "the first message is a Hello that names the node")
-        why = services.may_speak_for(context, first.hello.node)
+        if not self._decides():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica decides")
+        try:
+            why = await self._speaks(context, first.hello.node)
+        except refusals.ObjectsError as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"no review of a token: {error}")
         if why:
             self._counts["refused"] += 1
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)

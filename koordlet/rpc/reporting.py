@@ -61,6 +61,7 @@ class Reporting:
         version: str,
         *,
         files: tls.Files | None = None,
+        token: Path | None = None,
         past: metric_object.Past | None = None,
         pace: Pace | None = None,
         chance: Callable[[], float] = random.random,
@@ -69,6 +70,8 @@ class Reporting:
         self._address = address
         self._version = version
         self._files = files
+        #: Of the pod that we are: says which node that is on (``speakers``).
+        self._token = token
         self._pace = Pace() if pace is None else pace
         self._chance = chance
         self._feed = feed.Feed(
@@ -77,6 +80,8 @@ class Reporting:
         self._view: view.View | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        #: Attempts since the scheduler was last reached.
+        self._failures = 0
         self._counts = dict.fromkeys(("connects", "events", "heartbeats", "failures"), 0)
         #: Why the scheduler is not told; empty while it is.
         self.problem = "not connected yet"
@@ -103,19 +108,18 @@ class Reporting:
         self._wake.set()
 
     async def _run(self) -> None:
-        failures = 0
         while True:
             try:
                 await self._connected()
-                failures = 0
             except (grpc.aio.AioRpcError, OSError, errors.KoordletError) as error:
                 why = _why(error)
                 if why != self.problem:
                     log.get().warning("scheduler.unheard", address=self._address, detail=why)
                 self.problem = why
             self._counts["failures"] += 1
-            most = min(self._pace.most_seconds, self._pace.first_seconds * (1 << min(failures, 16)))
-            failures += 1
+            growth = 1 << min(self._failures, 16)
+            most = min(self._pace.most_seconds, self._pace.first_seconds * growth)
+            self._failures += 1
             await asyncio.sleep(max(self._pace.first_seconds / 10, most * self._chance()))
 
     async def _connected(self) -> None:
@@ -126,12 +130,14 @@ class Reporting:
         async with self._channel() as channel:
             stream: Any = channel.stream_stream(
                 METHOD, response_deserializer=ingest_pb2.ReportReply.FromString
-            )()
+            )(metadata=self._metadata())
             name = self._view.snapshot.node.name
             hello = ingest_pb2.Hello(node=name, epoch=self._feed.epoch, version=self._version)
             await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
             known = await self._known(stream)
             self.problem = ""
+            # A server closes old connections, too: whoever was heard comes back at once.
+            self._failures = 0
             self._counts["connects"] += 1
             await self._tell(stream, known)
 
@@ -146,6 +152,17 @@ class Reporting:
         # Read at each dial: a rotated certificate counts from the next one on.
         credentials = tls.channel_credentials(self._files)
         return grpc.aio.secure_channel(self._address, credentials, options=options)
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        # Read at each dial, as certificates are: the kubelet renews it while it is used.
+        if self._token is None:
+            return ()
+        words = self._token.read_bytes().decode("ascii", "replace").strip()
+        if not words.isascii() or not words.isprintable() or " " in words:
+            raise errors.HostError(
+                "not a token", culprit=str(self._token), fix="set report.scheduler.token"
+            )
+        return (("authorization", f"Bearer {words}"),)
 
     async def _known(self, stream: Any) -> ingest_pb2.Known:
         reply = await stream.read()

@@ -145,16 +145,3 @@ def names(context: Context) -> tuple[str, ...]:
 def secured(context: Context) -> bool:
     """True on a connection with TLS, which here always has a client certificate."""
     return b"ssl" in (context.auth_context() or {}).get("transport_security_type", ())
-
-
-def may_speak_for(context: Context, node: str) -> str:
-    """Why the caller may not report for a node; empty where it may.
-
-    Its certificate must name the node: as a DNS name, or as a URI that ends in ``/node/NAME``.
-    """
-    if not secured(context):
-        return ""
-    for name in names(context):
-        if name == node or (":" in name and name.endswith(f"/node/{node}")):
-            return ""
-    return f"the certificate is not that of node {node}"

@@ -84,7 +84,7 @@ def assets() -> Path | None:
 @contextmanager
 def running(folder: Path, state: Path) -> Iterator[Path]:
     """An API server; the kubeconfig for it."""
-    ports = _free_ports(3)
+    ports = free_ports(3)
     etcd = _start(state / "etcd.log", _etcd(folder, state, ports))
     try:
         apiserver = _start(state / "apiserver.log", _apiserver(folder, state, ports))
@@ -185,7 +185,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
+    """So many ports that nobody listens at now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports: list[int] = [one.getsockname()[1] for one in sockets]
     for one in sockets:

@@ -19,7 +19,13 @@ from koordlet.config import loader
 from koordlet.model import kinds
 from tests.deploy.documents import DEPLOY, documents, needed
 
-OVERLAYS = sorted(path.parent for path in DEPLOY.rglob("kustomization.yaml"))
+#: Those of the scheduler and of its certificates have no agent (``test_reporting_overlay``).
+AGENTLESS = ("scheduler", "overlays/reporting/scheduler", "overlays/reporting/certificates")
+OVERLAYS = sorted(
+    path.parent
+    for path in DEPLOY.rglob("kustomization.yaml")
+    if str(path.parent.relative_to(DEPLOY)) not in AGENTLESS
+)
 SCRAPED = DEPLOY / "overlays" / "scraped"
 
 

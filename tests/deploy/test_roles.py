@@ -27,6 +27,7 @@ AGENT = (
     *(needed(kinds.NODE_METRICS, "get create"), needed(kinds.NODE_METRICS, "patch", "status")),
     *(needed(one, "get create patch") for one in (kinds.NODE_RESOURCE_TOPOLOGIES, kinds.DEVICES)),
     needed(kinds.RESERVATIONS, "list watch"),
+    needed(kinds.EVENTS, "create patch"),
 )
 
 
@@ -105,7 +106,7 @@ def test_overlays_fit(path: Any) -> None:
     for patch in body.get("patches", ()):
         (target,) = (
             one
-            for one in documents("daemonset.yaml")
+            for one in (*documents("daemonset.yaml"), *documents("scheduler.yaml"))
             if (one["kind"], one["metadata"]["name"])
             == (patch["target"]["kind"], patch["target"]["name"])
         )

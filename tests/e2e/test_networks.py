@@ -81,14 +81,19 @@ def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, timeout=30)
 
 
-class Running:
-    """One koordlet process in a network, and what it says."""
+_KOORDLET = (sys.executable, "-m", "koordlet")
 
-    def __init__(self, network: str, log: Path, *words: str) -> None:
+
+class Running:
+    """One process in a network, a koordlet if nothing else is said; and what it says."""
+
+    def __init__(
+        self, network: str, log: Path, *words: str, program: tuple[str, ...] = _KOORDLET
+    ) -> None:
         self.log = log
         with log.open("a") as said:
             self.process = subprocess.Popen(
-                ["ip", "netns", "exec", network, sys.executable, "-m", "koordlet", *words],
+                ["ip", "netns", "exec", network, *program, *words],
                 stdout=said,
                 stderr=said,
             )

@@ -59,7 +59,15 @@ def decided(
 
 def limited(cpus: float, at: float = 99.9) -> State:
     """A loop whose limit is so many CPUs."""
-    loop = controller.State(at=at, limit=cpus, ceiling=cpus, peak=1.0, learned_peak=1.0, cut_at=at)
+    loop = controller.State(
+        at=at,
+        limit=cpus,
+        allowed=cpus,
+        ceiling=cpus,
+        peak=1.0,
+        learned_peak=1.0,
+        cut_at=at,
+    )
     return State(loop=loop, felt_at=at, machine=8)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from koordlet.model import decision, nodereport
 from koordlet.report import view
-from koordlet.rpc import ingest, reporting, server
+from koordlet.rpc import ingest, reporting, server, services
 from tests.kit import loops, views
 
 PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
@@ -130,3 +131,56 @@ def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Pa
         await fresh.server.stop()
 
     play(loop, ram, body)
+
+
+def _connected(agent: reporting.Reporting, times: int) -> bool:
+    return agent.counts["connects"] == times
+
+
+def test_who_was_heard_comes_back_at_once(loop: loops.LoopThread, ram: Path) -> None:
+    """A server closes old connections; that is no failure that makes the next attempt wait longer.
+
+    Servers of this size end each connection within 30 minutes: a pause that grew with each of them
+    would come to half a minute of silence.
+    """
+
+    async def body(it: Scheduler, agent: reporting.Reporting) -> None:
+        agent.publish(pressed(met=False))
+        for number in range(1, 6):
+            again = Scheduler(it.path)
+            await again.start()
+            await until(functools.partial(_connected, agent, number))
+            await again.server.stop()
+
+    patient = dataclasses.replace(PACE, first_seconds=0.01, most_seconds=3600.0)
+    play(loop, ram, body, patient)
+
+
+def test_a_token_is_sent_and_read_anew(loop: loops.LoopThread, ram: Path) -> None:
+    """At each connection as it is on disk; what cannot be one is said, and tried again."""
+    seen: list[dict[str, Any]] = []
+    token = ram / "token"
+    token.write_text("\x1b[31m")
+
+    async def speaks(context: services.Context, _node: str) -> str:
+        seen.append(dict(context.invocation_metadata() or ()))
+        return ""
+
+    async def run() -> None:
+        taking = ingest.Ingest(lambda _: None, speaks=speaks)
+        it = server.Server(ram / "run" / "s.sock", (taking,))
+        await it.start()
+        agent = reporting.Reporting(f"unix:{ram}/run/s.sock", "1", token=token, pace=PACE)
+        agent.publish(pressed(met=False))
+        agent.start()
+        try:
+            async with asyncio.timeout(20):
+                await until(lambda: "not a token" in agent.problem)
+                token.write_text("one\n")
+                await until(lambda: len(seen) == 1)
+        finally:
+            await agent.stop()
+            await it.stop()
+
+    loop.run(run())
+    assert "Bearer one" == seen[0]["authorization"]

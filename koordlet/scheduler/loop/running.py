@@ -136,7 +136,7 @@ class Loop:
         while time.perf_counter() - started < SLICE:
             if self.binder.backlog >= binder.BACKLOG:
                 return False
-            if self.election is not None and not self.election.leading:
+            if not self.leading:
                 return False
             found = self.core.step(steady())
             if found is None:
@@ -150,6 +150,11 @@ class Loop:
                 if found.pod.stands_for:
                     self.keeper.refused(found.pod, found.message)
         return True
+
+    @property
+    def leading(self) -> bool:
+        """Whether it is ours to decide now."""
+        return self.election is None or self.election.leading
 
     def now(self) -> float:
         """By the clock that entries of the queue and of the diary are stamped with."""
@@ -170,6 +175,7 @@ class Loop:
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
         gauges["scheduler_homeless_pods", ()] = core.census.homeless()
-        leading = self.election is None or self.election.leading
-        gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(leading)
+        gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
+            self.leading
+        )
         return core.measures.text(gauges)

@@ -32,6 +32,8 @@ class Reserving:
 
     policy: Policy
     pinned: str = ""
+    #: For a unit or process of its node: what that uses is part of what the node uses already.
+    resident: bool = False
     #: Only where running pods may be adopted: then the class is the reservation's own.
     adopting: Spec | None = None
 
@@ -66,9 +68,9 @@ class StandIns:
     def _class(self, sort: PodClass, spec: Spec) -> PodClass:
         asked = _resized(sort.requests, spec.allocatable)
         if spec.pre_allocation is not None:
-            own = Reserving(spec.policy, spec.pinned, spec)
+            own = Reserving(spec.policy, spec.pinned, adopting=spec)
             return dataclasses.replace(sort, reserving=own, requests=asked)
-        reserving = Reserving(spec.policy, spec.pinned)
+        reserving = Reserving(spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations)
         key = sort, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)
         if known is None:

@@ -58,10 +58,10 @@ class Server:
         self._connections = 0
         self.port = 0
 
-    async def start(self, port: int = 0) -> None:
-        """Listen on loopback."""
+    async def start(self, port: int = 0, host: str = "127.0.0.1") -> None:
+        """Listen; on loopback, unless a test has a network of its own."""
         self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", port, ssl=self._tls, limit=8 << 20
+            self._accept, host, port, ssl=self._tls, limit=8 << 20
         )
         self.port = self._server.sockets[0].getsockname()[1]
 

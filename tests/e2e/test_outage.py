@@ -1,0 +1,163 @@
+"""The API server goes away and comes back, under real agents and a real scheduler.
+
+Covers: processes over HTTP; what they ask on its return, and that everything is up to date again.
+Does not cover: 5 000 agents at once (simulated: ``tests.report.test_writing``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet.model import kinds, objects, refusals
+from koordlet.scheduler.store import adapter
+from tests.conformance import real
+from tests.kit import deadline
+from tests.kit.apiserver import apart
+
+pytestmark = pytest.mark.e2e
+
+NODES = ("n1", "n2")
+#: Longer than the attempts of the first half a minute are apart.
+_AWAY = 12.0
+_WRITTEN = (kinds.NODE_METRICS, kinds.Kind(
+    "topology.node.k8s.io", "v1alpha2", "noderesourcetopologies", "NodeResourceTopology",
+    namespaced=False,
+))  # fmt: skip
+
+
+async def _touch(file: Path, *, compact: bool) -> dict[str, str]:
+    """What happened while nobody could hear of it: a pod for each node, and history forgotten."""
+    store = adapter.Store(file)
+    await store.open()
+    try:
+        for node in NODES:
+            try:
+                await store.create(kinds.NODES, {"metadata": {"name": node}})
+            except refusals.AlreadyExists:
+                await store.patch(
+                    objects.Ref(kinds.NODES, node),
+                    objects.Merge({"metadata": {"labels": {"seen": "after"}}}),
+                )
+        if compact:
+            listed = await objects.collect(store.list(kinds.NODES))
+            await store.compact(listed.revision)
+        return {
+            f"{kind.plural}/{node}": await _revision(store, objects.Ref(kind, node))
+            for kind in _WRITTEN
+            for node in NODES
+        }
+    finally:
+        await store.close()
+
+
+async def _revision(store: adapter.Store, ref: objects.Ref) -> str:
+    try:
+        return objects.revision(await store.get(ref))
+    except refusals.NotFound:
+        return ""
+
+
+def _started(log: Path, *words: str) -> subprocess.Popen[bytes]:
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            [sys.executable, "-m", "koordlet", *words], stdout=said, stderr=said
+        )
+
+
+@contextmanager
+def _agents(folder: Path, config: Path) -> Iterator[list[Path]]:
+    """One for each node, that observes, and writes its objects; their logs."""
+    running, logs = [], []
+    for node in NODES:
+        sections: dict[str, Any] = {
+            "apiVersion": "koordlet.io/v1",
+            "kind": "Config",
+            "node": {"name": node},
+            "kubelet": {"mode": "off"},
+            "kube": {"kubeconfig": str(config)},
+            "report": {"http": {"enabled": False}, "objects": {"mode": "on"}},
+        }
+        file = folder / f"{node}.yaml"
+        file.write_text(yaml.safe_dump(sections))
+        logs.append(folder / f"{node}.log")
+        words = ["run", "--observe", "--config", str(file), "--state-dir", str(folder / node)]
+        running.append(_started(logs[-1], *words))
+    words = ["scheduler", "--kubeconfig", str(config), "--http", "127.0.0.1:0"]
+    logs.append(folder / "scheduler.log")
+    running.append(_started(logs[-1], *words, "--state-dir", str(folder / "scheduler")))
+    try:
+        yield logs
+        for one in running:
+            one.terminate()
+        assert [0] * len(NODES) == [one.wait(60) for one in running[: len(NODES)]]
+        # A scheduler that lost its lease has ended before, so that another one may decide.
+        running[-1].wait(60)
+    finally:
+        for one in running:
+            if one.poll() is None:
+                one.kill()
+                one.wait(60)
+
+
+def _patched(requests: list[apart.Request]) -> set[str]:
+    """Which of the written objects were patched or made."""
+    return {
+        f"{kind.plural}/{node}"
+        for one, kind, node in itertools.product(requests, _WRITTEN, NODES)
+        if one.method in {"PATCH", "POST"} and f"/{kind.plural}/{node}" in one.path
+    }
+
+
+def _watched(requests: list[apart.Request]) -> Counter[str]:
+    return Counter(one.path for one in requests if "watch=true" in one.query)
+
+
+def test_one_list_for_each_kind(ram: Path) -> None:
+    """Its history is lost meanwhile, too: each process lists each kind once, and all is written."""
+    (port,) = real.free_ports(1)
+    api = apart.Apart(ram / "api", f"127.0.0.1:{port}")
+    asyncio.run(_touch(api.store, compact=False))
+    api.start()
+    try:
+        with _agents(ram, api.kubeconfig()) as logs:
+            metrics = {f"{kinds.NODE_METRICS.plural}/{node}" for node in NODES}
+            deadline.until(lambda: metrics <= _patched(api.seen()), "NodeMetrics are written")
+            began = _watched(api.seen())
+            api.kill()
+            asyncio.run(_touch(api.store, compact=True))
+            end = time.monotonic() + _AWAY
+            deadline.until(lambda: time.monotonic() > end, "the outage")
+            back = time.time()
+            api.start()
+            deadline.until(
+                lambda: metrics <= _patched(api.seen(back)), "NodeMetrics again", seconds=150
+            )
+            deadline.until(
+                lambda: _watched(api.seen(back)).keys() >= began.keys(), "all is watched again"
+            )
+            agents = [one for one in api.seen(back) if one.agent == "koordlet" and one.lists]
+            scheduler = [one for one in api.seen(back) if one.agent != "koordlet" and one.lists]
+            shown = "\n".join(log.read_text()[-1500:] for log in logs)
+    finally:
+        api.kill()
+
+    lists = Counter((one.path, one.query) for one in agents)
+    assert max(Counter(one.path for one in scheduler).values(), default=0) <= 1, shown
+    assert any(kinds.PODS.plural in path for path, _ in lists), "history was lost: there are lists"
+    # A selector names the node, except of what concerns both.
+    assert max(lists.values(), default=0) <= len(NODES), lists
+    assert all(
+        many == 1 for (_, query), many in lists.items() if any(node in query for node in NODES)
+    ), lists

@@ -1,0 +1,159 @@
+"""The API server of the tests in a process of its own: it is killed, and comes back.
+
+Covers: the process, its objects (they survive it), what it was asked, tokens by a file.
+Does not cover: what it answers (``api``).
+
+    python -m tests.kit.apiserver.apart FOLDER ADDRESS:PORT       the process
+
+In the folder: ``store.db``; ``seen.jsonl``, a line for each request; ``reviews.json``, token to the
+status of its review and the ``paths`` that its bearer may get, read at the start; ``tls.crt`` and
+``tls.key`` where it speaks TLS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from koordlet.report.crds import definitions
+from koordlet.scheduler.store import adapter
+from tests.kit import deadline
+from tests.kit.apiserver import server
+
+_LISTENING = "listening"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, as it came in."""
+
+    at: float
+    method: str
+    path: str
+    query: str
+    agent: str
+
+    @property
+    def lists(self) -> bool:
+        """Whether it asks for all objects of a kind."""
+        return self.method == "GET" and "limit=" in self.query
+
+
+class Apart:
+    """The process, and what is known of it from outside."""
+
+    def __init__(self, folder: Path, address: str, *, prefix: Sequence[str] = ()) -> None:
+        self.folder, self.address = folder, address
+        self._prefix = prefix
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def store(self) -> Path:
+        """The objects; to be touched only while the process is away."""
+        return self.folder / "store.db"
+
+    def start(self) -> None:
+        """Come up; returns when it listens."""
+        with (self.folder / "log").open("ab") as said:
+            self._process = subprocess.Popen(
+                [
+                    *(*self._prefix, sys.executable, "-m", "tests.kit.apiserver.apart"),
+                    *(str(self.folder), self.address),
+                ],
+                stdout=said,
+                stderr=said,
+            )
+        starts = self._starts() + 1
+        deadline.until(lambda: self._starts() >= starts, "the API server listens")
+
+    def _starts(self) -> int:
+        return (self.folder / "log").read_text().count(_LISTENING)
+
+    def kill(self) -> None:
+        """Gone, without a word to anybody."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(60)
+            self._process = None
+
+    def seen(self, since: float = 0.0) -> list[Request]:
+        """Everything that was asked after a moment."""
+        file = self.folder / "seen.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        found = [Request(**json.loads(line)) for line in lines]
+        return [one for one in found if one.at >= since]
+
+    def kubeconfig(self, name: str = "kubeconfig", *, token: str = "secret") -> Path:  # noqa: S107
+        """For a client without TLS."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {"server": f"http://{self.address}"}}],
+            "users": [{"name": "test", "user": {"token": token}}],
+        }
+        path = self.folder / name
+        path.write_text(json.dumps(config))
+        return path
+
+
+class _Noted(list[server.Seen]):
+    """Requests, written down at once: the process is killed."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file.open("a", buffering=1)
+
+    def append(self, one: server.Seen) -> None:
+        """Write it down."""
+        agent = one.headers.get("user-agent", "")
+        noted = Request(time.time(), one.method, one.path, one.query, agent)
+        self._file.write(json.dumps(vars(noted)) + "\n")
+
+
+def _tls(folder: Path) -> ssl.SSLContext | None:
+    if not (folder / "tls.crt").exists():
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    return context
+
+
+def _reviews(folder: Path) -> dict[str, dict[str, Any]]:
+    file = folder / "reviews.json"
+    found: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+async def _serve(folder: Path, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    store = adapter.Store(folder / "store.db")
+    await store.open()
+    custom = [replace(one.kind, version=v) for one in definitions.DEFINITIONS for v in one.versions]
+    it = server.Server(store, custom=custom, tls=_tls(folder))
+    it.seen = _Noted(folder / "seen.jsonl")
+    reviews = _reviews(folder)
+    it.api.bearers = {
+        token: (status["user"]["username"], frozenset(status.pop("paths", ())))
+        for token, status in reviews.items()
+    }
+    it.api.reviews = reviews
+    it.tokens |= set(it.api.reviews)
+    await it.start(int(port), host)
+    sys.stdout.write(f"{_LISTENING}\n")
+    sys.stdout.flush()
+    await asyncio.get_running_loop().create_future()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2]))
