@@ -15,13 +15,13 @@ from collections.abc import Callable
 from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
-from koordlet.host import root
 from koordlet.model import errors
 from koordlet.report import view
-from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.demo import stage
+    from koordlet.host import root
+    from koordlet.state import paths
 
 NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
@@ -138,7 +138,11 @@ def _live(
         reload=reloader.Reloader(args.config, os.environ, flags, config),
         notifier=notify.Notifier(os.environ),
         surfaces=shown(
-            config.config.report, where, past=who.line.history, cluster=cluster, scheduler=told
+            config.config.report,
+            where,
+            past=who.line.history,
+            cluster=cluster,
+            scheduler=told,
         ),
         on_ready=_when_ready(demo_on=demo_on),
         sources=sources,

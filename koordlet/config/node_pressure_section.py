@@ -121,6 +121,11 @@ class NodePressure(sections.Section):
     local_storage_capacity_isolation: bool = Field(
         default=True, description="Whether local-storage limits of pods come first."
     )
+    reclaim_page_cache: bool | None = Field(
+        default=None,
+        description="Whether page cache is taken back first where that can be enough (cgroup v2,"
+        " no swap); null: on machines without a kubelet only.",
+    )
     pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = Field(
         default=None,
         description="Seconds between two passes; null: ten beside a kubelet, as the kubelet has"
@@ -144,6 +149,11 @@ class NodePressure(sections.Section):
         default_factory=dict,
         description="Percent of time lost to pressure from which a condition holds, by name, such"
         " as `memory.full.avg10`.",
+    )
+    workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = Field(
+        default=None,
+        description="Percent of its own memory limit from which a workload makes the condition"
+        " `WorkloadMemoryTight` hold; null: no such signal.",
     )
     swap_available: str | None = Field(
         default=None, description="Swap space that shall be left, such as `10%`; null: no limit."

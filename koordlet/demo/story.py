@@ -23,11 +23,11 @@ from koordlet.model import cpuset
 
 PIDS: Mapping[str, int] = {"ls": 4101, "be": 4102, "db": 4103}
 #: Part of each of its CPUs that a workload wants, and memory that it holds.
-_CALM, _BUSY, _DB = 0.12, 0.85, 0.45
+_CALM, _BUSY, _DB = 0.12, 0.7, 0.45
 _MEMORY = {"ls": 300 << 20, "be": 180 << 20, "db": 240 << 20}
 _SYSTEM_MEMORY = 220 << 20
 #: Seconds of waiting for each second of use, times how full the CPU is, beside best-effort work.
-_BESIDE = 0.8
+_BESIDE = 2.0
 #: Less of a CPU than this is nobody.
 _TRACE = 0.01
 #: Requests that a busy CPU answers in a second, and what one needs, in milliseconds.

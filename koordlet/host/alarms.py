@@ -49,8 +49,6 @@ class Alarms:
         self._epoll = select.epoll()
         #: By the directory of the group.
         self._levels: dict[str, _Level] = {}
-        #: Of which the kernel said that it has none.
-        self._without: set[str] = set()
         self._trigger: int | None = None
         #: What cannot be told, to why not.
         self.problems: dict[str, str] = {}
@@ -91,14 +89,12 @@ class Alarms:
             if there is not None and abs(there.usage - usage) < _STEP:
                 continue
             self._off(directory)
-            if directory in self._without:
-                continue
             try:
                 self._on(directory, usage)
+                self.problems.pop(directory, None)
             except OSError as error:
-                # v2 has no such files; a group that vanished is asked for again under its name.
+                # A group that vanished may come again under its name.
                 self.problems[directory] = f"{error.filename or directory}: {error.strerror}"
-                self._without.add(directory)
 
     def _on(self, directory: str, usage: int) -> None:
         told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

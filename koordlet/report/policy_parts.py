@@ -91,6 +91,12 @@ PARTS: Mapping[str, Parts] = {
         "`koordlet resctrl`, the panel of cache ways",
         "its groups are removed and threads go back; a mount of ours is unmounted",
     ),
+    "cpu_qos": Parts(
+        "none: identity by class as the peer has it (LSR and LS 2, BE -1); idle = 1 in groups that"
+        " koordlet made",
+        "`cpu.bvt_warp_ns` where the kernel has it; `cpu.idle` of groups that koordlet made",
+        "`koordlet explain pod NS/NAME`, `koordlet explain write PATH`",
+    ),
     "cpu_burst": Parts(
         "burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each"
         " second between the limit and cfsQuotaBurstPercent of it",
