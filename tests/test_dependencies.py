@@ -1,6 +1,6 @@
 """What koordlet depends on is declared, explained, locked, and found nowhere else.
 
-Covers: ``pyproject.toml``, both lock files, ``docs/dependencies.md`` and the package's imports.
+Covers: ``pyproject.toml``, the lock files, ``docs/dependencies.md`` and the package's imports.
 Does not cover: what is imported when (``test_import_budget``) and where (``test_rooms``).
 """
 
@@ -23,7 +23,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parent.parent
 PROJECT: str = (ROOT / "pyproject.toml").read_text()
 DECLARED: dict[str, Any] = tomllib.loads(PROJECT)["project"]
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-docs.lock")
 
 #: Import names that differ from the package's name.
 IMPORTED_AS = {

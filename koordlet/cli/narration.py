@@ -77,9 +77,10 @@ class Narrated(surfaces.Surfaces):
         *,
         past: metric_object.Past,
         cluster: surfaces.Cluster | None = None,
+        scheduler: str | None = None,
         latency: Callable[[], requests.Latency | None] = lambda: None,
     ) -> None:
-        super().__init__(config, where, past=past, cluster=cluster)
+        super().__init__(config, where, past=past, cluster=cluster, scheduler=scheduler)
         self._latency = latency
         self._narrator: Narrator | None = None
 

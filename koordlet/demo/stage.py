@@ -27,6 +27,7 @@ _ALONE = {
         ("kube.mode", "off"),
         ("kubelet.mode", "off"),
         ("nri.mode", "off"),
+        ("scheduler.run", False),
     )
 }
 #: The story is told instead.
@@ -80,7 +81,9 @@ class Elsewhere(Stage):
         self._played = recorded.Recorded()
         host, clock = self._played.host, self._played.story.clock
         flags = {**flags, **_ALONE, **_QUIET}
-        made = opening.open_line(args, host, opening.effective(args, flags), ROWS, clock)
+        # A group of this machine to work below is none of that one.
+        there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
+        made = opening.open_line(there, host, opening.effective(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
         made.feeling = feeling.Feeling(host, clock)
         made.feeling.moves = True

@@ -27,7 +27,7 @@ def args(tmp_path: Path) -> argparse.Namespace:
     """A command line with a file that says nothing."""
     file = tmp_path / "config.yaml"
     file.write_text("apiVersion: koordlet.io/v1\nkind: Config\n")
-    return argparse.Namespace(config=str(file), state_dir=None, cgroup_root=None)
+    return argparse.Namespace(config=str(file), state_dir=None, cgroup_root="elsewhere")
 
 
 class Clock:
