@@ -1,0 +1,199 @@
+"""Runs in the machine: pods of a real runtime on cgroup v2, and the agent at work on them.
+
+    python3 -m tests.vm.probes.containers (cgroupfs|systemd)
+
+Prints JSON: how the runtime named its groups and what we took them for; the sets before, under the
+agent, after others rewrote them, and after the agent's end; what the audit log says of the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from koordlet.host import cgroups, hierarchies, root
+from koordlet.model import pod, qos
+from koordlet.workloads import containers, declared
+from tests.kit import deadline
+from tests.kit.containerd import cri, runtime
+
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+WORK = pathlib.Path("/run/containers-probe", *sys.argv[1:])
+CONFIG = """apiVersion: koordlet.io/v1
+kind: Config
+report: {http: {enabled: false}, grpc: {enabled: false}}
+policies:
+  reserved_cpus: {cpus: "0"}
+  shared_pools: {enableControllers: true}
+workloads:
+  - {name: batch, qos: BE, match: {cgroup: "%s"}}
+"""
+
+
+class Driver:
+    """How a kubelet with this driver names a best-effort pod, for the runtime and in the tree."""
+
+    def __init__(self, name: str, uid: str) -> None:
+        self.systemd = name == "systemd"
+        slice_ = f"kubepods-besteffort-pod{uid.replace('-', '_')}.slice"
+        self.parent = slice_ if self.systemd else f"/kubepods/besteffort/pod{uid}"
+        self.group = (
+            f"kubepods.slice/kubepods-besteffort.slice/{slice_}"
+            if self.systemd
+            else self.parent.strip("/")
+        )
+
+    def box(self, container: str) -> str:
+        """Below the pod's group."""
+        return f"cri-containerd-{container}.scope" if self.systemd else container
+
+
+class Scene:
+    """A pod and its containers."""
+
+    def __init__(self, driver: Driver, client: cri.Client, sandbox: cri.Sandbox) -> None:
+        self.driver, self.client, self.sandbox = driver, client, sandbox
+
+    def path(self, container: str = "") -> pathlib.Path:
+        """The group of the pod, or of a container."""
+        top = GROUPS / self.driver.group
+        return top / self.driver.box(container) if container else top
+
+    def effective(self, container: str = "") -> str:
+        """The CPUs that count; where the controller is not handed down those of above."""
+        where = self.path(container)
+        while not (where / "cpuset.cpus.effective").exists():
+            where = where.parent
+        return (where / "cpuset.cpus.effective").read_text().strip()
+
+    def wanted(self, container: str = "") -> str | None:
+        """What is written; ``None`` without the file."""
+        file = self.path(container) / "cpuset.cpus"
+        return file.read_text().strip() if file.exists() else None
+
+    def allowed(self, container: str) -> str:
+        """Of its first process, as the scheduler sees it."""
+        pid = (self.path(container) / "cgroup.procs").read_text().split()[0]
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+        return found[1] if found else ""
+
+
+def understood(scene: Scene, box: str) -> dict[str, Any]:
+    """What we take the runtime's groups for."""
+    host = root.LiveHost()
+    reader = cgroups.Reader(host, hierarchies.discover(host))
+    seen = containers.find(containers.walk(reader.children)).pods[scene.sandbox.uid]
+    wanted = pod.Pod(
+        uid=scene.sandbox.uid,
+        name="batch",
+        namespace="default",
+        match=f"pod={scene.sandbox.uid}",
+        kube_qos=qos.KubeQos.BEST_EFFORT,
+        qos=qos.Qos.BE,
+        source="test",
+        containers=(pod.Container(name="main", id=box),),
+    )
+    (placed,) = declared.Declared(reader.layout, reader).find([wanted], search=True)
+    reader.close()
+    return {
+        "group": seen.group == scene.driver.group == placed.group,
+        "class": seen.kube_qos.value,
+        "ids": {one.id for one in seen.containers} == {box, scene.sandbox.id},
+        "container": placed.containers[0].group == f"{scene.driver.group}/{scene.driver.box(box)}",
+    }
+
+
+@contextlib.contextmanager
+def agent(group: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The agent as a process; it ends with the scene."""
+    config = WORK / "koordlet.yaml"
+    config.write_text(CONFIG % group)
+    words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
+    with (WORK / "agent.log").open("wb") as log:
+        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log, stdout=log)
+        try:
+            yield one
+        finally:
+            one.kill()
+            one.wait()
+
+
+def contested() -> list[str]:
+    """The files of which the audit log says that somebody else wrote them."""
+    (file,) = (WORK / "state").rglob("audit.jsonl")
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    return sorted({one["target"] for one in records if one.get("contested")})
+
+
+def rewritten(scene: Scene, box: str, ours: str) -> Iterator[tuple[str, Any]]:
+    """Others write what is ours: the runtime, systemd's operator, systemd itself."""
+    every = f"0-{(os.cpu_count() or 1) - 1}"
+    # LinuxContainerResources: 6 is cpuset_cpus. What counts is cut to the pod's set by the kernel.
+    scene.client.update(box, {6: every})
+    yield "updated", scene.allowed(box)
+    if scene.driver.systemd:
+        unit = scene.path().name
+        subprocess.run(
+            ["systemctl", "set-property", "--runtime", unit, f"AllowedCPUs={every}"], check=True
+        )
+        # It is systemd that writes, in its next turn: until then nothing is to be seen.
+        deadline.until(contested, "contention is in the audit log")
+        deadline.until(lambda: scene.effective() == ours, "the set after set-property")
+        yield "others", scene.allowed(box)
+        subprocess.run(["systemctl", "daemon-reload"], check=True)
+        yield "reloaded", [scene.effective(), scene.effective(box)]
+    else:
+        # As a kubelet with this driver does it.
+        (scene.path() / "cpuset.cpus").write_text(every)
+        deadline.until(lambda: scene.effective() == ours, "the set after the kubelet's write")
+        yield "others", scene.allowed(box)
+
+
+def play(scene: Scene, said: dict[str, Any]) -> None:
+    """The agent comes, works and goes."""
+    old = scene.client.run(scene.sandbox, "old")
+    said["understood"] = understood(scene, old)
+    said["before"] = [scene.effective(one) for one in ("", old)]
+    said["written"] = [scene.wanted(one) for one in ("", old)]
+    with agent(scene.driver.group) as who:
+        deadline.until(lambda: scene.effective() != said["before"][0], "a set of the pod")
+        ours = scene.effective()
+        deadline.until(lambda: scene.effective(old) == ours, "the container's set")
+        new = scene.client.run(scene.sandbox, "new")
+        deadline.until(lambda: scene.allowed(new) == ours, "the new container's set")
+        said["ours"] = [ours, scene.allowed(old), scene.allowed(new)]
+        said |= rewritten(scene, old, ours)
+        deadline.until(contested, "contention is in the audit log")
+        said["contested"] = [one.removeprefix(f"{scene.path()}/") for one in contested()]
+        who.terminate()
+        said["status"] = who.wait(deadline.PATIENCE)
+    said["after"] = [scene.effective(one) for one in ("", old, new)]
+    said["names"] = [scene.driver.box(one) for one in (old, new)]
+
+
+def main() -> None:
+    """One life of a runtime with an agent."""
+    WORK.mkdir(parents=True)
+    # A sandbox gets a copy of it.
+    pathlib.Path("/etc/resolv.conf").touch()
+    uid = str(uuid.uuid4())
+    driver, said = Driver(sys.argv[1], uid), dict[str, Any]()
+    with runtime.running(WORK / "containerd", bare=True, systemd=driver.systemd) as one:
+        try:
+            play(Scene(driver, one.client, one.client.run_pod(uid, driver.parent)), said)
+        finally:
+            log = WORK / "agent.log"
+            said["log"] = log.read_text()[-6000:] if log.exists() else ""
+            print(json.dumps(said), flush=True)
+
+
+main()
