@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, pod, snapshot, thresholds
+from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
 from koordlet.policy import (
     eviction_words,
     pressure_book,
@@ -134,7 +134,7 @@ def decide(
     )
     victims = state.victims
     given: tuple[action.Reclaim, ...] = ()
-    if _due(now, settings, state, below):
+    if _due(now, past, settings, state, below):
         page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
         victims = _victims(now, past, settings, page, seen)
         state = replace(state, book=page.book, passed=now.at, victims=victims, below=below)
@@ -176,12 +176,18 @@ def _believed(
     }
 
 
-def _due(now: snapshot.Snapshot, settings: Settings, state: State, below: frozenset[str]) -> bool:
+def _due(
+    now: snapshot.Snapshot,
+    past: series.History,
+    settings: Settings,
+    state: State,
+    below: frozenset[str],
+) -> bool:
     """Rule 1."""
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    there = {one.uid for one in now.pods if one.active}
+    there = {one.uid for one in now.pods if _runs(one, past)}
     acted = [one for one in state.victims if not one.held]
     if acted:
         left = [one for one in acted if one.uid in there]
@@ -231,7 +237,7 @@ def _victims(
     if settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
     due = page.due[0]
-    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one)]
+    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
     first = page.book.first.get(pressure_book.name(due), now.at)
     waits = not past.complete and now.at - first < _UNREAD
     if waits and any(_unread(due.signal, one, use) for one, use in pods):
@@ -263,9 +269,11 @@ def _victims(
     )
 
 
-def _runs(one: pod.Pod) -> bool:
-    """A workload of a machine without a cluster runs where its group is."""
-    return one.active and (one.kube_qos is not None or one.group is not None)
+def _runs(one: pod.Pod, past: series.History) -> bool:
+    """A workload of a machine without a cluster runs where its group is, and a task in it."""
+    if one.kube_qos is not None or not one.active:
+        return one.active
+    return one.group is not None and past.groups.last(one.group, meter.PIDS) != 0
 
 
 def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
