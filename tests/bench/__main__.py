@@ -20,6 +20,8 @@ from tests.bench import (
     memory,
     moving,
     newcomer,
+    pressure,
+    pressure_heard,
     reading,
     reservations,
     scheduler,
@@ -62,6 +64,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
 #: by name.
 PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
+    "pressure.crossing": pressure.crossing,
+    "pressure.stops_placing": pressure_heard.stops_placing,
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
     "tick.lateness": lateness.p99,
