@@ -44,6 +44,8 @@ SCHEMA = 1
 HARD_GRACE = 1
 #: Seconds that a pass waits for a victim to go.
 _CLEANUP = 30.0
+#: Seconds for which nobody is asked to go again (``apply.evictor`` would not).
+_AGAIN = 300.0
 #: Seconds for which counters of a running pod that were not read yet are waited for.
 _UNREAD = 2.5
 #: What file systems said longer ago is not believed.
@@ -86,6 +88,9 @@ class State:
     victims: tuple[eviction.Eviction, ...] = ()
     #: What was below its threshold at the last tick.
     below: frozenset[str] = frozenset()
+    #: Declared workloads that were to go lately, and since when. Their groups stay when they end,
+    #: and where nothing counts tasks nobody can tell: they are not asked twice, others are.
+    asked: Mapping[str, float] = field(default_factory=dict)
     #: When page cache was taken back last.
     reclaimed: float | None = None
 
@@ -136,7 +141,8 @@ def decide(
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
         page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
-        victims = _victims(now, past, settings, page, seen)
+        asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
+        victims = _victims(now, past, settings, page, seen, asked=asked)
         state = replace(state, book=page.book, passed=now.at, victims=victims, below=below)
         if victims and not victims[0].held and _may_reclaim(now, settings, state):
             due = page.due[0]
@@ -144,6 +150,9 @@ def decide(
         if given:
             victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
             state = replace(state, victims=victims, reclaimed=now.at)
+        acted = {one.uid for one in victims if not one.held}
+        asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
+        state = replace(state, asked=asked)
     elif below != state.below:
         state = replace(state, below=below)
     passed = now.at if state.passed is None else state.passed
@@ -227,6 +236,8 @@ def _victims(
     settings: Settings,
     page: pressure_book.Page,
     seen: pressure_signals.Observations,
+    *,
+    asked: Mapping[str, float],
 ) -> tuple[eviction.Eviction, ...]:
     """Rules 2, 3 and 5."""
     if not page.due or _stale(now):
@@ -243,7 +254,8 @@ def _victims(
     if waits and any(_unread(due.signal, one, use) for one, use in pods):
         return ()
     ranked = eviction_ranking.rank(due.signal, seen.layout, pods)
-    chosen = next((one for one in ranked if not eviction_ranking.spared(one.pod)), None)
+    free = (one for one in ranked if one.pod.uid not in asked)
+    chosen = next((one for one in free if not eviction_ranking.spared(one.pod)), None)
     if chosen is None:
         return ()
     observed = seen.by_signal[due.signal]

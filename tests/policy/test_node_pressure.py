@@ -147,6 +147,20 @@ def test_a_group_without_tasks_is_gone() -> None:
     ]
 
 
+def test_nobody_can_tell_whether_it_is_gone() -> None:
+    """Where nothing counts tasks a declared workload is not asked twice: then the next one is."""
+    pods = [
+        colocation.declared(name, Qos.LS, group=name, priority=number)
+        for number, name in enumerate(("one", "two"))
+    ]
+    first = decided(moment(400, *pods))
+    late = decided(moment(400, *pods, at=131.0), state=first.next_state)
+    again = decided(moment(400, *pods, at=500.0), state=late.next_state)
+
+    found = [[each.pod for each in made.evictions] for made in (first, late, again)]
+    assert found == [[pods[0].key], [pods[1].key], [pods[0].key]]
+
+
 def test_relief_evicts_nobody() -> None:
     """The victim is gone and enough is available again."""
     first = decided(moment(400))
