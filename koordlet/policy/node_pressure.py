@@ -31,10 +31,11 @@ from koordlet.policy import (
     pressure_reclaim,
     pressure_signals,
     stalls,
+    tight_groups,
 )
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import pod_use
+    from koordlet.policy import eviction_ranking, pod_use
 
 STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -159,11 +160,8 @@ def decide(
     holding = pressure_book.holding(state.book.seen, passed, settings.transition)
     own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
-        from koordlet.policy import tight_groups  # noqa: PLC0415 -- only where somebody asks
-
         signal, condition = tight_groups.judge(now, past, settings.tight_percent)
-        own_signals.append(signal)
-        own_conditions.append(condition)
+        own_signals, own_conditions = [*own_signals, signal], [*own_conditions, condition]
     return decision.Decision(
         next_state=state,
         actions=(*given, *(_act(one) for one in victims if not one.held)),
@@ -259,25 +257,33 @@ def _victims(
     if chosen is None:
         return ()
     observed = seen.by_signal[due.signal]
+    found = _eviction(now, settings, due, observed, chosen)
+    since = now.wall - (now.at - first)
+    return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
+
+
+def _eviction(
+    now: snapshot.Snapshot,
+    settings: Settings,
+    due: thresholds.Threshold,
+    observed: pressure_signals.Observation,
+    chosen: eviction_ranking.Ranked,
+) -> eviction.Eviction:
     resource = thresholds.RESOURCE[due.signal]
-    return (
-        eviction.Eviction(
-            pod=chosen.pod.key,
-            uid=chosen.pod.uid,
-            policy=STEM,
-            signal=due.signal,
-            reason=eviction_words.REASON,
-            message=eviction_words.message(chosen.pod, chosen.use, due, observed),
-            observed=eviction_words.available(due.signal, observed.available),
-            threshold=due.value.spelled(observed.capacity),
-            grace_seconds=_grace(chosen.pod, due, settings),
-            since=now.wall - (now.at - first),
-            group=chosen.pod.group,
-            match=chosen.pod.match,
-            held=_held(now, settings, due, observed),
-            annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
-            ranking=tuple(one.candidate for one in ranked),
-        ),
+    return eviction.Eviction(
+        pod=chosen.pod.key,
+        uid=chosen.pod.uid,
+        policy=STEM,
+        signal=due.signal,
+        reason=eviction_words.REASON,
+        message=eviction_words.message(chosen.pod, chosen.use, due, observed),
+        observed=eviction_words.available(due.signal, observed.available),
+        threshold=due.value.spelled(observed.capacity),
+        grace_seconds=_grace(chosen.pod, due, settings),
+        group=chosen.pod.group,
+        match=chosen.pod.match,
+        held=_held(now, settings, due, observed),
+        annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
     )
 
 
