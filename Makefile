@@ -77,6 +77,10 @@ vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)
 bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget
 	@$(PY) -m tests.bench $(ARGS)
 
+.PHONY: colocation
+colocation: $(DEVELOP) ## Judge best-effort control at one load, on this host, as root: minutes
+	@$(PY) -m tests.bench.colocation --gate $(ARGS)
+
 .PHONY: soak
 soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
 	@$(PYTEST) -m soak --hypothesis-profile=soak tests $(ARGS)

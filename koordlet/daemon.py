@@ -358,7 +358,7 @@ class Daemon:
             self.teller.log.warning("config.warning", detail=warning)
         if waiting:
             self.teller.log.warning("config.needs_restart", fields=waiting)
-        why = opening.why_observe(found, line.observer.layout)
+        why = opening.why_observe(found, line.observer.layout, live=line.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)

@@ -64,14 +64,14 @@ def render() -> str:
 
 
 def _top_level() -> list[tuple[str, ...]]:
-    return [_row(field) for field in catalog.fields() if len(field.loc) == 1]
+    return [row(field) for field in catalog.fields() if len(field.loc) == 1]
 
 
 def _sections() -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     for key, info in catalog.section_fields(schema.Config):
         fields = [f for f in catalog.fields() if f.loc[0] == key and len(f.loc) > 1]
         if fields:
-            yield f"{key}\n\n{info.description}", [_row(field) for field in fields]
+            yield f"{key}\n\n{info.description}", [row(field) for field in fields]
         elif key == "workloads":
             yield f"{key}[]\n\n{info.description}", list(_workload_rows())
 
@@ -93,7 +93,8 @@ def _workload_default(info: dict[str, Any], required: bool) -> str:  # noqa: FBT
     return _default({} if info.get("type") == "object" else info.get("default"))
 
 
-def _row(field: catalog.Field) -> tuple[str, ...]:
+def row(field: catalog.Field) -> tuple[str, str, str, str, str]:
+    """Key, type, default, variable, what it is; ready for a cell each."""
     kind = _kind(_schema_of(field.loc))
     default = _default(_defaults().get(field.loc))
     variable = f"`{field.variable}`" if field.scalar else _NONE

@@ -69,6 +69,8 @@ class State:
     felt_at: float | None = None
     #: CPUs that workloads may use at all.
     machine: int = 1
+    #: CPUs that neither kind of work used at the last pass.
+    others: float = 0.0
     reason: str = ""
 
 
@@ -84,8 +86,11 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: the limit, no more exact than it matters."""
-    return State(loop=controller.State(limit=round(state.loop.limit, 2)))
+    """What of the state is worth a checkpoint: what is allowed, no more exact than it matters.
+
+    Not what a crowd leaves: that one may be over.
+    """
+    return State(loop=controller.State(limit=round(state.loop.allowed, 2)))
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
@@ -95,17 +100,34 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
     return "policies.cpu_suppress is enabled" if settings.stand_back else ""
 
 
-def pain(felt: strain.Strain, cpus: int, throttled: float, tolerance: float) -> tuple[float, float]:
-    """The pain of the last moment and the mean one; zero where nothing tells."""
+def pain(
+    felt: strain.Strain, cpus: int, throttled: float, tolerance: float, others: float = 0.0
+) -> tuple[float, float]:
+    """The pain of the last moment and the mean one; zero where nothing tells.
 
-    def of(waiting: float | None, ls: float) -> float:
-        own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
-        return 0.0 if waiting is None else max(0.0, waiting - own) / tolerance
-
+    ``others`` are the CPUs that neither latency-sensitive nor best-effort work uses.
+    """
     ls = felt.ls_cores or 0.0
-    mean = of(felt.waiting, ls)
+    mean = beyond(felt.waiting, ls, cpus, throttled) * _blame(ls, felt.be_cores, others)
     # What a spike waits for itself is measured by the use of the spike, not by that before it.
-    return max(of(felt.waiting_lately, max(ls, felt.ls_lately or 0.0)), mean), mean
+    lately = max(ls, felt.ls_lately or 0.0)
+    now = beyond(felt.waiting_lately, lately, cpus, throttled)
+    be = felt.be_cores if felt.be_lately is None else felt.be_lately
+    now *= _blame(felt.ls_lately or ls, be, others)
+    return max(now, mean) / tolerance, mean / tolerance
+
+
+def beyond(waiting: float | None, ls: float, cpus: int, throttled: float) -> float:
+    """Waiting for each second of CPU that is not behind itself, whoever is to blame."""
+    if waiting is None:
+        return 0.0
+    own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
+    return max(0.0, waiting - own)
+
+
+def _blame(ls: float, be: float | None, others: float) -> float:
+    """Whoever waits, waits behind those that run: best-effort work by its part of the CPU."""
+    return 1.0 if be is None or ls + be <= 0 else be / (ls + be + others)
 
 
 def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:
@@ -117,7 +139,7 @@ def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:
         return True
     if felt.at < max(loop.deaf_until, loop.crowd_over + law.echo):
         return _jumped(felt, state.machine, loop, law)
-    now, _ = pain(felt, state.machine, 0.0, settings.tolerance)
+    now, _ = pain(felt, state.machine, 0.0, settings.tolerance, state.others)
     ready = loop.limit > settings.floor_milli / 1000 and felt.at - loop.cut_at >= law.settle
     return ready and (now > 1 or _jumped(felt, state.machine, loop, law))
 
@@ -208,8 +230,9 @@ def _step(
     if use.ls is None or old:
         return _unsure(now.at, use, cpus, settings, state), None
     lately, mean, ls = 0.0, 0.0, [use.ls / 1000]
+    others = max(0, use.system or 0) / 1000
     if felt is not None:
-        lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance)
+        lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance, others)
         ls += (one for one in (felt.ls_cores, felt.ls_lately) if one is not None)
     feeling = controller.Feeling(
         at=now.at,
@@ -220,7 +243,7 @@ def _step(
         mean=mean,
     )
     loop, reason = controller.step(feeling, state.loop, law)
-    made = State(loop=loop, felt_at=now.at, machine=cpus, reason=reason)
+    made = State(loop=loop, felt_at=now.at, machine=cpus, others=others, reason=reason)
     return made, max(lately, mean)
 
 

@@ -20,8 +20,9 @@ Rules, in this order:
    *ceiling*. Pain in a crowd, and in the ``echo`` of it (a mean that still holds the crowd), is the
    crowd's own.
 3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
-   peak, raises what is allowed by ``growth`` of the machine each second, up to the ceiling. In
-   between nothing moves. The peak halves every ``memory`` seconds.
+   peak, raises what is allowed by ``growth`` of the machine each second, and by ``regain`` below a
+   ceiling, where the ground is known, up to that ceiling. In between nothing moves. The peak halves
+   every ``memory`` seconds.
 4. The ceiling is forgotten when the peak is clearly less than when it hurt, or after ``forget``
    seconds.
 5. **It was not us.** Where pain is nearly as large ``prove`` seconds after the first cut as it was
@@ -66,6 +67,7 @@ class Law:
     settle: float = 0.2
     pause: float = 2.0
     growth: float = 0.10
+    regain: float = 0.25
     noise: float = 0.002
     lighter: float = 0.10
     forget: float = 600.0
@@ -131,15 +133,17 @@ def step(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
     deaf = felt.at < state.deaf_until
     if state.crowded:
         return _in_crowd(felt, state, law, hurts=felt.pain > 1 and not deaf)
-    echo = felt.at - state.crowd_over < law.echo
-    pain = 0.0 if deaf or echo else felt.pain
+    if felt.at - state.crowd_over < law.echo:
+        return _at(felt, state, state.allowed), "latency-sensitive work has left room again"
+    pain = 0.0 if deaf else felt.pain
     if pain > 1:
         return _hurt(felt, state, law)
     ceiling = felt.most if state.ceiling is None else state.ceiling
-    resting = echo or felt.at - max(state.cut_at, state.rose_at) < law.pause
+    resting = felt.at - max(state.cut_at, state.rose_at) < law.pause
     if pain >= 0.5 or resting or state.allowed >= ceiling:
         return _at(felt, state, state.allowed), _why_still(state, felt, resting=resting)
-    more = law.growth * felt.machine * min(2.0, felt.at - _last(state, felt))
+    pace = law.growth if state.ceiling is None else law.regain
+    more = pace * felt.machine * min(2.0, felt.at - _last(state, felt))
     return _at(felt, state, min(ceiling, state.allowed + more)), "nobody waits: it grows again"
 
 

@@ -10,7 +10,8 @@ Rules:
 2. An event that does not follow what is known (another epoch, a delta first) is answered with what
    is known, and not taken in.
 3. A node costs one message here, whatever it sends: sections replace each other.
-4. A stream that is silent for three heartbeats is ended.
+4. A stream that is silent for three heartbeats is ended. All of them are looked at together from
+   time to time: a timer for each message would cost more than the message.
 5. A replica that does not decide takes no reports: agents dial again until they reach the one that
    does.
 """
@@ -18,7 +19,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -49,6 +49,15 @@ class _Known:
     turn: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class _Line:
+    """One stream: its call, when it was last heard, whether it was ended for its silence."""
+
+    task: asyncio.Task[object]
+    heard: float
+    cut: bool = False
+
+
 class Ingest:
     """The service; ``sink`` gets every new report, ``heard`` every sign of life."""
 
@@ -72,13 +81,19 @@ class Ingest:
         self._most = most_nodes
         self._silence = silence_seconds
         self._nodes: dict[str, _Known] = {}
-        self.streams = 0
+        self._lines: set[_Line] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._counts = dict.fromkeys(("streams", "events", "heartbeats", "resyncs", "refused"), 0)
 
     @property
     def counts(self) -> Mapping[str, int]:
         """What came in, for an operator."""
         return dict(self._counts)
+
+    @property
+    def streams(self) -> int:
+        """How many there are now."""
+        return len(self._lines)
 
     def forget(self, node: str) -> None:
         """The node is gone for good; whoever reports for it begins anew."""
@@ -93,7 +108,21 @@ class Ingest:
         }
 
     async def _report(self, requests: AsyncIterator[bytes], context: services.Context) -> None:
-        hello = await self._hello(requests, context)
+        line = self._begun()
+        try:
+            await self._heard_out(line, requests, context)
+        except asyncio.CancelledError:
+            if not line.cut:
+                raise
+            line.task.uncancel()
+        finally:
+            self._lines.discard(line)
+
+    async def _heard_out(
+        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
+    ) -> None:
+        """From hello to the end."""
+        hello = await self._hello(line, requests, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
             self._counts["refused"] += 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes")
@@ -101,23 +130,19 @@ class Ingest:
         known.turn += 1
         turn = known.turn
         self._counts["streams"] += 1
-        self.streams += 1
-        try:
-            await context.write(_reply(known))
-            while known.turn == turn:
-                request = await self._next(requests, context)
-                if request is None:
-                    return
-                if known.turn == turn and not self._take(hello.node, known, request.event):
-                    self._counts["resyncs"] += 1
-                    await context.write(_reply(known))
-        finally:
-            self.streams -= 1
+        await context.write(_reply(known))
+        while known.turn == turn:
+            request = await self._next(line, requests, context)
+            if request is None:
+                return
+            if known.turn == turn and not self._take(hello.node, known, request.event):
+                self._counts["resyncs"] += 1
+                await context.write(_reply(known))
 
     async def _hello(
-        self, requests: AsyncIterator[bytes], context: services.Context
+        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
     ) -> ingest_pb2.Hello:
-        first = await self._next(requests, context)
+        first = await self._next(line, requests, context)
         if first is None or not first.hello.node:
             self._counts["refused"] += 1
             await context.abort(_BAD, "the first message is a Hello that names the node")
@@ -134,18 +159,41 @@ class Ingest:
         return hello
 
     async def _next(
-        self, requests: AsyncIterator[bytes], context: services.Context
+        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
     ) -> ingest_pb2.ReportRequest | None:
-        """The next message; ``None`` at the end, and after too long a silence."""
-        with contextlib.suppress(StopAsyncIteration, TimeoutError):
-            async with asyncio.timeout(self._silence):
-                data = await anext(requests)
-            try:
-                return ingest_pb2.ReportRequest.FromString(data)
-            except protobuf.DecodeError:
-                self._counts["refused"] += 1
-                await context.abort(_BAD, "not a koordlet.v1.ReportRequest")
-        return None
+        """The next message; ``None`` at the end."""
+        try:
+            data = await anext(requests)
+        except StopAsyncIteration:
+            return None
+        line.heard = asyncio.get_running_loop().time()
+        try:
+            return ingest_pb2.ReportRequest.FromString(data)
+        except protobuf.DecodeError:
+            self._counts["refused"] += 1
+            await context.abort(_BAD, "not a koordlet.v1.ReportRequest")
+            raise
+
+    def _begun(self) -> _Line:
+        """The line of the running call; somebody looks whether it falls silent."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None  # noqa: S101 - gRPC runs each call in a task of its own
+        line = _Line(task, loop.time())
+        self._lines.add(line)
+        if self._look is None:
+            self._look = loop.call_later(self._silence / 8, self._cut)
+        return line
+
+    def _cut(self) -> None:
+        """Rule 4."""
+        loop = asyncio.get_running_loop()
+        edge = loop.time() - self._silence
+        for line in self._lines:
+            if line.heard <= edge and not line.cut:
+                line.cut = True
+                line.task.cancel()
+        again = bool(self._lines)
+        self._look = loop.call_later(self._silence / 8, self._cut) if again else None
 
     def _take(self, node: str, known: _Known, event: feed_pb2.WatchEvent) -> bool:
         """Take an event in; whether it follows what is known."""

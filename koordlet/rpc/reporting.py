@@ -143,7 +143,9 @@ class Reporting:
 
     def _channel(self) -> grpc.aio.Channel:
         options = [
-            ("grpc.keepalive_time_ms", 20_000),
+            # A dead peer is found by a heartbeat that nobody acknowledges (the timeout is that of
+            # TCP, too: TCP_USER_TIMEOUT); pings are for one that lives and does not read.
+            ("grpc.keepalive_time_ms", 60_000),
             ("grpc.keepalive_timeout_ms", 10_000),
             ("grpc.use_local_subchannel_pool", 1),
         ]

@@ -185,6 +185,8 @@ def _options(limits: bounds.Limits) -> list[tuple[str, int]]:
     connections = max(8, min(limits.connections, share))
     return [
         ("grpc.so_reuseport", 0),
+        # Messages are small: a ping after each, to find a better window, would double their cost.
+        ("grpc.http2.bdp_probe", 0),
         ("grpc.max_allowed_incoming_connections", connections),
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", limits.answer_bytes),

@@ -250,7 +250,7 @@ def decode(
     found = spec(shapes.find(body, "spec"), source, problems)
     said = meta if isinstance(meta, dict) else {}
     revision, uid = (str(said.get(key) or "") for key in ("resourceVersion", "uid"))
-    culprit = f"{where} {name}" if name else where
+    culprit = f"{where} {shapes.plain(name)}" if name else where
     return replace(
         found,
         revision=revision,

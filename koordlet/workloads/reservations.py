@@ -6,8 +6,7 @@ Does not cover: listing and watching (``cluster``).
 What a reservation for a unit or cgroup holds is given to it as to a declared workload: from the
 moment it is available its CPUs are nobody else's, whether the unit runs yet or not, and its memory
 is counted as asked for. Once the unit runs, that memory is kept from being reclaimed
-(``memory.min``, cgroup v2) up to what was reserved: a reservation promises room, so all of it is
-protected.
+(``memory.min``, cgroup v2): a reservation promises room, so all of it is protected.
 """
 
 from __future__ import annotations
@@ -64,7 +63,11 @@ def decode(body: objects.Object) -> reservation.Reservation:
 
 def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
     """Those of a JSON list; ``ValueError`` where it is none."""
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        msg = "nested too deeply"
+        raise ValueError(msg) from error
     if not isinstance(found, list):
         msg = "no list of reservations"
         raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller

@@ -43,6 +43,7 @@ def test_the_schedulers_role() -> None:
     found = allowed("scheduler.yaml")
     watched = (
         *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.SERVICES, kinds.CSI_NODES),
+        *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
         *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
         *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.RESERVATIONS),

@@ -100,7 +100,7 @@ def test_a_group_owns_what_was_reserved_for_it(place: live.Place, running: live.
     deadline.until(lambda: cpus_of(web) == every - held, "it has left the pool")
     assert not cpus(place, "batch") & held
     node = answer(place, "get", "nodes")["nodes"][0]["requested"]
-    assert (node["cpu"], node["memory"]) == ("1000", str(64 << 20))
+    assert (node["cpu"], node["memory"]) == ("1", str(64 << 20))
 
     asked(place, "delete", "reservation", "db")
     deadline.until(lambda: cpus_of(web) == every, "the pool has it back")

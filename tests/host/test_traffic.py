@@ -7,7 +7,7 @@ import errno
 from collections.abc import Sequence
 
 from koordlet.history import series
-from koordlet.host import root, traffic
+from koordlet.host import machine, root, traffic, usage
 from koordlet.model import cgroup, meter, pod
 from tests.kit import counting, views
 
@@ -197,3 +197,14 @@ def test_a_process_1_that_hides() -> None:
 
     assert ["network.workloads"] == [one.feature for one in world.reader.unsupported]
     assert world.rate("web") is None
+
+
+def test_it_is_read_once_the_agent_watches() -> None:
+    """Not in the first pass, which has more urgent things to do; then at every one."""
+    reader = usage.Reader(root.LiveHost())
+    try:
+        assert "traffic" not in reader.read(machine.Now(at=1.0, wall=1.0), {})
+        reader.watch(())
+        assert "traffic" in reader.read(machine.Now(at=2.0, wall=2.0), {})
+    finally:
+        reader.close()

@@ -180,16 +180,18 @@ def test_spikes_cost_little_more_than_they_last(every: float, long: float) -> No
 
 def test_pain_of_a_crowd_is_the_crowds_own() -> None:
     """It takes the floor for as long as the crowd is there, and teaches nothing about after it."""
-    state, limits = State(), []
+    state, limits, reasons = State(), [], set()
     for number in range(200):
         crowd = 100 <= number < 110
         felt = dataclasses.replace(
             feeling(7.2 if crowd else 2.4, 30.0 if 100 <= number < 119 else 0.0), at=number * TICK
         )
-        state, _ = controller.step(felt, state, LAW)
+        state, reason = controller.step(felt, state, LAW)
+        reasons.add(reason)
         limits.append(state.limit)
 
     assert {LAW.floor} == set(limits[100:113])
+    assert "latency-sensitive work has left room again" in reasons
     assert 8.0 == min(limits[116:])
 
 

@@ -199,7 +199,7 @@ def test_silence_ends_a_stream(loop: loops.LoopThread, ram: Path) -> None:
         assert await stream.read() is grpc.aio.EOF
         assert 0 == it.ingest.streams
 
-    play(loop, ram, body, silence_seconds=0.3)
+    play(loop, ram, body, silence_seconds=0.5)
 
 
 def test_foreign_sets_of_cpus_cost_themselves() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from koordlet.model import decision, nodereport
 from koordlet.report import view
-from koordlet.rpc import ingest, reporting, server, services
+from koordlet.rpc import ingest, limits, reporting, server, services
 from tests.kit import loops, views
 
 PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
@@ -148,6 +148,8 @@ def test_who_was_heard_comes_back_at_once(loop: loops.LoopThread, ram: Path) -> 
         agent.publish(pressed(met=False))
         for number in range(1, 6):
             again = Scheduler(it.path)
+            hasty = limits.Limits(stop_seconds=0.01)
+            again.server = server.Server(it.path, (again.ingest,), limits=hasty)
             await again.start()
             await until(functools.partial(_connected, agent, number))
             await again.server.stop()

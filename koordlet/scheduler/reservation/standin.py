@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler import decoder, requests, terms, wire
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
@@ -41,8 +41,8 @@ class Reserving:
 class StandIns:
     """Makes stand-ins; remembers their classes."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
+    def __init__(self, made_by: Decoder) -> None:
+        self._decoder = made_by
         self._classes: dict[tuple[PodClass, Reserving, tuple[tuple[str, int], ...]], PodClass] = {}
 
     def make(self, spec: Spec, position: int) -> Pod:
@@ -62,6 +62,9 @@ class StandIns:
         }
         pod = self._decoder.decode(body, position)
         pod.stands_for = spec.uid
+        # What was chosen for it before we knew it.
+        chosen = decoder.given(spec.annotations)
+        pod.cpus, pod.parts = chosen["cpus"], chosen["parts"]
         pod.sort = self._class(pod.sort, spec)
         return pod
 

@@ -9,6 +9,7 @@ v1; on v2 the effect is unmeasured.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,6 +115,8 @@ def main() -> int:
         for one in settings.LEVELS
         if args.level is None or any(one.name.startswith(name) for name in args.level)
     )
+    # Whoever ends it wants no hogs and groups left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     bench = arms.Bench()
     try:
         bench.open()
