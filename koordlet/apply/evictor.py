@@ -42,6 +42,8 @@ class Outcome:
     detail: str
     #: Seconds until the next attempt, where somebody said so.
     retry_after: float | None = None
+    #: Nothing of it runs any more, whoever still lists it: its relief is there.
+    gone: bool = False
 
 
 class Way(Protocol):
@@ -67,6 +69,7 @@ class _Begun:
     at: float
     running: bool = True
     done: bool = False
+    gone: bool = False
     tries: int = 0
     #: Not before this time again.
     until: float = 0.0
@@ -76,7 +79,11 @@ class _Begun:
         """Whether relief by this one is still to be waited for."""
         if self.running:
             return True
-        return self.done and now - self.at < (self.victim.grace_seconds or 0) + _GOING
+        return (
+            self.done
+            and not self.gone
+            and now - self.at < (self.victim.grace_seconds or 0) + _GOING
+        )
 
 
 Report = Callable[[result.Result], None]
@@ -120,6 +127,7 @@ class Evictor:
         if not detail:
             begun = self._known.get(victim.uid) or _Begun(victim=victim, at=at)
             begun.victim, begun.at, begun.running, begun.done = victim, at, True, False
+            begun.gone = False
             self._known[victim.uid] = begun
             self._recent.append(at)
             self._spawn(self._run(begun, step))
@@ -181,6 +189,7 @@ class Evictor:
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs this attempt
             came = Outcome(done=False, detail=f"{type(error).__name__}: {error}")
         begun.running, begun.done, begun.why = False, came.done, came.detail
+        begun.gone = came.gone
         if not came.done:
             pause = min(_FIRST_PAUSE * 2 ** (begun.tries - 1), _LONGEST_PAUSE)
             begun.until = begun.at + max(pause, came.retry_after or 0.0)

@@ -54,10 +54,10 @@ class LocalEviction:
         else:
             self._signal(directory, signal.SIGTERM)
         if await self._empty(directory, grace):
-            return evictor.Outcome(done=True, detail="ended in order")
+            return evictor.Outcome(done=True, detail="ended in order", gone=True)
         await self._kill(directory)
         if await self._empty(directory, _KILLED):
-            return evictor.Outcome(done=True, detail=f"killed after {grace} s")
+            return evictor.Outcome(done=True, detail=f"killed after {grace} s", gone=True)
         return evictor.Outcome(done=False, detail=f"{len(set(self._pids(directory)))} do not end")
 
     def _directory(self, group: str) -> str | None:

@@ -24,17 +24,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
-from koordlet.model import action, decision, eviction, pod, snapshot, thresholds
+from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
 from koordlet.policy import (
     eviction_words,
     pressure_book,
     pressure_reclaim,
     pressure_signals,
     stalls,
+    tight_groups,
 )
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import pod_use
+    from koordlet.policy import eviction_ranking, pod_use
 
 STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -44,6 +45,8 @@ SCHEMA = 1
 HARD_GRACE = 1
 #: Seconds that a pass waits for a victim to go.
 _CLEANUP = 30.0
+#: Seconds for which nobody is asked to go again (``apply.evictor`` would not).
+_AGAIN = 300.0
 #: Seconds for which counters of a running pod that were not read yet are waited for.
 _UNREAD = 2.5
 #: What file systems said longer ago is not believed.
@@ -86,6 +89,9 @@ class State:
     victims: tuple[eviction.Eviction, ...] = ()
     #: What was below its threshold at the last tick.
     below: frozenset[str] = frozenset()
+    #: Declared workloads that were to go lately, and since when. Their groups stay when they end,
+    #: and where nothing counts tasks nobody can tell: they are not asked twice, others are.
+    asked: Mapping[str, float] = field(default_factory=dict)
     #: When page cache was taken back last.
     reclaimed: float | None = None
 
@@ -134,9 +140,10 @@ def decide(
     )
     victims = state.victims
     given: tuple[action.Reclaim, ...] = ()
-    if _due(now, settings, state, below):
+    if _due(now, past, settings, state, below):
         page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
-        victims = _victims(now, past, settings, page, seen)
+        asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
+        victims = _victims(now, past, settings, page, seen, asked=asked)
         state = replace(state, book=page.book, passed=now.at, victims=victims, below=below)
         if victims and not victims[0].held and _may_reclaim(now, settings, state):
             due = page.due[0]
@@ -144,17 +151,17 @@ def decide(
         if given:
             victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
             state = replace(state, victims=victims, reclaimed=now.at)
+        acted = {one.uid for one in victims if not one.held}
+        asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
+        state = replace(state, asked=asked)
     elif below != state.below:
         state = replace(state, below=below)
     passed = now.at if state.passed is None else state.passed
     holding = pressure_book.holding(state.book.seen, passed, settings.transition)
     own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
     if settings.tight_percent is not None:
-        from koordlet.policy import tight_groups  # noqa: PLC0415 -- only where somebody asks
-
         signal, condition = tight_groups.judge(now, past, settings.tight_percent)
-        own_signals.append(signal)
-        own_conditions.append(condition)
+        own_signals, own_conditions = [*own_signals, signal], [*own_conditions, condition]
     return decision.Decision(
         next_state=state,
         actions=(*given, *(_act(one) for one in victims if not one.held)),
@@ -176,12 +183,18 @@ def _believed(
     }
 
 
-def _due(now: snapshot.Snapshot, settings: Settings, state: State, below: frozenset[str]) -> bool:
+def _due(
+    now: snapshot.Snapshot,
+    past: series.History,
+    settings: Settings,
+    state: State,
+    below: frozenset[str],
+) -> bool:
     """Rule 1."""
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    there = {one.uid for one in now.pods if one.active}
+    there = {one.uid for one in now.pods if _runs(one, past)}
     acted = [one for one in state.victims if not one.held]
     if acted:
         left = [one for one in acted if one.uid in there]
@@ -221,6 +234,8 @@ def _victims(
     settings: Settings,
     page: pressure_book.Page,
     seen: pressure_signals.Observations,
+    *,
+    asked: Mapping[str, float],
 ) -> tuple[eviction.Eviction, ...]:
     """Rules 2, 3 and 5."""
     if not page.due or _stale(now):
@@ -231,41 +246,52 @@ def _victims(
     if settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
     due = page.due[0]
-    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one)]
+    pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
     first = page.book.first.get(pressure_book.name(due), now.at)
     waits = not past.complete and now.at - first < _UNREAD
     if waits and any(_unread(due.signal, one, use) for one, use in pods):
         return ()
     ranked = eviction_ranking.rank(due.signal, seen.layout, pods)
-    chosen = next((one for one in ranked if not eviction_ranking.spared(one.pod)), None)
+    free = (one for one in ranked if one.pod.uid not in asked)
+    chosen = next((one for one in free if not eviction_ranking.spared(one.pod)), None)
     if chosen is None:
         return ()
     observed = seen.by_signal[due.signal]
+    found = _eviction(now, settings, due, observed, chosen)
+    since = now.wall - (now.at - first)
+    return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
+
+
+def _eviction(
+    now: snapshot.Snapshot,
+    settings: Settings,
+    due: thresholds.Threshold,
+    observed: pressure_signals.Observation,
+    chosen: eviction_ranking.Ranked,
+) -> eviction.Eviction:
     resource = thresholds.RESOURCE[due.signal]
-    return (
-        eviction.Eviction(
-            pod=chosen.pod.key,
-            uid=chosen.pod.uid,
-            policy=STEM,
-            signal=due.signal,
-            reason=eviction_words.REASON,
-            message=eviction_words.message(chosen.pod, chosen.use, due, observed),
-            observed=eviction_words.available(due.signal, observed.available),
-            threshold=due.value.spelled(observed.capacity),
-            grace_seconds=_grace(chosen.pod, due, settings),
-            since=now.wall - (now.at - first),
-            group=chosen.pod.group,
-            match=chosen.pod.match,
-            held=_held(now, settings, due, observed),
-            annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
-            ranking=tuple(one.candidate for one in ranked),
-        ),
+    return eviction.Eviction(
+        pod=chosen.pod.key,
+        uid=chosen.pod.uid,
+        policy=STEM,
+        signal=due.signal,
+        reason=eviction_words.REASON,
+        message=eviction_words.message(chosen.pod, chosen.use, due, observed),
+        observed=eviction_words.available(due.signal, observed.available),
+        threshold=due.value.spelled(observed.capacity),
+        grace_seconds=_grace(chosen.pod, due, settings),
+        group=chosen.pod.group,
+        match=chosen.pod.match,
+        held=_held(now, settings, due, observed),
+        annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
     )
 
 
-def _runs(one: pod.Pod) -> bool:
-    """A workload of a machine without a cluster runs where its group is."""
-    return one.active and (one.kube_qos is not None or one.group is not None)
+def _runs(one: pod.Pod, past: series.History) -> bool:
+    """A workload of a machine without a cluster runs where its group is, and a task in it."""
+    if one.kube_qos is not None or not one.active:
+        return one.active
+    return one.group is not None and past.groups.last(one.group, meter.PIDS) != 0
 
 
 def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:

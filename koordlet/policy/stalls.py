@@ -31,7 +31,8 @@ def judge(
         kind = _SWAP_CONDITION if one.name == SWAP else CONDITION[one.name.split(".")[1]]
         met = holding.setdefault(kind, [])
         if one.met:
-            met.append(f"{one.name} is {one.observed}, the limit is {one.threshold}")
+            # Without the number, which moves with every look: what changes is written.
+            met.append(f"{one.name} is beyond its limit of {one.threshold}")
     conditions = [
         decision.Condition(
             type=kind,

@@ -38,7 +38,9 @@ def judge(
     signal = decision.Signal(
         name=SIGNAL, observed=text, threshold=f"{percent}%", met=met, spelled=f"{percent}%"
     )
-    return signal, _condition(text if met else "")
+    # Without the number, which moves with every look: what changes is written.
+    limit_text = quantity_text.binary(limit)
+    return signal, _condition(f"{one.key} is near its limit of {limit_text}" if met else "")
 
 
 def _limit(one: pod.Pod) -> int:

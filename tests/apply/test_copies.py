@@ -1,13 +1,17 @@
-"""Copies of sets that we narrowed: found, with the original of what they copied."""
+"""What was born with a value of ours: found, with what it would have without us."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from koordlet.apply import copies
+from koordlet.model import action
+from koordlet.state import journal
 from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, colocation, moments
 
 TOP = "/sys/fs/cgroup/cpuset"
 
@@ -58,3 +62,28 @@ def test_a_copy_follows_the_set_above(ram: Path) -> None:
         agents.settle(who, site.clock)
 
         assert cpus(site, "web") == cpus(site, "web/copy")
+
+
+@pytest.mark.parametrize(
+    ("has", "known", "adopted"), [(1000, True, True), (0, True, False), (1000, False, False)]
+)
+def test_a_forked_process_has_its_parent_s(*, has: int, known: bool, adopted: bool) -> None:
+    """Where another process of its group has ours, it would have what that one had; else not."""
+    made = [
+        action.WriteFile(
+            target=f"/proc/{pid}/oom_score_adj", value="1000", policy="p", reason="r", group="g"
+        )
+        for pid in (7, 8)
+    ]
+    entry = journal.Entry(
+        kind="WriteFile",
+        target=made[0].target,
+        policy="p",
+        original="-3",
+        values=("1000",),
+        group="g" if known else "elsewhere",
+    )
+    now = replace(colocation.moment(moments.machine(1, 2), ()), oom_scores={"g": {7: 1000, 8: has}})
+
+    found = list(copies.find(made, now, {entry.target: entry}))
+    assert found == ([(made[1], "-3")] if adopted else [])

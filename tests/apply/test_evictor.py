@@ -96,6 +96,15 @@ def test_one_after_the_other_for_a_signal() -> None:
     assert [one.verdict for one in bench.told] == [result.Verdict.DONE] * 3
 
 
+def test_what_has_ended_keeps_nobody_waiting() -> None:
+    """Where nothing of a pod runs any more its relief is there, whoever still lists it."""
+    bench = Bench(Ways(Outcome(done=True, detail="ended", gone=True)))
+    bench.take("a", 0.0)
+
+    assert bench.take("b", 1.0).detail == "begun"
+    assert "still there" in bench.take("a", 2.0).detail
+
+
 def test_nobody_twice() -> None:
     """Who was evicted and is still there is not evicted again, until it had five minutes."""
     way = Ways()

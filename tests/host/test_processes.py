@@ -1,4 +1,4 @@
-"""Naming a process to a person."""
+"""Naming a process to a person, and telling it from another one of its number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from koordlet.host import processes
+from koordlet.host import processes, root
 
 
 def test_a_living_process_is_named_with_command_and_start() -> None:
@@ -41,3 +41,17 @@ def test_a_process_that_ended_is_its_pid() -> None:
 def test_what_is_no_pid_is_shown_as_it_is() -> None:
     """A lock file may hold anything."""
     assert "pid unknown" == processes.describe("unknown")
+
+
+def test_a_process_is_known_by_its_start() -> None:
+    """The same number each time, later ones for later processes, none for what is no process."""
+    host = root.LiveHost()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        own, other = (processes.identity(host, f"/proc/{pid}") for pid in (os.getpid(), child.pid))
+    finally:
+        child.communicate(b"\n")
+
+    assert 0 < own <= other
+    assert own == processes.identity(host, f"/proc/{os.getpid()}")
+    assert [processes.identity(host, path) for path in ("/proc/sys", "/sys", "/")] == [0, 0, 0]

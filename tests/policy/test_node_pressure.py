@@ -22,7 +22,7 @@ from koordlet.model import (
 from koordlet.policy import node_pressure
 from koordlet.policy.node_pressure import Settings, State
 from tests.kit import colocation, counting, moments
-from tests.kit.colocation import KubeQos
+from tests.kit.colocation import KubeQos, Qos
 
 _MI = 1 << 20
 SHAPE = moments.machine(1, 2)
@@ -119,6 +119,46 @@ def test_between_passes_the_victim_stays() -> None:
     assert [one.pod for one in gone.evictions] == [A.key]
     assert [one.pod for one in slow.evictions] == [B.key]
     assert slow.evictions != first.evictions
+
+
+def test_a_group_without_tasks_is_gone() -> None:
+    """A declared workload whose processes ended keeps nobody waiting, and is no candidate."""
+    one, two = (
+        colocation.declared(name, Qos.LS, group=name, priority=number)
+        for number, name in enumerate(("one", "two"))
+    )
+    settings = Settings(limits=thresholds.parse(thresholds.Texts(hard={"pid.available": "50"})))
+
+    def pass_(at: float, *tasks: float, state: State) -> decision.Decision[State]:
+        past = series.History()
+        past.take({"groups": counting.reading(at, {meter.PIDS: list(tasks)}, names=("one", "two"))})
+        read = pressure.Reading(at=at, max_pids=100, processes=90, disks_at=at)
+        now = replace(colocation.moment(SHAPE, (one, two), at=at), pressure=read)
+        return node_pressure.decide(now, past, settings, state)
+
+    first = pass_(100.0, 9, 1, state=State())
+    still = pass_(101.0, 9, 1, state=first.next_state)
+    gone = pass_(102.0, 0, 1, state=still.next_state)
+
+    assert [[each.pod for each in made.evictions] for made in (first, still, gone)] == [
+        [one.key],
+        [one.key],
+        [two.key],
+    ]
+
+
+def test_nobody_can_tell_whether_it_is_gone() -> None:
+    """Where nothing counts tasks a declared workload is not asked twice: then the next one is."""
+    pods = [
+        colocation.declared(name, Qos.LS, group=name, priority=number)
+        for number, name in enumerate(("one", "two"))
+    ]
+    first = decided(moment(400, *pods))
+    late = decided(moment(400, *pods, at=131.0), state=first.next_state)
+    again = decided(moment(400, *pods, at=500.0), state=late.next_state)
+
+    found = [[each.pod for each in made.evictions] for made in (first, late, again)]
+    assert found == [[pods[0].key], [pods[1].key], [pods[0].key]]
 
 
 def test_relief_evicts_nobody() -> None:

@@ -1,0 +1,111 @@
+"""A file system whose server is gone: ``statvfs`` on it sleeps, and nobody else does.
+
+The file system is a real one of the kernel (FUSE) whose server never says a word, which is what a
+dead NFS server looks like from here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import http.client
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.host import space
+from tests.kit import deadline, live
+
+pytestmark = pytest.mark.e2e
+
+_CONFIG = """\
+apiVersion: koordlet.io/v1
+kind: Config
+policies:
+  node_pressure:
+    nodefs: {hung}
+    evictionHard: {{nodefs.available: 10%, memory.available: 1Mi}}
+"""
+
+
+_HUNG = 'koordlet_counter_files_total{event="hung"}'
+_TICKS = "koordlet_ticks_total"
+
+
+def asked(address: str, path: str) -> str:
+    """What the agent's HTTP server answers."""
+    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def number(address: str, name: str) -> float:
+    """One metric; 0 while it is not there."""
+    lines = asked(address, "/metrics").splitlines()
+    return next((float(one[len(name) :]) for one in lines if one.startswith(f"{name} ")), 0.0)
+
+
+@pytest.fixture
+def hung(tmp_path: Path) -> Iterator[Path]:
+    """A mounted directory that never answers."""
+    where = tmp_path / "hung"
+    where.mkdir()
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as error:
+        pytest.skip(f"/dev/fuse: {error.strerror}")
+    options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"dead", str(where).encode(), b"fuse", 0, options):
+        os.close(server)
+        pytest.skip(f"no FUSE can be mounted: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield where
+    finally:
+        os.close(server)
+        libc.umount2(str(where).encode(), 2)
+
+
+def test_a_directory_that_hangs_rests(hung: Path, tmp_path: Path) -> None:
+    """Its child is killed and gone; everybody else's numbers come, and its own do not."""
+    reader = space.Reader([str(hung), str(tmp_path)])
+    try:
+        reader.settle(0.0, 1.0)
+        assert not reader.found
+        reader.read(space.PATIENCE + 1)
+        assert reader.stale == (str(hung),)
+        reader.settle(space.PATIENCE + 2, 10.0)
+        assert list(reader.found) == [str(tmp_path)]
+
+        def gone() -> bool:
+            reader.read(space.PATIENCE + 3)
+            return not reader._ending
+
+        deadline.until(gone, "the child that slept is gone")
+    finally:
+        reader.close()
+
+
+def test_the_agent_goes_on(place: live.Place, hung: Path, tmp_path: Path) -> None:
+    """It becomes ready, says what it does not know, and goes on looking at everything else."""
+    config = tmp_path / "config.yaml"
+    config.write_text(_CONFIG.format(hung=hung))
+    with place.running("--config", str(config)) as running:
+        running.until("all surfaces up")
+        address = deadline.until(
+            lambda: re.search(r"http://(127\.0\.0\.1:\d+)", running.out + running.err), "an address"
+        )[1]
+        deadline.until(lambda: number(address, _HUNG) == 1, "the mount counts as hung")
+        ticks = number(address, _TICKS)
+        deadline.until(lambda: number(address, _TICKS) > ticks + 2, "ticks go on")
+        signals = json.loads(asked(address, "/api/v1/plan"))["signals"]
+
+    met = {one["name"]: one["met"] for one in signals}
+    assert met["nodefs.available"] is None
+    assert met["memory.available"] is False
