@@ -22,12 +22,13 @@ PY := .venv/bin/python
 key = $(shell cat $(1) | sha256sum | cut -c 1-16)
 RUNTIME := .venv/.runtime-$(call key,requirements.lock)
 DEVELOP := .venv/.develop-$(call key,requirements.lock requirements-dev.lock)
+DOCS := .venv/docs/.installed-$(call key,requirements-docs.lock)
 
 # Options for the program behind the target: make run ARGS="--observe", make test ARGS="-k cpuset".
 ARGS ?=
 PYTEST := $(PY) -m pytest
 # What an ordinary `make test` leaves out: each needs a real kernel, a machine, or patience.
-ORDINARY := not e2e and not vm and not bench and not soak and not browser
+ORDINARY := not e2e and not vm and not bench and not soak and not browser and not site
 
 ##@ Use
 
@@ -48,14 +49,20 @@ run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workl
 ##@ Check
 
 .PHONY: test
-test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (under a minute)
+test: $(DEVELOP) ## Run the tests that need neither root nor a real kernel (two minutes or so)
 	@$(PYTEST) -n auto -m '$(ORDINARY)' $(ARGS)
 
 .PHONY: check
-check: $(DEVELOP) format-check lint types imports sizes generated shell ## Run every static check
+check: $(DEVELOP) format-check lint types imports sizes generated shell docs ## Run every static check
+
+.PHONY: docs
+docs: $(DEVELOP) $(DOCS) ## Build the site of the documents into build/site, and follow its links
+	@printf '▸ docs\n'
+	.venv/docs/bin/python -m mkdocs build --quiet --strict --site-dir build/site
+	$(PYTEST) -q -m site tests/docs $(ARGS)
 
 .PHONY: browser
-browser: $(DEVELOP) ## Look at the console in a real browser (needs Chromium)
+browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browser (needs Chromium)
 	@$(PYTEST) -m browser tests/browser $(ARGS)
 
 .PHONY: e2e
@@ -69,6 +76,10 @@ vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)
 .PHONY: bench
 bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget
 	@$(PY) -m tests.bench $(ARGS)
+
+.PHONY: colocation
+colocation: $(DEVELOP) ## Judge best-effort control at one load, on this host, as root: minutes
+	@$(PY) -m tests.bench.colocation --gate $(ARGS)
 
 .PHONY: soak
 soak: $(DEVELOP) ## Run the large counts: hours, seeded, resumable
@@ -137,7 +148,7 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 	resolve() {
 	  .venv/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
-	    --output-file "$$1.new" "$${@:3}" pyproject.toml
+	    --output-file "$$1.new" "$${@:3}"
 	  # Every line would say that the agent runs on Linux and CPython; pyproject.toml says it once.
 	  { printf '# %s Written by make lock.\n' "$$2"
 	    sed "s/ ; implementation_name == 'cpython' and sys_platform == 'linux'//" "$$1.new"
@@ -146,10 +157,12 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 	  printf '▸ %s: %d packages\n' "$$1" "$$(grep -c == "$$1")"
 	}
 	[ -n '$(UPGRADE)' ] || for each in requirements requirements-dev; do
-	  cp $$each.lock $$each.lock.new; done
-	resolve requirements.lock 'What the agent runs with, each artefact by its hash.'
+	  [ ! -f $$each.lock ] || cp $$each.lock $$each.lock.new; done
+	resolve requirements.lock 'What the agent runs with, each artefact by its hash.' \
+	  pyproject.toml
 	resolve requirements-dev.lock 'All of requirements.lock, and what the checks run with.' \
-	  --extra dev --constraint requirements.lock
+	  --extra dev --constraint requirements.lock pyproject.toml
+	resolve requirements-docs.lock 'What builds the site of the documents.' --group docs
 
 .PHONY: wheel
 wheel: $(DEVELOP) ## Build the wheel into dist/
@@ -163,7 +176,7 @@ clean: ## Remove everything that make made, the environment included
 ##@ The environment
 
 .PHONY: environment
-environment: $(DEVELOP) ## Only create or update .venv, with all that the checks need
+environment: $(DEVELOP) $(DOCS) ## Only create or update .venv, with all that the checks need
 
 .venv/bin/python:
 	@# A candidate that exists but does not run (a version manager's shim) is passed over.
@@ -229,3 +242,16 @@ $(RUNTIME): | .venv/bin/python
 $(DEVELOP): | .venv/bin/python
 	$(call install,requirements-dev.lock)
 	touch $(DEVELOP) $(RUNTIME)
+
+# What builds the site has an environment of its own, so that no check and no agent can come to need it.
+$(DOCS): | .venv/bin/python
+	@printf '▸ Installing %d packages of requirements-docs.lock, once\n' \
+	  "$$(grep -c == requirements-docs.lock)"
+	$(PY) -m venv --clear .venv/docs
+	.venv/docs/bin/python -m pip install -qq --no-deps --require-hashes \
+	  -r requirements-docs.lock || {
+	  printf 'make: requirements-docs.lock was not installed\n' >&2
+	  printf 'fix: is the package index that pip is set up for reachable?\n' >&2
+	  exit 1
+	}
+	touch $(DOCS)

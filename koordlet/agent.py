@@ -250,6 +250,20 @@ class Agent:
         self._save()
         return found.adjustment
 
+    def listen_for_memory(self) -> int | None:
+        """A descriptor on which the kernel tells that memory grows short, where it can."""
+        if not self.line.host.live:
+            return None
+        from koordlet.host import alarms  # noqa: PLC0415 -- the first pass is over by then
+
+        self.memory_watch.alarms = alarms.Alarms(self.line.host)
+        return self.memory_watch.alarms.handle
+
+    def memory_rings(self) -> bool:
+        """Whether the kernel told something about memory."""
+        found = self.memory_watch.alarms
+        return found is not None and found.heard()
+
     def strained(self) -> bool:
         """Whether latency-sensitive work waits so much that a pass should not."""
         return self.enforce and self.line.feeling.urgent()
@@ -312,6 +326,8 @@ class Agent:
 
     def close(self) -> None:
         """Give back descriptors and locks."""
+        if self.memory_watch.alarms is not None:
+            self.memory_watch.alarms.close()
         self.watch.close()
         self.hands.close()
         self.book.close()

@@ -14,12 +14,15 @@ from koordlet.config import (
     batch_section,
     blkio_section,
     cpu_burst_section,
+    cpu_qos_section,
     memory_qos_section,
+    network_section,
     node_pressure_section,
     page_cache_section,
     schema,
     suppress_section,
     system_section,
+    workload_section,
 )
 from koordlet.config import resctrl_section as ways
 from koordlet.host import pressure
@@ -46,6 +49,7 @@ from koordlet.policy import (
     cpu_burst,
     cpu_evict,
     cpu_normalization,
+    cpu_qos,
     cpu_suppress,
     exclusive_cpus,
     housekeeping,
@@ -53,7 +57,9 @@ from koordlet.policy import (
     memory_allocatable_evict,
     memory_evict,
     memory_qos,
+    network_qos,
     node_pressure,
+    oom_score,
     page_cache_reclaim,
     registry,
     resctrl,
@@ -114,6 +120,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
+        cpu_qos.STEM: _cpu_qos(config.policies.cpu_qos),
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
@@ -121,6 +128,8 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: _node_pressure(config.policies),
+        network_qos.STEM: _network(config.policies.network_qos),
+        oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }
@@ -137,8 +146,25 @@ def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
         act=section.act,
         pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
         local_storage=local,
+        reclaim=section.reclaim_page_cache,
+        tight_percent=section.workload_memory_percent,
         stalls=section.pressure_limits,
         swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def _network(section: network_section.NetworkQos) -> network_qos.Settings:
+    said = section.total_network_bandwidth
+    return network_qos.Settings(
+        total=0 if said is None else quantity.units(said),
+        interfaces=section.interfaces,
+        ingress=section.ingress,
+        least=section.limits.least_bps,
+        classes={
+            network_qos.SYSTEM: section.system_class.strategy(),
+            network_qos.LS: section.ls_class.strategy(),
+            network_qos.BE: section.be_class.strategy(),
+        },
     )
 
 
@@ -163,6 +189,22 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
             if one.enable
         },
         max_percent=section.limits.max_percent,
+    )
+
+
+def _cpu_qos(section: cpu_qos_section.CpuQos) -> cpu_qos.Settings:
+    classes: Mapping[str, cpu_qos_section.CpuQosClass | cpu_qos_section.BeCpuQosClass] = {
+        "LSR": section.lsr_class,
+        "LS": section.ls_class,
+        "BE": section.be_class,
+    }
+    return cpu_qos.Settings(
+        classes={
+            name: strategies.CpuQos(**one.model_dump())
+            for name, one in classes.items()
+            if one.enable
+        },
+        most=section.limits.max_identity,
     )
 
 
@@ -323,7 +365,7 @@ def workloads(config: schema.Config) -> tuple[pod.Pod, ...]:
     return tuple(_workload(entry) for entry in config.workloads)
 
 
-def _workload(entry: schema.Workload) -> pod.Pod:
+def _workload(entry: workload_section.Workload) -> pod.Pod:
     match = entry.match
     listed = entry.cpus if isinstance(entry.cpus, str) else None
     return pod.Pod(
@@ -340,6 +382,7 @@ def _workload(entry: schema.Workload) -> pod.Pod:
         cpu_count=entry.cpus if isinstance(entry.cpus, int) else None,
         requests=resources.read(entry.requests, [], entry.name),
         limits=resources.read(entry.limits, [], entry.name),
+        addresses=tuple(str(one) for one in entry.addresses),
         wishes=wishes.Wishes(
             binding=wishes.Binding(required=entry.cpu_bind, exclusive=entry.cpu_exclusive),
             numa=wishes.Numa(policy=entry.numa),

@@ -53,6 +53,7 @@ _AT_START = (
     "cgroups.root",
     "kubelet.",
     "kube.",
+    "scheduler.",
     "eviction.",
     "nri.",
     "manifests.",
@@ -126,6 +127,16 @@ class Sources(Protocol):
         """Cease to ask."""
 
 
+class Child(Protocol):
+    """A process that runs beside the agent for as long as it does."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    async def stop(self) -> None:
+        """End."""
+
+
 class Daemon:
     """Runs an agent until it is told to stop."""
 
@@ -139,8 +150,10 @@ class Daemon:
         on_ready: Callable[[view.View, tuple[str, ...]], None],
         sources: Sources | None = None,
         runtime: Runtime | None = None,
+        child: Child | None = None,
     ) -> None:
         self.agent = who
+        self.child = child
         self.sources = sources
         self.runtime = runtime
         self.teller = who.teller
@@ -153,6 +166,8 @@ class Daemon:
         self._stopping = False
         #: The kernel told that groups came, went or were written.
         self._told = False
+        #: … or that memory grows short.
+        self._rung = False
 
     async def run(self) -> None:
         """From the first pass to the restored machine."""
@@ -161,6 +176,8 @@ class Daemon:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.hup)
         try:
+            if self.child is not None:
+                self.child.start()
             if self.sources is not None:
                 # The first pass shall know who runs here, if that can be known soon.
                 await self.sources.start(sourcing.PATIENCE)
@@ -178,6 +195,8 @@ class Daemon:
                 await self.surfaces.stop()
         finally:
             await self.agent.cease_evicting()
+            if self.child is not None:
+                await self.child.stop()
             if self.sources is not None:
                 await self.sources.stop()
             self._end()
@@ -223,7 +242,7 @@ class Daemon:
         self._listen()
         last, credit = start, _BURST
         while not self._stopping:
-            if not self._told or credit <= 0:
+            if (not self._told or credit <= 0) and not self._rung:
                 await self._sleep(min(due.values()) - clock())
             if self._told:
                 await asyncio.sleep(max(_GATHER, last + _APART - clock()))
@@ -239,7 +258,8 @@ class Daemon:
             watch = self.agent.memory_watch
             if FAST in ready and watch.near:
                 due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
-            short = FAST in ready and watch.crossed()
+            rung, self._rung = self._rung, False
+            short = (rung or FAST in ready) and watch.crossed(told=rung)
             broken = short or (FAST in ready and self.agent.protection_broken())
             strained = FAST in ready and self.agent.strained()
             if TICK in ready or SLOW in ready or broken or strained:
@@ -254,6 +274,9 @@ class Daemon:
         self.agent.line.watch()
         observer.watch()
         self.agent.watch.listen()
+        alarm = self.agent.listen_for_memory()
+        if alarm is not None:
+            asyncio.get_running_loop().add_reader(alarm, self._ring)
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
             # The next look sets the watches up, so it comes at once.
@@ -262,6 +285,11 @@ class Daemon:
     def _hear(self) -> None:
         if self.agent.line.observer.reader.hear():
             self._told = True
+            self._wake.set()
+
+    def _ring(self) -> None:
+        if self.agent.memory_rings():
+            self._rung = True
             self._wake.set()
 
     async def _sleep(self, seconds: float) -> None:
@@ -330,7 +358,7 @@ class Daemon:
             self.teller.log.warning("config.warning", detail=warning)
         if waiting:
             self.teller.log.warning("config.needs_restart", fields=waiting)
-        why = opening.why_observe(found, line.observer.layout)
+        why = opening.why_observe(found, line.observer.layout, live=line.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)

@@ -21,7 +21,8 @@ class Feeling:
     def __init__(self, host: root.HostRoot, clock: Callable[[], machine.Now]) -> None:
         self._clock = clock
         self._reader = strain.Reader(host)
-        self._live = host.live
+        #: Whether anything happens there: in a recording nobody waits.
+        self.moves = host.live
         self._followed: tuple[object, ...] = ()
         self._ask: Callable[[], tuple[object, object]] | None = None
 
@@ -32,7 +33,7 @@ class Feeling:
         if [*map(id, known)] == [*map(id, self._followed)]:
             return
         self._followed = known
-        if not self._live:
+        if not self.moves:
             return
         places = be_groups.places(now)
         plus, minus = _used_by(now.pods, places)

@@ -53,7 +53,8 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
     ]
     if not groups or now.strain is None:
         return None
-    _, waiting = adaptive.pain(now.strain, len(now.topology.online), 0.0, _TOLERANCE)
+    waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
+    waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
     throttled = max((past.groups.last(one, meter.THROTTLED) or 0.0) for one in groups)
     killed = sum((past.groups.last(one, meter.OOM_KILLS) or 0.0) for one in groups)
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)

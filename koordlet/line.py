@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet import assembly, feeling, guarding
+from koordlet import asking, assembly, feeling, guarding
 from koordlet.apply import planner, present, standstill, units
 from koordlet.config import loader
 from koordlet.history import series
@@ -29,7 +29,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.pressure import FileSystem, Reading
-from koordlet.policy import adaptive, admission, blkio_qos, chain, registry
+from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -37,7 +37,6 @@ from koordlet.workloads import announced, declared, unmanaged
 _PATIENCE = 2.0
 #: Passes in a row that may trust that files which nobody reported to have changed did not.
 _TRUST = 4
-
 
 if typing.TYPE_CHECKING:
     from koordlet.model import observed
@@ -134,6 +133,7 @@ class Line:
         self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
         self.observer.steers = config.policies.housekeeping.mode != "off"
+        self.observer.oom_scores.asked = config.policies.oom_score.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
         self.node = assembly.node(config, machine.hostname(self.host))
@@ -177,8 +177,7 @@ class Line:
                 metric=self.observed.metric,
                 reservations=self.observed.reservations,
             )
-        if blkio_qos.asked(seen, self.settings[blkio_qos.STEM]):
-            seen = replace(seen, blocks=self.observer.block_devices(again=slow))
+        seen = asking.complete(seen, self.observer, self.settings, self.modes, slow=slow)
         self.feeling.follow(seen, self._adaptive)
         if self.units.manages(seen.layout):
             seen = replace(seen, through_systemd=True)
@@ -381,9 +380,11 @@ class Line:
 
     def moved(self, results: Iterable[result.Result]) -> None:
         """Threads were moved between resctrl groups: where they are now has to be seen."""
-        moves = (one.step.action for one in results if one.step is not None)
-        if any(isinstance(one, action.MoveTasks) and one.taken_from for one in moves):
+        did = [one.step.action for one in results if one.step is not None]
+        if any(isinstance(one, action.MoveTasks) and one.taken_from for one in did):
             self.observer.resctrl.tasks.due()
+        if any(isinstance(one, action.SetQdisc) for one in did):
+            self.observer.changed()
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""

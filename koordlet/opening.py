@@ -33,14 +33,15 @@ def open_line(
     where: root.HostRoot,
     config: loader.Effective,
     rows: tuple[registry.Row, ...] = registry.POLICIES,
+    clock: Callable[[], machine.Now] | None = None,
 ) -> line.Line:
-    """The line on that machine."""
+    """The line on that machine, by its own clock unless another one is given."""
     return line.Line(
         where,
         config,
         rows=rows,
         base=getattr(args, "cgroup_root", None),
-        clock=_clock(args, where),
+        clock=clock or _clock(args, where),
     )
 
 
@@ -71,11 +72,11 @@ def state_paths(args: argparse.Namespace, config: loader.Effective) -> paths.Pat
     return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
 
 
-def why_observe(config: loader.Effective, layout: cgroup.Layout) -> str:
-    """Why this agent may only observe; empty when it may act."""
+def why_observe(config: loader.Effective, layout: cgroup.Layout, *, live: bool = True) -> str:
+    """Why this agent may only observe; empty when it may act. What is not live needs no root."""
     if config.config.mode == "observe":
         return f"mode is observe ({config.origins.get('mode', 'configuration')})"
-    if os.geteuid() != 0:
+    if live and os.geteuid() != 0:
         return "not running as root"
     if layout.version is cgroup.Version.NONE:
         return "no cgroup hierarchy is mounted; mount one, usually at /sys/fs/cgroup"

@@ -115,6 +115,7 @@ async def run(options: Options) -> None:
             options.configuration.profiles,
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
+            backoff=options.configuration.backoff,
         )
         face = showing.Face(one)
         shown = _shown(options, store, face)

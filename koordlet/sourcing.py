@@ -22,6 +22,7 @@ from pathlib import Path
 from koordlet import log
 from koordlet.config import file_source, kube, kubelet, manifests_section, nri_section, schema
 from koordlet.host import machine, root
+from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.model import objects, observed, reservation
@@ -89,13 +90,32 @@ def wants_runtime(said: nri_section.Nri, host: root.HostRoot, *, alone: bool) ->
     return not alone and said.socket is not None and host.exists(host.at(said.socket))
 
 
+def runs_scheduler(config: schema.Config, host: root.HostRoot) -> bool:
+    """Whether a scheduler of its own is run here: not where there is a cluster."""
+    return config.scheduler.run and host.live and not choose(config, host).kube
+
+
+def scheduler_socket(config: schema.Config, where: paths.Paths | None = None) -> str | None:
+    """Of the standalone scheduler that is asked; ``None`` where there is none."""
+    if not config.scheduler.run:
+        return config.scheduler.socket
+    if where is None:
+        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=config.state.dir)
+    return str(where.scheduler_socket)
+
+
 def gatherer(
-    config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
+    config: schema.Config,
+    host: root.HostRoot,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    where: paths.Paths | None = None,
 ) -> gathering.Gatherer | None:
     """The sources of this node; ``None`` where it is standalone."""
     choice = choose(config, host, environment)
     node = config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
-    reserving = _reserving(config, node) if host.live and not choice.kube else None
+    socket = scheduler_socket(config, where) if host.live and not choice.kube else None
+    reserving = None if socket is None else _reserving(socket, node)
     declared = _declared(config, host) if host.live else None
     if choice.standalone and reserving is None and declared is None:
         return None
@@ -111,16 +131,12 @@ def gatherer(
     )
 
 
-def _reserving(
-    config: schema.Config, node: str
-) -> source.Polled[tuple[reservation.Reservation, ...]] | None:
-    """What a standalone scheduler has reserved here; ``None`` where there is no such scheduler."""
-    if config.scheduler.socket is None:
-        return None
+def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reservation, ...]]:
+    """What a standalone scheduler has reserved here."""
     from koordlet.rpc import reservations as asked  # noqa: PLC0415 -- rule 2
     from koordlet.workloads import reservations, source  # noqa: PLC0415 -- rule 2
 
-    lister = asked.Lister(str(config.scheduler.socket), node)
+    lister = asked.Lister(socket, node)
     return source.Polled(
         "scheduler reservations",
         lister.fetch,
@@ -140,9 +156,11 @@ def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.
     return manifest_directory.Directory(where, read=file_source.read, identity=file_source.identity)
 
 
-def once(config: schema.Config, host: root.HostRoot) -> observed.Observed | None:
+def once(
+    config: schema.Config, host: root.HostRoot, *, where: paths.Paths | None = None
+) -> observed.Observed | None:
     """What the sources say now, for a command that runs once; ``None`` on a standalone machine."""
-    found = gatherer(config, host)
+    found = gatherer(config, host, where=where)
     if found is None:
         return None
     import asyncio  # noqa: PLC0415 -- rule 2

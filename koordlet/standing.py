@@ -30,7 +30,7 @@ _TAKEN = {
         *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES),
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
-        kinds.PERSISTENT_VOLUME_CLAIMS,
+        *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
     )
 }
 #: Whose status comes with them: there is no kubelet and no controller to write it.

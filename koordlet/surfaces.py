@@ -54,8 +54,11 @@ class Surfaces:
         *,
         past: metric_object.Past,
         cluster: Cluster | None = None,
+        scheduler: str | None = None,
     ) -> None:
         self._config = config
+        #: Where a scheduler is told, unless the configuration says it.
+        self._scheduler = scheduler
         self._paths = where
         self._cluster = cluster
         self._past = past
@@ -78,8 +81,9 @@ class Surfaces:
                 addresses.append(await self._guard("https", self._start_https(api)))
         if self._config.grpc.enabled:
             addresses.append(await self._guard("grpc", self._start_rpc()))
-        if self._config.scheduler.address is not None:
-            self._start_reporting(self._config.scheduler.address)
+        told = self._config.scheduler.address or self._scheduler
+        if told is not None:
+            self._start_reporting(told)
         if self._cluster is not None:
             self._start_objects(self._cluster, current)
         return tuple(address for address in addresses if address)
@@ -188,7 +192,7 @@ class Surfaces:
         said = self._config.objects
         if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
             return
-        from koordlet.report import rows, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import remarking, rows, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.Manners(
@@ -202,6 +206,7 @@ class Surfaces:
             (said.metric, rows.Metric(self._past)),
             (said.device, rows.Device(manners, clock)),
             (said.status, rows.Status(manners, clock)),
+            (said.events, remarking.Remarks(clock)),
         )
         chosen = [row for on, row in wanted if on]
         self._writers = writing.Writers(cluster.store, chosen, current)

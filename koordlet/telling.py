@@ -33,7 +33,7 @@ class Teller:
         self.mode = mode
         self.log = log.get()
         self.repeats = log.Repeats(time.monotonic)
-        self.counters = view.Counters()
+        self.counters = view.Counters(started=time.time())
         self.view: view.View | None = None
         self.ready = False
         #: Why the configuration file as it is now is not in force.
@@ -121,6 +121,7 @@ class Teller:
             failures=failures,
             **self._measured(seconds, lateness),
             files=made.files,
+            collected=_collected(before, made),
             evictions=dict(self.evictions),
             descriptors=made.descriptors,
         )
@@ -238,6 +239,20 @@ def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Map
             name = errors.errno_name(one.errno)
             counts[name] = counts.get(name, 0) + 1
     return counts
+
+
+def _collected(before: view.Counters, made: line.Pass) -> Mapping[str, tuple[int, int]]:
+    """One pass more for each part of the machine, by whether it was known in it."""
+    shape = made.snapshot.topology
+    known = {"cpu_info": bool(shape.online), "numa_info": bool(shape.nodes)}
+    if made.used.disks.slots:
+        hung = made.files.get("hung", 0) > before.files.get("hung", 0)
+        known["local_storage_info"] = not hung
+    counted = dict(before.collected)
+    for what, there in known.items():
+        good, bad = counted.get(what, (0, 0))
+        counted[what] = (good + there, bad + (not there))
+    return counted
 
 
 def _stuck(one: absence.Stale | None) -> str:

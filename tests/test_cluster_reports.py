@@ -21,7 +21,7 @@ from koordlet.model import kinds, nodereport, objects, refusals
 from koordlet.report.crds import definitions
 from koordlet.rpc import access, ingest, server, services, tls
 from koordlet.scheduler.store import adapter
-from tests.kit import deadline, loops, structural
+from tests.kit import deadline, loops, pods, structural
 from tests.kit.apiserver import pki
 from tests.kit.apiserver import server as apiserver
 
@@ -66,6 +66,20 @@ class Cluster:
         with suppress(refusals.NotFound):
             return dict(self.loop.run(self.store.get(objects.Ref(kind, "n1"))))
         return {}
+
+    async def put(self, body: dict[str, Any]) -> None:
+        """A pod that a scheduler has bound to the node."""
+        born = ("uid", "resourceVersion")
+        meta = {key: value for key, value in body["metadata"].items() if key not in born}
+        await self.store.create(kinds.NAMESPACES, {"metadata": {"name": meta["namespace"]}})
+        spec = {key: value for key, value in body["spec"].items() if key != "nodeName"}
+        await self.store.create(kinds.PODS, {"metadata": meta, "spec": spec})
+        await self.store.bind(objects.Ref(kinds.PODS, meta["name"], meta["namespace"]), "n1")
+
+    def events(self) -> list[dict[str, Any]]:
+        """All of them."""
+        found = self.loop.run(objects.collect(self.store.list(kinds.EVENTS)))
+        return [dict(one) for one in found.items]
 
     def close(self) -> None:
         """No more server."""
@@ -159,11 +173,16 @@ def until(what: Callable[[], Any], name: str) -> Any:
 
 
 def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
-    """Objects that their definitions keep, a scheduler told over TLS, a feed that is followed."""
+    """Objects that their definitions keep, a scheduler told over TLS, a feed that is followed.
+
+    And a pod whose label says nonsense has one event that names it.
+    """
+    cluster.loop.run(cluster.put(pods.pod(metadata__labels={"koordinator.sh/qosClass": "LSX"})))
     with running(ram, cluster) as socket:
         topology = until(lambda: cluster.get(TOPOLOGY), "NodeResourceTopology")
         metric = until(lambda: cluster.get(kinds.NODE_METRICS).get("status"), "NodeMetric")
         ready = until(lambda: cluster.get(kinds.NODES).get("status"), "conditions")
+        remarks = until(cluster.events, "an event on the pod")
         report = until(lambda: cluster.reports and cluster.reports[-1], "a report")
         with client.connect(f"unix:{socket}") as node:
             state = next(node.follow())
@@ -177,6 +196,8 @@ def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
     assert numbers[0] == 200
     assert b"\nkoordlet_ticks_total " in numbers[1]
     assert others == [401, 401, 403]
+    assert ["Malformed"] == [one["reason"] for one in remarks]
+    assert "LSX" in remarks[0]["note"]
     kept(TOPOLOGY, topology)
     kept(kinds.NODE_METRICS, {"status": metric})
     assert topology["zones"][0]["name"].startswith("node-")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent, daemon, notify
+from koordlet import agent, daemon, memory_watch, notify
 from koordlet.config import loader, reloader
 from koordlet.model import errors
 from koordlet.report import view
@@ -201,6 +201,31 @@ def test_protective_limits_are_watched_between_ticks(
     life.run(act)
 
     assert {} == images.difference(life.before, life.site.image())
+
+
+def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is looked at then, and a crossing has a pass, without waiting for any lane."""
+    for name in ("FAST", "TICK", "SLOW"):
+        monkeypatch.setattr(daemon, name, daemon.Lane(name, 3600.0))
+    reading, writing = os.pipe()
+    looks: list[bool] = []
+
+    def crossed(_: object, *, told: bool = False) -> bool:
+        looks.append(told)
+        return told
+
+    monkeypatch.setattr(agent.Agent, "listen_for_memory", lambda _: reading)
+    monkeypatch.setattr(agent.Agent, "memory_rings", lambda _: bool(os.read(reading, 1)))
+    monkeypatch.setattr(memory_watch.MemoryWatch, "crossed", crossed)
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        os.write(writing, b"1")
+        await life.shown.next(lambda: looks == [True])
+
+    life.run(act)
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:

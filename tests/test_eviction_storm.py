@@ -137,8 +137,8 @@ class Storm:
         self._answers(1.1)
 
 
-# Nothing is made smaller: one seed says it all, and a storm takes seconds.
-@settings(max_examples=3, deadline=None, phases=(Phase.generate,))
+# Nothing is made smaller: one seed says it all, another one in each run, and a storm takes seconds.
+@settings(max_examples=1, deadline=None, phases=(Phase.generate,))
 @given(seed=st.integers(0, 2**32))
 def test_no_more_than_allowed_and_nobody_twice(seed: int) -> None:
     """So many a minute, one under way for each signal, no critical or static pod, nobody twice."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from koordlet import memory_watch
-from koordlet.host import hierarchies, pressure, roots
+from koordlet.host import alarms, hierarchies, pressure, roots
 from koordlet.model import pressure as model
 from koordlet.model import thresholds
 from koordlet.policy import node_pressure
@@ -63,6 +64,61 @@ def test_crossing(
 
     assert watch.near is near
     assert watch.crossed() is crossed
+
+
+def test_told_by_the_kernel(tmp_path: Path) -> None:
+    """Then it is looked at however far away it was; telling alone is no crossing."""
+    watch = memory_watch.MemoryWatch(machine(tmp_path))
+    root = model.Memory(usage=100_000, inactive_file=0, limit=_TOTAL)
+    watch.tick(LIMITS, model.Reading(root=root))
+    use(tmp_path, 300_000)
+    assert not watch.crossed(told=True)
+    use(tmp_path, 100_000)
+
+    assert not watch.crossed()
+    assert watch.crossed(told=True)
+
+
+class Told:
+    """Remembers what it was told to tell of."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, int] = {}
+
+    def set(self, levels: dict[str, int]) -> None:
+        """The newest."""
+        self.levels = levels
+
+
+def test_what_the_kernel_shall_tell(tmp_path: Path) -> None:
+    """On v1 the use at which the nearest threshold is crossed, of the node and of all pods."""
+    (tmp_path / "sys/fs/cgroup/memory/kubepods").mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    line = "33 23 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    (tmp_path / "proc/self/mountinfo").write_text(line)
+    host = roots.open_root(str(tmp_path))
+    reader = pressure.Reader(host)
+    reader.configure(hierarchies.discover(host, ""), pressure.Places())
+    reader.read(1.0, {}, None)
+    texts = thresholds.Texts(
+        hard={"memory.available": "200"},
+        soft={"memory.available": "300"},
+        soft_grace={"memory.available": "1m"},
+    )
+    watch, told = memory_watch.MemoryWatch(reader), Told()
+    watch.alarms = cast("alarms.Alarms", told)
+    root = model.Memory(usage=500, inactive_file=50, limit=1000)
+    pods = model.Memory(usage=900, inactive_file=0, limit=1000)
+    settings = node_pressure.Settings(limits=thresholds.parse(texts))
+    watch.tick(settings, model.Reading(root=root, pods=pods))
+
+    # Less than 300 is available from 700 of working set on; the pods are over theirs already.
+    assert told.levels == {"/sys/fs/cgroup/memory": 750}
+    watch.tick(settings, model.Reading(root=root, pods=root))
+    assert told.levels == {
+        "/sys/fs/cgroup/memory": 750,
+        "/sys/fs/cgroup/memory/kubepods": 850,
+    }
 
 
 def test_unknown_is_no_crossing(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ ALLOWED = {
     "scheduler.store": "sqlite3",
     "scheduler.loop": "koordlet.policy.cpu_packing",
     "host.netlink": "pyroute2",
+    "host.queueing": "pyroute2",
     "apply.network": "pyroute2",
     "report.crds": "pydantic",
     "cli": "rich.console",

@@ -12,10 +12,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from koordlet.apply import evictor
-from koordlet.model import eviction, kinds, objects, refusals
+from koordlet.model import eviction, happening, kinds, objects, refusals
 
 #: Seconds to wait where somebody must repair something first.
 _REPAIR = 60.0
@@ -73,28 +72,12 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
     """What people see on the pod."""
     namespace, _, name = victim.pod.partition("/")
-    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    mark = hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest()
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{name}.{mark}",
-            "namespace": namespace,
-            "annotations": dict(victim.annotations),
-        },
-        "eventTime": moment,
-        "reportingController": "koordlet.io/agent",
-        "reportingInstance": node,
-        "action": "Evict",
-        "type": "Warning",
-        "reason": victim.reason,
-        "note": victim.message[:1024],
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": namespace,
-            "name": name,
-            "uid": victim.uid,
-        },
-    }
+    told = happening.Happening(
+        subject=happening.Subject(kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid),
+        mark=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
+        reason=victim.reason,
+        action="Evict",
+        note=victim.message,
+        annotations=victim.annotations,
+    )
+    return happening.body(told, node, at)

@@ -1,12 +1,16 @@
-"""Sets of v1 groups inside of a group that we narrow: which are copies of ours. Pure.
+"""What was born with a value of ours that we never wrote, and what it would have without us. Pure.
 
-Covers: what every such set would be without us. Does not cover: the journal (``Agent.adopt``).
+Covers: sets of v1 groups inside of a group that we narrow, processes forked by one that we touched.
+Does not cover: the journal (``Agent.adopt``).
 
 On v1 a new cpuset gets a copy of the set above it, from the kernel (``clone_children``) or from the
 runtime that makes the group. Where the one above is narrowed by us, the copy is our doing, although
 we never wrote it: without an original of its own it would stay narrow when everything is put back.
 A group that was there before may have had those very CPUs: its own set is remembered before the one
 above it is touched, since afterwards nobody could tell the two apart.
+
+A process has the ``oom_score_adj`` of the one that forked it: where another one of its group has
+ours, and it was not written itself, it would have what that one had.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from koordlet.model import action, cgroup, cpuset, knob, snapshot
 from koordlet.state import journal
 
+_SCORE = "/oom_score_adj"
+
 
 def find(
     wanted: Iterable[action.Action],
@@ -23,6 +29,35 @@ def find(
     entries: Mapping[str, journal.Entry],
 ) -> Iterator[tuple[action.WriteFile, str]]:
     """Every such file that is not in the journal, and the text that it would have without us."""
+    wanted = tuple(wanted)
+    yield from _sets(wanted, now, entries)
+    yield from _forked(wanted, now, entries)
+
+
+def _forked(
+    wanted: Iterable[action.Action],
+    now: snapshot.Snapshot,
+    entries: Mapping[str, journal.Entry],
+) -> Iterator[tuple[action.WriteFile, str]]:
+    if not now.oom_scores:
+        return
+    known = {one.group: one for one in entries.values() if one.target.endswith(_SCORE)}
+    for one in wanted:
+        if not isinstance(one, action.WriteFile) or not one.target.endswith(_SCORE):
+            continue
+        other = known.get(one.group)
+        if other is None or other.original is None or one.target in entries:
+            continue
+        pid = one.target.split("/")[2]
+        if str(now.oom_scores.get(one.group, {}).get(int(pid))) == one.value == other.values[-1]:
+            yield one, other.original
+
+
+def _sets(
+    wanted: Iterable[action.Action],
+    now: snapshot.Snapshot,
+    entries: Mapping[str, journal.Entry],
+) -> Iterator[tuple[action.WriteFile, str]]:
     holder = now.layout.holder("cpuset")
     if holder is None or holder.unified:
         return

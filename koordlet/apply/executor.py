@@ -154,7 +154,7 @@ class _Run:
 
     def _is_due(self, step: plan.Step) -> bool:
         one = step.action
-        if not cgroup.is_plain(one.target[1:]):
+        if not cgroup.stays_below(one.target[1:]):
             detail = "not a plain path: it is not touched"
             self.tell(_result(step, result.Verdict.REFUSED, detail))
             return False

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from koordlet.apply import devices, kinds, resctrl, unit_properties
-from koordlet.host import root
+from koordlet.host import processes, root
 from koordlet.model import action, knob, plan, snapshot
 from koordlet.state import journal
 
@@ -143,8 +143,8 @@ def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
 
 
 def inode_of(host: root.HostRoot, directory: str) -> int:
-    """The identity of a group; 0 when it is not there."""
+    """The identity of a group, or of a process; 0 when it is not there."""
     try:
-        return host.stat(host.at(directory)).inode
+        return processes.identity(host, directory) or host.stat(host.at(directory)).inode
     except OSError:
         return 0

@@ -9,6 +9,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | WriteFile | the texts mean the same | the text found | writing the original, if ours is there |
 | SetUnitProperty | we set it, and the file says so | text and properties | setting those, if ours |
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
+| SetQdisc | the side says so | the kernel's own default | taking ours away |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 | Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
@@ -21,7 +22,7 @@ import enum
 from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, cpuset, knob
+from koordlet.model import action, cpuset, knob, queueing
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
@@ -30,7 +31,7 @@ FileAction = action.WriteFile | action.SetUnitProperty
 # Tuples, because a union is made anew at each use, and these are asked for each step.
 _DIRECTORIES = (action.MakeDir, action.RemoveDir)
 _NOT_JOURNALED = (action.RemoveDir, action.Reclaim, action.Evict)
-_BLOCKING = (action.SetUnitProperty, action.Reclaim)
+_BLOCKING = (action.SetUnitProperty, action.SetQdisc, action.Reclaim)
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
@@ -50,13 +51,14 @@ class Phase(enum.IntEnum):
     #: Sets: widened from the top, then narrowed from the bottom.
     SETS = 3
     FREE = 4
-    MOVE = 5
-    RECLAIM = 6
-    SWITCH_OFF = 7
-    REMOVE = 8
-    UNMOUNT = 9
+    QUEUES = 5
+    MOVE = 6
+    RECLAIM = 7
+    SWITCH_OFF = 8
+    REMOVE = 9
+    UNMOUNT = 10
     #: Whatever protects others is in place before anybody has to go.
-    EVICT = 10
+    EVICT = 11
 
 
 def row_of(one: FileAction) -> knob.Knob | None:
@@ -79,6 +81,8 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
             return Phase.RECLAIM
         case action.SetUnitProperty():
             return Phase.UNITS
+        case action.SetQdisc():
+            return Phase.QUEUES
         case action.Evict():
             return Phase.EVICT
         case action.WriteFile():
@@ -96,7 +100,7 @@ def _phase_of_write(one: action.WriteFile) -> Phase:
     return Phase.SWITCH_OFF if one.value.startswith("-") else Phase.SWITCH_ON
 
 
-def satisfied(one: action.Action, current: str | None) -> bool:
+def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
     """Whether the machine already is as the action wants it. ``None``: nothing is there."""
     match one:
         case action.MakeDir():
@@ -111,6 +115,8 @@ def satisfied(one: action.Action, current: str | None) -> bool:
         case action.Evict() | action.Reclaim():
             # Whether an eviction is under way already, only the evictor knows.
             return False
+        case action.SetQdisc():
+            return current == one.value
         case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(one, one.value, current)
         case _:
@@ -169,6 +175,8 @@ def value(one: action.Action) -> str:
     if isinstance(one, FILES):
         return one.value
     match one:
+        case action.SetQdisc():
+            return one.value
         case action.Reclaim():
             return str(one.amount_bytes)
         case action.Evict():
@@ -183,4 +191,7 @@ def directory(one: action.Action) -> str:
     """The directory of the group that an action is about."""
     if isinstance(one, _DIRECTORIES):
         return one.target
+    if isinstance(one, action.SetQdisc):
+        # What a link is in: a helper without network must not take it for gone.
+        return queueing.NETWORK
     return one.target.rpartition("/")[0]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.apply import kinds, resctrl
-from koordlet.host import root
-from koordlet.model import action, cgroup, knob, snapshot
+from koordlet.host import processes, root
+from koordlet.model import action, cgroup, knob, queueing, snapshot
 from koordlet.state import journal
 
 
@@ -66,6 +66,7 @@ class _Look:
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
+        self._links = now.links.links
         self._known = {where: (text, inode) for where, text, inode in _from_groups(now)}
 
     def at(self, one: action.Action) -> None:
@@ -75,6 +76,8 @@ class _Look:
             self._tasks(one)
         elif isinstance(one, action.Mount):
             self._mount(one.target)
+        elif isinstance(one, action.SetQdisc):
+            self._queueing(one.target)
         elif isinstance(one, action.Evict):
             return
         elif isinstance(one, action.RemoveDir):
@@ -88,6 +91,8 @@ class _Look:
             self._processes(entry.target)
         elif entry.kind == action.Mount.__name__:
             self._mount(entry.target)
+        elif entry.kind == action.SetQdisc.__name__:
+            self._queueing(entry.target)
         elif entry.kind != action.MoveTasks.__name__:
             self._file(entry.target)
             if entry.original == "":
@@ -98,6 +103,23 @@ class _Look:
         members = pids(self.host, f"{directory}/{knob.PROCS.v2}")
         if members is not None:
             self.procs[directory] = members
+
+    def _queueing(self, target: str) -> None:
+        found = queueing.of_target(target)
+        if found is None or target in self.texts:
+            return
+        self._inode(target, queueing.NETWORK)
+        link, direction = found
+        known = next((one for one in self._links if one.name == link), None)
+        if known is not None:
+            self.texts[target] = known.side(direction)
+            return
+        # Late: a link of before that no policy asks about any more.
+        from koordlet.host import queueing as reader  # noqa: PLC0415
+
+        text = reader.side(self.host, link, direction)
+        if text is not None:
+            self.texts[target] = text
 
     def _mount(self, target: str) -> None:
         if resctrl.mounted_at(self.host, target):
@@ -132,7 +154,8 @@ class _Look:
 
     def _inode(self, target: str, directory: str) -> bool:
         try:
-            self.inodes[target] = self.host.stat(self.host.at(directory)).inode
+            found = processes.identity(self.host, directory)
+            self.inodes[target] = found or self.host.stat(self.host.at(directory)).inode
         except OSError:
             return False
         return True

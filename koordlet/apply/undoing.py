@@ -10,7 +10,9 @@ Rules:
    leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and
    follows when the groups above get more again. What is judged is the set in effect.
 3. An empty set comes back as empty where the kernel takes that: in a group without processes and,
-   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) as its parent's effective set.
+   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set, and
+   on v2 as every CPU that there can be, which an empty one stands for: also those that are offline
+   now, or the group would never have them again.
 4. An original that nobody could read is not guessed at: ours stays, and is reported.
 5. A group goes only when we made it. Files in it go with it.
 """
@@ -20,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.apply import devices, kinds, present, resctrl, units
-from koordlet.model import action, cgroup, cpuset, knob, snapshot
+from koordlet.apply import devices, kinds, network, present, resctrl, units
+from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.state import journal
 
 
@@ -81,6 +83,8 @@ def undo(
             _undo_directory(undoing, entry, now, there, todo)
         elif entry.kind == action.Mount.__name__:
             _undo_mount(undoing, entry, now, there, removed)
+        elif entry.kind == action.SetQdisc.__name__:
+            _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
         elif entry.kind == action.SetUnitProperty.__name__:
@@ -152,6 +156,17 @@ def _undo_directory(
             reason="koordlet made this group and it is not needed any more",
         )
     )
+
+
+def _undo_queueing(undoing: Undoing, entry: journal.Entry, there: present.Present) -> None:
+    current = there.texts.get(entry.target)
+    if not _same_group(entry, there):
+        undoing.leave(entry, "its link is in another network than this", forget=False, tell=True)
+    elif current is not None and queueing.is_ours(current):
+        undoing.actions.append(network.undo(entry))
+    else:
+        foreign = current is not None and not queueing.is_free(current)
+        undoing.leave(entry, f"{current or 'no link'} is there, nothing of ours", tell=foreign)
 
 
 def _undo_mount(
@@ -292,7 +307,14 @@ def _original(
     if not wish and _may_be_empty(entry, now, there):
         # The kernel's own "unset": an empty line. Zero bytes would be ignored.
         return "\n", ""
-    return str(wish if wish and _unified(now) else back), ""
+    if _unified(now):
+        return str(wish or _all(entry, now) | back), ""
+    return str(back), ""
+
+
+def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
+    """All that a v2 set takes: the kernel refuses what the machine has no room for (ERANGE)."""
+    return now.topology.possible if entry.knob == knob.CPUSET_CPUS.name else _CUT[entry.knob](now)
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:

@@ -10,6 +10,7 @@ It is imported when its command was named: ``koordlet run`` does not pay for oth
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -30,8 +31,8 @@ COMMANDS = {
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
     "explain": "show why a CPU, a pod or a file is as it is, and who would be evicted",
-    "get": "show the node, its workloads, or a scheduler's nodes, over gRPC",
-    "watch": "follow the node or its workloads over gRPC, until interrupted",
+    "get": "show the node, its workloads, or a scheduler's nodes or reservations",
+    "watch": "follow the node, its workloads or reservations, until interrupted",
     "audit": "show what was done here, when, to which pod, and why",
     "record": "record what the agent reads into one archive",
     "replay": "show what the policies would have done on a recording, moment by moment",
@@ -91,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     named = next((word for word in words if not word.startswith("-")), None)
     args = parser(named).parse_args(words)
+    if not gc.isenabled():
+        # What was imported stays: from here on garbage is looked for in what comes after.
+        gc.freeze()
+        gc.enable()
     try:
         status: int = args.run(args)
         sys.stdout.flush()

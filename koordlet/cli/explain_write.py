@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print it."""
     path = args.path.rstrip("/")
-    if not path.startswith("/") or not cgroup.is_plain(path[1:]):
+    if not path.startswith("/") or not cgroup.stays_below(path[1:]):
         raise errors.UsageError(
             "not a path from / without . and ..",
             culprit=output.visible(args.path),

@@ -1,32 +1,37 @@
-"""``koordlet get``: what an agent or a scheduler knows now, over gRPC."""
+"""``koordlet get``: what an agent or a scheduler knows now; reservations also of a cluster."""
 
 from __future__ import annotations
 
 import argparse
 
-from koordlet.cli import feed_options, output
+from koordlet.cli import feed_options, output, reservations
 from koordlet.model import errors
 
 NAME = "get"
-HELP = "show the node, its workloads, or a scheduler's nodes, over gRPC"
+HELP = "show the node, its workloads, or a scheduler's nodes or reservations"
 EXAMPLES = """\
 koordlet get node                       the node of this machine's agent
 koordlet get workloads -o json          who runs there
 koordlet get nodes --address unix:/run/koordlet/scheduler.sock
+koordlet get reservations               of the standalone scheduler of this machine
+koordlet get reservations web --kubeconfig admin.conf
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("what", choices=("node", "nodes", "workloads"))
+    parser.add_argument("what", choices=("node", "nodes", "reservations", "workloads"))
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)
+    reservations.add_cluster(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """One question, one answer."""
     if args.what == "nodes":
         return _nodes(args)
+    if args.what == "reservations":
+        return _reservations(args)
     with feed_options.open_node(args) as asked:
         state = feed_options.document(feed_options.guarded(asked.get))
     if args.what == "node":
@@ -54,6 +59,16 @@ def _nodes(args: argparse.Namespace) -> int:
         output.print_json({"nodes": found})
     else:
         print("\n".join(feed_options.scheduler_lines(found)))
+    return 0
+
+
+def _reservations(args: argparse.Namespace) -> int:
+    reach = reservations.Reach(args)
+    found = [reach.get(args.name)] if args.name else reach.every()
+    if args.output == "json":
+        output.print_json({"reservations": found})
+    else:
+        print("\n".join(reservations.table(found)))
     return 0
 
 

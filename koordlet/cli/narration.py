@@ -4,21 +4,28 @@ Covers: which states are worth a line, the line. Does not cover: the greeting (`
 
 Rules:
 1. A line comes when what best-effort work may have has moved by a tenth of the machine since the
-   line before, and not sooner than ``PAUSE`` seconds after it, or after the start: a person reads
-   it, and the greeting first.
+   line before, or nothing was told for ``SILENCE`` seconds while requests are measured; and not
+   sooner than ``PAUSE`` seconds after it, or after the start: a person reads it, and the greeting
+   first.
 2. What is not known yet is not told.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from koordlet import surfaces
 from koordlet.cli import output
+from koordlet.config import schema
+from koordlet.demo import latency as requests
 from koordlet.model import meter, qos
 from koordlet.report import view
+from koordlet.report.objects import metric_object
+from koordlet.state import paths
 
 PAUSE = 2.0
+SILENCE = 5.0
 _STEP = 0.1
 
 
@@ -29,7 +36,7 @@ class Narrator:
         self._told: float | None = None
         self._at: float | None = None
 
-    def line(self, now: view.View) -> str | None:
+    def line(self, now: view.View, latency: requests.Latency | None = None) -> str | None:
         """The next line of the story, or nothing new."""
         whole = len(now.snapshot.topology.online)
         if self._at is None:
@@ -40,22 +47,41 @@ class Narrator:
             return None
         cores = whole if limit.milli is None else limit.milli / 1000
         moved = self._told is None or abs(cores - self._told) >= _STEP * whole
-        if not moved or now.snapshot.at - self._at < PAUSE:
+        quiet = now.snapshot.at - self._at
+        if quiet < PAUSE or not (moved or (latency is not None and quiet >= SILENCE)):
             return None
-        way = "" if self._told is None else ", less than before" if cores < self._told else ", more"
-        self._told, self._at = cores, now.snapshot.at
+        way = "" if self._told is None or not moved else _way(self._told, cores)
+        self._told = cores if moved else self._told
+        self._at = now.snapshot.at
         clock = time.strftime("%H:%M:%S", time.localtime(now.snapshot.wall))
         why = output.visible(limit.reason)
+        share = "all of its CPUs" if limit.milli is None else f"{cores:.2f} CPUs"
+        answered = "" if latency is None else f" ({latency})"
         return (
-            f"{clock}  latency-sensitive work uses {felt:.2f} of {whole} CPUs;"
-            f" best-effort work may have {cores:.2f}{way}: {why}"
+            f"{clock}  latency-sensitive work uses {felt:.2f} of {whole} CPUs{answered};"
+            f" best-effort work may have {share}{way}: {why}"
         )
+
+
+def _way(told: float, cores: float) -> str:
+    return ", less than before" if cores < told else ", more"
 
 
 class Narrated(surfaces.Surfaces):
     """Surfaces that tell a person about what they publish."""
 
-    _narrator: Narrator | None = None
+    def __init__(
+        self,
+        config: schema.Report,
+        where: paths.Paths,
+        *,
+        past: metric_object.Past,
+        cluster: surfaces.Cluster | None = None,
+        latency: Callable[[], requests.Latency | None] = lambda: None,
+    ) -> None:
+        super().__init__(config, where, past=past, cluster=cluster)
+        self._latency = latency
+        self._narrator: Narrator | None = None
 
     def publish(self, now: view.View | None) -> None:
         """There is a new view."""
@@ -64,6 +90,6 @@ class Narrated(surfaces.Surfaces):
             return
         if self._narrator is None:
             self._narrator = Narrator()
-        line = self._narrator.line(now)
+        line = self._narrator.line(now, self._latency())
         if line is not None:
             print(line, flush=True)

@@ -65,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         for warning in found.warnings:
             print(f"koordlet: {warning}", file=sys.stderr)
     else:
-        run_line.observed = sourcing.once(config.config, run_line.host)
+        run_line.observed = sourcing.once(
+            config.config, run_line.host, where=opening.state_paths(args, config)
+        )
     try:
         done = run_line.run_once({})
     finally:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from koordlet.cli import options, output
-from koordlet.model import moment, objects
+from koordlet.model import errors, moment, objects
 from koordlet.state import paths
 
 if TYPE_CHECKING:
@@ -29,15 +29,20 @@ _Result = TypeVar("_Result")
 Told = tuple[Body, list[tuple[str, str]], list[str]]
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare how the reservations are reached."""
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Declare which cluster has them."""
     parser.add_argument(
         "--kubeconfig",
         metavar="FILE",
         default=None,
-        help="ask that cluster's API server instead of a standalone scheduler",
+        help="ask that cluster's API server for reservations, not a standalone scheduler",
     )
     parser.add_argument("--context", metavar="NAME", default="", help="a context of the kubeconfig")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare how the reservations are reached."""
+    add_cluster(parser)
     parser.add_argument(
         "--state-dir",
         metavar="DIR",
@@ -54,7 +59,7 @@ class Reach:
         self._kubeconfig: str | None = args.kubeconfig
         self._context = args.context
         where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
-        self._socket: Path = where.scheduler_socket
+        self._socket: Path = _named(getattr(args, "address", None)) or where.scheduler_socket
 
     def create(self, body: Body, token: str) -> Body:
         """A new one, or the one that is there for the same wish."""
@@ -152,6 +157,19 @@ class Reach:
             yield service.Service(kube)
         finally:
             await kube.close()
+
+
+def _named(address: str | None) -> Path | None:
+    """The socket of ``--address``, where it was given."""
+    if not address:
+        return None
+    if not address.startswith("unix:"):
+        raise errors.UsageError(
+            "reservations are asked for on a Unix socket, or of an API server",
+            culprit="--address",
+            fix="give unix:/path, or --kubeconfig",
+        )
+    return Path(address.removeprefix("unix:"))
 
 
 def _body(manifest: str) -> Body:

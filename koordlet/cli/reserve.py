@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from koordlet.cli import output, reservations
+from koordlet.cli import options, output, reservations
 from koordlet.model import errors, moment, objects, quantity
 
 NAME = "reserve"
@@ -22,6 +22,8 @@ koordlet reserve job --node n1 --cpus 2 --owner pid=4711 --ttl 2h
 MATCH = "koordlet.io/match"
 #: The peer's annotation of cache and bandwidth, with our number of ways for nobody else.
 CACHE_WAYS = "node.koordinator.sh/resctrl"
+#: Controllers whose hierarchy says where a process is; the empty name is v2.
+_HIERARCHIES = ("cpuset", "cpu", "", "name=systemd")
 _NATIVE = ("unit", "cgroup", "pid")
 
 
@@ -48,6 +50,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token", metavar="TEXT", default="", help="repeating it with the same token is harmless"
     )
+    options.cgroup_root(parser)
     reservations.add(parser)
 
 
@@ -97,10 +100,12 @@ def _from_options(args: argparse.Namespace) -> dict[str, Any]:
     }
     if args.node:
         spec["nodeName"] = args.node
-    owners, match = _owners(args.owner)
+    owners, match = _owners(args.owner, (args.cgroup_root or "").strip("/"))
     annotations = {}
     if match:
         annotations[MATCH] = json.dumps(match, separators=(",", ":"))
+        # It is there whatever the node's condition is: only room counts.
+        spec["tolerations"] = [{"operator": "Exists"}]
     if args.cache_ways is not None:
         wish = {"llc": {"ways": args.cache_ways}}
         annotations[CACHE_WAYS] = json.dumps(wish, separators=(",", ":"))
@@ -135,7 +140,7 @@ def _check(args: argparse.Namespace, amounts: dict[str, str]) -> None:
         raise errors.UsageError(str(error), culprit="--ttl") from error
 
 
-def _owners(given: list[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _owners(given: list[str], top: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Owner entries, and the unit or cgroup that it is for instead of pods."""
     owners: list[dict[str, Any]] = []
     match: dict[str, str] = {}
@@ -146,7 +151,7 @@ def _owners(given: list[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
         if key in _NATIVE:
             if match:
                 raise errors.UsageError("one unit, cgroup or pid only", culprit="--owner")
-            match = {"cgroup": _cgroup_of(value)} if key == "pid" else {key: value}
+            match = {"cgroup": _cgroup_of(value, top)} if key == "pid" else {key: value}
             [(kind, what)] = match.items()
             # No pod has this label: it is the node's agent that gives the room away.
             owners.append({"labelSelector": {"matchLabels": {f"koordlet.io/{kind}": _short(what)}}})
@@ -161,18 +166,31 @@ def _short(text: str) -> str:
     return kept.strip("-_.")[-63:].strip("-_.") or "root"
 
 
-def _cgroup_of(pid: str) -> str:
-    """The cgroup of a process: that is what can be given room."""
+def _cgroup_of(pid: str, top: str) -> str:
+    """The cgroup of a process, below the agent's root: that is what can be given room.
+
+    On v1 a process has one in each hierarchy (cgroups(7)), and may be in the root of some: that of
+    its CPU set counts first, then that of its CPU time, then what a service manager tracks it by.
+    """
     try:
         lines = Path(f"/proc/{int(pid)}/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise errors.UsageError(
             f"no process {pid!r} here", culprit="--owner", fix="name its cgroup: cgroup=PATH"
         ) from error
-    found = {line.split(":", 2)[1]: line.split(":", 2)[2] for line in lines}
-    path = found.get("") or found.get("cpu,cpuacct") or found.get("cpu") or "/"
-    if path == "/":
+    found = {
+        controller: path
+        for _, controllers, path in (line.split(":", 2) for line in lines)
+        for controller in controllers.split(",")
+    }
+    inside = [found[one] for one in _HIERARCHIES if found.get(one, "/") != "/"]
+    if not inside:
         raise errors.UsageError(
             f"process {pid} is in the root cgroup", culprit="--owner", fix="give it one of its own"
         )
-    return path.lstrip("/")
+    path = inside[0].lstrip("/")
+    if top and not path.startswith(f"{top}/"):
+        raise errors.UsageError(
+            f"process {pid} is in {path}, which is not below {top}", culprit="--cgroup-root"
+        )
+    return path.removeprefix(f"{top}/") if top else path

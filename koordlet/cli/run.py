@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
+import gc
 import os
 import signal
 import sys
+import typing
 from collections.abc import Callable
 
-from koordlet import agent, daemon, demo, log, notify, opening, sourcing, surfaces
+from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
 from koordlet.config import loader, reloader
 from koordlet.model import errors
-from koordlet.policy import registry
 from koordlet.report import view
+
+if typing.TYPE_CHECKING:
+    from koordlet.demo import stage
+    from koordlet.host import root
+    from koordlet.state import paths
 
 NAME = "run"
 HELP = "run the agent on this machine until it is told to stop; stopping puts everything back"
 EXAMPLES = """\
 koordlet run                              with /etc/koordlet/config.yaml
 koordlet run --observe                    decide and show everything, change nothing
-koordlet run --demo                       with two busy processes in cgroups of their own
+koordlet run --demo                       with work to look at; not as root, on a recorded machine
+koordlet run --scheduler                  with a scheduler of its own, for `reserve` and `schedule`
 koordlet run --config node.yaml --state-dir /tmp/state
 """
 
@@ -37,7 +45,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--demo",
         action="store_true",
-        help="start a latency-sensitive and a best-effort process to look at",
+        help="start a latency-sensitive service and a best-effort hog to look at; without root,"
+        " play the same on a recorded machine, in memory",
+    )
+    parser.add_argument(
+        "--scheduler",
+        action="store_true",
+        help="run a standalone scheduler beside it, as its child (scheduler.run)",
     )
     parser.add_argument(
         "--http",
@@ -64,59 +78,87 @@ def _run(args: argparse.Namespace) -> int:
     # A reload that comes before the loop listens is not a reason to die: this start reads the file.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
-    config = opening.effective(args, flags)
-    if args.demo:
-        config, flags = _for_demo(args, config, flags)
-    log.configure(config.config.log.level, config.config.log.format)
-    for warning in config.warnings:
-        log.get().warning("config.warning", detail=warning)
     host = opening.host(args)
     if not host.live:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
-    rows = (demo.ROW, *registry.POLICIES) if args.demo else registry.POLICIES
-    run_line = opening.open_line(args, host, config, rows)
+    if args.demo:
+        return _play(args, host, flags)
+    config = opening.effective(args, flags)
+    _configure_log(config)
+    run_line = opening.open_line(args, host, config)
     why = opening.why_observe(config, run_line.observer.layout)
     if why:
         print(f"koordlet: observing only, changing nothing: {why}", file=sys.stderr)
     where = opening.state_paths(args, config)
     who = agent.Agent(run_line, where, enforce=not why)
-    busy = None
-    if args.demo:
-        run_line.extra_pods = demo.PODS
-        if not why:
-            busy = demo.Processes()
-            run_line.extra_settings = {demo.STEM: busy.settings()}
-    try:
-        sources = sourcing.gatherer(config.config, host)
-        store = None if sources is None else sources.store
-        cluster = None
-        if store is not None:
-            cluster = surfaces.Cluster(store=store, by_default=not why)
-        shown = _surfaces(narrated=busy is not None)(
-            config.config.report, where, past=run_line.history, cluster=cluster
-        )
-        life = daemon.Daemon(
-            who,
-            reload=reloader.Reloader(args.config, os.environ, flags, config),
-            notifier=notify.Notifier(os.environ),
-            surfaces=shown,
-            on_ready=_say_hello(demo_on=args.demo),
-            sources=sources,
-            runtime=_runtime(who, config),
-        )
-        asyncio.run(life.run())
-    finally:
-        if busy is not None:
-            busy.stop()
+    _live(args, who, where, flags, surfaces.Surfaces)
     return 0
 
 
-def _surfaces(*, narrated: bool) -> type[surfaces.Surfaces]:
-    if not narrated:
+def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> int:
+    """The agent with the demo's workloads, on the stage that this machine allows."""
+    from koordlet.demo import stage  # noqa: PLC0415 -- a service plays nothing
+
+    play = stage.choose(args, host, _for_demo(args, flags))
+    try:
+        _configure_log(play.config)
+        where = play.paths(opening.state_paths(args, play.config))
+        who = agent.Agent(play.line, where, enforce=not play.why)
+        _live(args, who, where, play.flags, _narrated(play), demo_on=True)
+    finally:
+        play.close()
+    return 0
+
+
+def _configure_log(config: loader.Effective) -> None:
+    log.configure(config.config.log.level, config.config.log.format)
+    for warning in config.warnings:
+        log.get().warning("config.warning", detail=warning)
+
+
+def _live(
+    args: argparse.Namespace,
+    who: agent.Agent,
+    where: paths.Paths,
+    flags: dict[str, object],
+    shown: Callable[..., surfaces.Surfaces],
+    *,
+    demo_on: bool = False,
+) -> None:
+    """Run the agent until it is told to stop."""
+    config, host = who.line.effective, who.line.host
+    sources = sourcing.gatherer(config.config, host, where=where)
+    store = None if sources is None else sources.store
+    cluster = None
+    if store is not None:
+        cluster = surfaces.Cluster(store=store, by_default=who.enforce)
+    child, told = _scheduler(args, config, host, where)
+    life = daemon.Daemon(
+        who,
+        reload=reloader.Reloader(args.config, os.environ, flags, config),
+        notifier=notify.Notifier(os.environ),
+        surfaces=shown(
+            config.config.report,
+            where,
+            past=who.line.history,
+            cluster=cluster,
+            scheduler=told,
+        ),
+        on_ready=_when_ready(demo_on=demo_on),
+        sources=sources,
+        runtime=_runtime(who, config),
+        child=child,
+    )
+    asyncio.run(life.run())
+
+
+def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:
+    """Surfaces that tell the story, where there is one."""
+    if play.why:
         return surfaces.Surfaces
     from koordlet.cli import narration  # noqa: PLC0415 -- a service tells no story
 
-    return narration.Narrated
+    return functools.partial(narration.Narrated, latency=play.latency)
 
 
 def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | None:
@@ -128,35 +170,65 @@ def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | Non
     return attending.Attending(who, config.config.nri, alone=alone)
 
 
+def _scheduler(
+    args: argparse.Namespace, config: loader.Effective, host: root.HostRoot, where: paths.Paths
+) -> tuple[daemon.Child | None, str | None]:
+    """The scheduler that is run beside the agent, and the address where it is told of this node."""
+    if not config.config.scheduler.run:
+        return None, None
+    if not sourcing.runs_scheduler(config.config, host):
+        log.get().warning("scheduler.not_run", why="this machine belongs to a cluster")
+        return None, None
+    from koordlet import supervising  # noqa: PLC0415 -- most agents run none
+
+    said = config.config.scheduler
+    # -P: the directory that the agent was started in is no place for modules.
+    words = [sys.executable, "-P", "-m", "koordlet", "scheduler", "--standalone"]
+    words += ["--with-parent", str(os.getpid()), "--http", said.http]
+    directory = args.state_dir or config.config.state.dir
+    if directory is not None:
+        words += ["--state-dir", directory]
+    if said.config is not None:
+        words += ["--config", said.config]
+    return supervising.Supervisor(words), f"unix:{where.scheduler_socket}"
+
+
 def _flags(args: argparse.Namespace) -> dict[str, object]:
     flags = options.eviction_flags(args)
     if args.observe:
         flags["mode"] = loader.Flag("observe", "--observe")
+    if args.scheduler:
+        flags["scheduler.run"] = loader.Flag(value=True, spelling="--scheduler")
     if args.http is not None:
         flags["report.http.address"] = loader.Flag(args.http, "--http")
     return flags
 
 
-def _for_demo(
-    args: argparse.Namespace, config: loader.Effective, flags: dict[str, object]
-) -> tuple[loader.Effective, dict[str, object]]:
+def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
     """With a CPU to spare, one is reserved, so that there is something to see."""
+    config = opening.effective(args, flags)
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
         "policies.shared_pools.enableControllers": loader.Flag(value=True, spelling="--demo")
     }
     if reserved.cpus is None and reserved.quantity is None and (os.cpu_count() or 1) > 1:
         more["policies.reserved_cpus.quantity"] = loader.Flag("1", "--demo")
-    return opening.effective(args, flags | more), flags | more
+    return flags | more
 
 
-def _say_hello(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
-    """What a person sees first; a service's log is not for that."""
+def _when_ready(*, demo_on: bool) -> Callable[[view.View, tuple[str, ...]], None]:
+    """What the start left behind goes; what stays of it no later tick waits for.
 
-    def hello(now: view.View, addresses: tuple[str, ...]) -> None:
+    A person is greeted; a service's log is not for that.
+    """
+
+    def ready(now: view.View, addresses: tuple[str, ...]) -> None:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
         if demo_on or sys.stdout.isatty():
             from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets nobody
 
             print("\n".join(welcome.lines(now, addresses, demo_on=demo_on)), flush=True)
 
-    return hello
+    return ready

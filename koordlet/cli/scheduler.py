@@ -76,6 +76,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="agents of a cluster may share a certificate, and say which node they are on by a"
         " token of their pod for this audience",
     )
+    parser.add_argument(
+        "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
+    )
     options.state(parser)
 
 
@@ -135,9 +138,11 @@ def _ask_a_cluster(args: argparse.Namespace, kubeconfig: str | None) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet import scheduling  # noqa: PLC0415
+    from koordlet import scheduling, supervising  # noqa: PLC0415
     from koordlet.scheduler import configuration, manifests  # noqa: PLC0415
 
+    if args.with_parent is not None and not supervising.end_with(args.with_parent):
+        return 0
     if args.standalone and args.kubeconfig:
         raise errors.UsageError(
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"

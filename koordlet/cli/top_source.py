@@ -46,7 +46,7 @@ class Agent:
             answer = connection.getresponse()
             body = answer.read(_MOST)
             found = json.loads(body) if answer.status in _ANSWERS else None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             raise _no_agent(self._address, str(error) or type(error).__name__) from None
         finally:
             connection.close()

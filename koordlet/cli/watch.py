@@ -1,32 +1,39 @@
-"""``koordlet watch``: the node or its workloads, again whenever something has changed."""
+"""``koordlet watch``: the node, its workloads or reservations, again whenever something changes."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import time
 
-from koordlet.cli import feed_options
+from koordlet.cli import feed_options, output, reservations
 
 NAME = "watch"
-HELP = "follow the node or its workloads over gRPC, until interrupted"
+HELP = "follow the node, its workloads or reservations, until interrupted"
 EXAMPLES = """\
 koordlet watch node                     a line whenever something changed
 koordlet watch workloads web -o json    one document a line
 koordlet watch node --count 1           the state now, then end
+koordlet watch reservations             of the standalone scheduler, or with --kubeconfig
 """
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("what", choices=("node", "workloads"))
-    parser.add_argument("name", nargs="?", metavar="NAME", help="only this workload")
+    parser.add_argument("what", choices=("node", "reservations", "workloads"))
+    parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     parser.add_argument("--count", type=int, default=0, help="end after so many (default: never)")
     feed_options.add(parser)
+    reservations.add_cluster(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print states as they come. The first look must succeed; later cuts are lived through."""
     try:
+        if args.what == "reservations":
+            _reservations(args)
+            return 0
         with feed_options.open_node(args) as asked:
             feed_options.guarded(asked.get)
             for number, state in enumerate(asked.follow(), start=1):
@@ -36,6 +43,22 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _reservations(args: argparse.Namespace) -> None:
+    """What is there, then each change: one line, or one document a line."""
+    changes = (
+        (verb, body)
+        for verb, body in reservations.Reach(args).watch()
+        if args.name in {None, body["metadata"]["name"]}
+    )
+    for verb, body in itertools.islice(changes, args.count or None):
+        if args.output == "json":
+            shown = {"version": "v1", "change": verb, "reservation": body}
+            print(json.dumps(shown), flush=True)
+        else:
+            cells = (verb, *reservations.row(body, time.time()))
+            print("  ".join(output.visible(one) or "-" for one in cells), flush=True)
 
 
 def _show(args: argparse.Namespace, state: dict[str, object], *, first: bool) -> None:

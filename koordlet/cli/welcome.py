@@ -26,7 +26,10 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
         page = next((one for one in addresses if one.startswith("http")), None)
         if page is not None:
             text += ["", f"Open {page.split()[0]} beside this. For five of each twenty seconds the"]
-            text += ["latency-sensitive process wants every CPU; watch what best-effort work gets."]
+            text += [
+                "latency-sensitive service is asked for much; watch what best-effort work gets"
+            ]
+            text += ["then, and how long requests take."]
         text += ["", "Ctrl-C stops the demo, puts everything back and removes its cgroups.", ""]
     elif demo_on:
         text += ["", "Run it as root to see it enforced. Ctrl-C stops it."]

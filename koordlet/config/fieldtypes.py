@@ -9,6 +9,7 @@ back unchanged, and whoever consumes it parses it with the module named here.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Annotated, NoReturn
@@ -41,6 +42,13 @@ def refuse(message: str, fix: str = "", at: tuple[str | int, ...] = ()) -> NoRet
     """Refuse a value, saying what is wrong, what to do, and where below the value it is."""
     context = {"message": message, "fix": fix, "at": at}
     raise PydanticCustomError(REFUSED, "{message}", context)
+
+
+def _ip_address(value: object) -> str:
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        refuse(f"{show(value)} is no IP address", "an address without a mask, as 10.0.0.7")
 
 
 def show(value: object, limit: int = 60) -> str:
@@ -212,6 +220,7 @@ CpusOrCount = Annotated[
         }
     ),
 ]
+IpAddress = Annotated[str, BeforeValidator(_ip_address), WithJsonSchema({"type": "string"})]
 Quantity = Annotated[str, BeforeValidator(_quantity), WithJsonSchema(_NUMBER_OR_TEXT)]
 OptionalQuantity = Annotated[
     str | None,

@@ -6,6 +6,7 @@ Does not cover: reading again later (``reloader``).
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,15 +17,16 @@ from koordlet.config import (
     catalog,
     environment,
     file_source,
-    kubelet_file,
     layers,
     limits,
     places,
     problems,
     schema,
-    yaml_source,
 )
 from koordlet.model import errors
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import yaml_source
 
 DEFAULT_PATH = "/etc/koordlet/config.yaml"
 
@@ -97,6 +99,11 @@ def resolve(
 
 def file_layer(text: str, path: str) -> layers.Layer | None:
     """The layer of the file; ``None`` where it holds nothing but comments."""
+    from koordlet.config import (  # noqa: PLC0415 -- 20 ms that a start without a file has no use for
+        kubelet_file,
+        yaml_source,
+    )
+
     document = yaml_source.parse(text, path)
     if kubelet_file.is_one(document.data):
         document = kubelet_file.translated(

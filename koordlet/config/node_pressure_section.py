@@ -105,8 +105,9 @@ class NodePressure(sections.Section):
     eviction_pressure_transition_period: _Duration = Field(
         default="5m0s", description="How long a condition holds after its threshold was met last."
     )
-    eviction_max_pod_grace_period: Annotated[int, Field(ge=0, le=86_400)] = Field(
-        default=0, description="The most seconds that a soft threshold leaves to a pod."
+    eviction_max_pod_grace_period: Annotated[int, Field(ge=-(2**31), le=86_400)] = Field(
+        default=0,
+        description="The most seconds that a soft threshold leaves to a pod; less than one is one.",
     )
     merge_default_eviction_settings: bool = Field(
         default=False, description="Whether defaults count beside a given `evictionHard`."
@@ -119,6 +120,11 @@ class NodePressure(sections.Section):
     )
     local_storage_capacity_isolation: bool = Field(
         default=True, description="Whether local-storage limits of pods come first."
+    )
+    reclaim_page_cache: bool | None = Field(
+        default=None,
+        description="Whether page cache is taken back first where that can be enough (cgroup v2,"
+        " no swap); null: on machines without a kubelet only.",
     )
     pass_seconds: Annotated[int | None, Field(ge=1, le=60)] = Field(
         default=None,
@@ -143,6 +149,11 @@ class NodePressure(sections.Section):
         default_factory=dict,
         description="Percent of time lost to pressure from which a condition holds, by name, such"
         " as `memory.full.avg10`.",
+    )
+    workload_memory_percent: Annotated[int | None, Field(ge=1, le=100)] = Field(
+        default=None,
+        description="Percent of its own memory limit from which a workload makes the condition"
+        " `WorkloadMemoryTight` hold; null: no such signal.",
     )
     swap_available: str | None = Field(
         default=None, description="Swap space that shall be left, such as `10%`; null: no limit."

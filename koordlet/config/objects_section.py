@@ -35,6 +35,11 @@ class Objects(sections.Section):
     status: bool = Field(
         default=True, description="Batch and mid resources and our conditions in the Node's status."
     )
+    events: bool = Field(
+        default=True,
+        description="Events on pods and other objects whose labels, annotations or fields cannot be"
+        " read.",
+    )
     tolerance_percent: Annotated[int, Field(ge=0, le=100)] = Field(
         default=10, description="An offered resource is written when it moves by more than this."
     )

@@ -6,6 +6,7 @@ Does not cover: the tour of the configuration in the user guide.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -63,20 +64,20 @@ def render() -> str:
 
 
 def _top_level() -> list[tuple[str, ...]]:
-    return [_row(field) for field in catalog.fields() if len(field.loc) == 1]
+    return [row(field) for field in catalog.fields() if len(field.loc) == 1]
 
 
 def _sections() -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     for key, info in catalog.section_fields(schema.Config):
         fields = [f for f in catalog.fields() if f.loc[0] == key and len(f.loc) > 1]
         if fields:
-            yield f"{key}\n\n{info.description}", [_row(field) for field in fields]
+            yield f"{key}\n\n{info.description}", [row(field) for field in fields]
         elif key == "workloads":
             yield f"{key}[]\n\n{info.description}", list(_workload_rows())
 
 
 def _workload_rows() -> Iterator[tuple[str, ...]]:
-    properties = schema.json_schema()["$defs"]
+    properties = _whole()["$defs"]
     for section, above in (("Workload", ""), ("Match", "match.")):
         required = properties[section].get("required", [])
         for key, info in properties[section]["properties"].items():
@@ -92,16 +93,27 @@ def _workload_default(info: dict[str, Any], required: bool) -> str:  # noqa: FBT
     return _default({} if info.get("type") == "object" else info.get("default"))
 
 
-def _row(field: catalog.Field) -> tuple[str, ...]:
+def row(field: catalog.Field) -> tuple[str, str, str, str, str]:
+    """Key, type, default, variable, what it is; ready for a cell each."""
     kind = _kind(_schema_of(field.loc))
-    default = _default(dict(layers.leaves(schema.plain(schema.defaults()))).get(field.loc))
+    default = _default(_defaults().get(field.loc))
     variable = f"`{field.variable}`" if field.scalar else _NONE
     return f"`{field.path}`", kind, default, variable, _cell(field.info.description or "")
 
 
+# Both are asked for by every row, and cost tens of milliseconds each time they are made.
+@functools.cache
+def _whole() -> dict[str, Any]:
+    return schema.json_schema()
+
+
+@functools.cache
+def _defaults() -> dict[places.Loc, Any]:
+    return dict(layers.leaves(schema.plain(schema.defaults())))
+
+
 def _schema_of(loc: places.Loc) -> dict[str, Any]:
-    whole = schema.json_schema()
-    found = whole
+    whole = found = _whole()
     for key in loc:
         found = found["properties"][key]
         if "$ref" in found:

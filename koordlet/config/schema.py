@@ -24,6 +24,7 @@ from koordlet.config import (
     blkio_section,
     counters_section,
     cpu_burst_section,
+    cpu_qos_section,
     cpu_sections,
     evict_section,
     eviction_section,
@@ -35,19 +36,21 @@ from koordlet.config import (
     http_section,
     manifests_section,
     memory_qos_section,
+    network_section,
     node_pressure_section,
     nri_section,
     objects_section,
+    oom_score_section,
     page_cache_section,
     resctrl_section,
     sections,
     suppress_section,
     system_section,
+    workload_section,
 )
 from koordlet.config import kube as kube_section
 from koordlet.config import kubelet as kubelet_section
 from koordlet.config import scheduler as scheduler_section
-from koordlet.model import quantity
 
 API_VERSION = "koordlet.io/v1"
 KIND = "Config"
@@ -83,70 +86,6 @@ class Cgroups(Section):
         description="`auto` sets limits of units through systemd where it runs (cgroup v2),"
         " so that a daemon-reload keeps them; `never` writes their files.",
     )
-
-
-class Match(Section):
-    """Which cgroup a workload runs in: exactly one of the keys."""
-
-    unit: fieldtypes.Unit = Field(
-        default=None, description="A systemd unit, such as `nginx.service`."
-    )
-    cgroup: fieldtypes.CgroupPath = Field(
-        default=None, description="A cgroup path relative to the cgroup root, such as `batch/jobs`."
-    )
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Match:
-        if (self.unit is None) == (self.cgroup is None):
-            found = "neither" if self.unit is None else "both"
-            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {found}")
-        return self
-
-
-class Workload(Section):
-    """One workload of a machine without a cluster."""
-
-    name: fieldtypes.Name = Field(description="Unique name.")
-    qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
-        description="What the workload is promised."
-    )
-    priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = Field(
-        default=None, description="Pod priority; null is the default of the QoS class."
-    )
-    requests: fieldtypes.Quantities = Field(
-        default_factory=dict, description="Requested resources, as in a Pod."
-    )
-    limits: fieldtypes.Quantities = Field(
-        default_factory=dict, description="Resource limits, as in a Pod."
-    )
-    cpus: fieldtypes.CpusOrCount = Field(
-        default=None, description="Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs."
-    )
-    cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = Field(
-        default=None,
-        description="How a number of `cpus` lies on cores (`requiredCPUBindPolicy`); null prefers"
-        " whole cores.",
-    )
-    cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = Field(
-        default="None",
-        description="What it would rather not share with others that ask for the same.",
-    )
-    numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
-        default="", description="On how many NUMA nodes it may lie (`numaTopologyPolicy`)."
-    )
-    match: Match = Field(description="Which cgroup it runs in.")
-
-    @model_validator(mode="after")
-    def _requests_within_limits(self) -> Workload:
-        for resource, limit in self.limits.items():
-            request = self.requests.get(resource)
-            if request is not None and quantity.milli(request) > quantity.milli(limit):
-                fieldtypes.refuse(
-                    f"the {resource} request {request} exceeds the limit {limit}",
-                    "lower the request or raise the limit",
-                    at=("requests", resource),
-                )
-        return self
 
 
 class Policies(Section):
@@ -198,6 +137,11 @@ class Policies(Section):
         alias="blkio_qos",
         description="Limits of block devices.",
     )
+    network_qos: network_section.NetworkQos = Field(
+        default_factory=network_section.NetworkQos,
+        alias="network_qos",
+        description="Bandwidth of network links by class.",
+    )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,
         alias="cpu_suppress",
@@ -206,6 +150,11 @@ class Policies(Section):
     housekeeping: housekeeping_section.Housekeeping = Field(
         default_factory=housekeeping_section.Housekeeping,
         description="Interrupts and kernel threads off the CPUs that workloads hold alone.",
+    )
+    oom_score: oom_score_section.OomScore = Field(
+        default_factory=oom_score_section.OomScore,
+        alias="oom_score",
+        description="Whom the kernel kills first when memory is out.",
     )
     resctrl: resctrl_section.Resctrl = Field(
         default_factory=resctrl_section.Resctrl, description="Cache ways and memory bandwidth."
@@ -234,6 +183,11 @@ class Policies(Section):
     )
     memory_evict: evict_section.MemoryEvict = Field(
         default_factory=evict_section.MemoryEvict, description="Eviction by use of memory."
+    )
+    cpu_qos: cpu_qos_section.CpuQos = Field(
+        default_factory=cpu_qos_section.CpuQos,
+        alias="cpu_qos",
+        description="What the kernel's scheduler is told of each class.",
     )
     memory_qos: memory_qos_section.MemoryQos = Field(
         default_factory=memory_qos_section.MemoryQos,
@@ -339,9 +293,9 @@ class Config(Section):
         default_factory=nri_section.Nri,
         description="The container runtime: what containers get before they begin.",
     )
-    workloads: Annotated[tuple[Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
-        default=(), description="The workloads of a machine without a cluster."
-    )
+    workloads: Annotated[
+        tuple[workload_section.Workload, ...], Field(strict=False), fieldtypes.ABSENT_LIST
+    ] = Field(default=(), description="The workloads of a machine without a cluster.")
     manifests: manifests_section.Manifests = Field(
         default_factory=manifests_section.Manifests,
         description="More workloads of such a machine, as Pod manifests.",

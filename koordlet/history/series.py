@@ -36,6 +36,8 @@ class History:
         self.disks = space.Space()
         #: Cycles and instructions by cgroup path, where they are counted.
         self.work = space.Space()
+        #: By cgroup path of workloads that have a network of their own.
+        self.traffic = space.Space()
         #: By class of workloads, and the system: ``shares.SUBJECTS``.
         self.shares = space.Space(depth=_NODE_DEPTH)
         self._shares = shares.Shares()
@@ -57,6 +59,7 @@ class History:
             "disks": self.disks,
             "shares": self.shares,
             "work": self.work,
+            "traffic": self.traffic,
         }
 
     def take(self, readings: Mapping[str, counters.Reading]) -> None:

@@ -14,6 +14,7 @@ from koordlet.host import (
     hierarchies,
     kernel_work,
     machine,
+    oom_scores,
     resctrl_look,
     root,
     topology,
@@ -23,7 +24,8 @@ from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
     from koordlet.host import inotify
-    from koordlet.model import blocks
+    from koordlet.host import queueing as queueing_reader
+    from koordlet.model import blocks, queueing
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -52,7 +54,9 @@ class Observer:
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._kernel_work: Mapping[str, str] = {}
+        self.oom_scores = oom_scores.Reader(host)
         self._devices: blocks.Blocks | None = None
+        self._links: queueing_reader.Reader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -170,6 +174,7 @@ class Observer:
             unsupported=self._missing(),
             resctrl=ways,
             kernel_work=self._kernel_work,
+            oom_scores=self.oom_scores.look(now.at, self.layout, groups),
             went_offline=self._went_offline,
         )
 
@@ -182,6 +187,19 @@ class Observer:
             found = reader.read(self.host, self.layout)
             self._devices = devices = devices if found == devices and devices is not None else found
         return devices
+
+    def links(self, at: float, names: Sequence[str]) -> queueing.Links:
+        """How network links queue their packets."""
+        if self._links is None:
+            from koordlet.host import queueing as reader  # noqa: PLC0415 -- most never shape
+
+            self._links = reader.Reader(self.host)
+        return self._links.look(at, names)
+
+    def changed(self) -> None:
+        """Network links queue otherwise than they did at the last look."""
+        if self._links is not None:
+            self._links.due()
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not; the same tuple while that is the same."""

@@ -73,6 +73,7 @@ class Reader:
         nodefs, imagefs, containerfs = self._systems(disks)
         return pressure.Reading(
             at=at,
+            total=total,
             root=self._try("memory", lambda: self._root(total)),
             pods=self._pods_memory(),
             pods_group=self._pods,
@@ -89,10 +90,22 @@ class Reader:
             problems=self._problems,
         )
 
-    def memory(self) -> pressure.Memory | None:
-        """Of the node alone, between two readings."""
+    def memory(self) -> tuple[pressure.Memory | None, pressure.Memory | None]:
+        """Of the node and of all pods, between two readings."""
         total = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
-        return self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL))))
+        return (
+            self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL)))),
+            self._pods_memory(),
+        )
+
+    @property
+    def directories(self) -> tuple[str, str]:
+        """Of the groups that :meth:`memory` is about, where v1 counts them; empty elsewhere."""
+        where = self._layout.holder("memory")
+        if where is None or where.unified:
+            return "", ""
+        node = where.directory(self.places.memory) if self.places.memory else where.mount
+        return node, where.directory(self._pods) if self._pods else ""
 
     def _try(self, what: str, ask: Callable[[], _T]) -> _T | None:
         try:
@@ -117,6 +130,7 @@ class Reader:
                 usage=found.usage,
                 inactive_file=found.inactive_file,
                 limit=min(limits, default=None),
+                active_file=found.active_file,
             )
         stat = _keyed(self._read(f"{where.mount}/memory.stat"))
         if where.unified:
@@ -124,7 +138,8 @@ class Reader:
         else:
             usage = int(self._read(f"{where.mount}/memory.usage_in_bytes"))
             idle = stat.get(b"total_inactive_file", stat.get(b"inactive_file", 0))
-        return pressure.Memory(usage=usage, inactive_file=idle, limit=total)
+        active = _active_file(stat)
+        return pressure.Memory(usage=usage, inactive_file=idle, limit=total, active_file=active)
 
     def _pods_memory(self) -> pressure.Memory | None:
         """Of the first group of all pods that is there."""
@@ -150,7 +165,8 @@ class Reader:
             idle = stat[b"total_inactive_file"]
             text = self._read(f"{directory}/memory.limit_in_bytes")
         limit = None if text.strip() == b"max" else int(text)
-        return pressure.Memory(usage=usage, inactive_file=idle, limit=limit)
+        active = _active_file(stat)
+        return pressure.Memory(usage=usage, inactive_file=idle, limit=limit, active_file=active)
 
     def _memory(self) -> cgroup.Hierarchy:
         where = self._layout.holder("memory") or self._layout.tree
@@ -245,6 +261,11 @@ def recorded(host: root.HostRoot, places: Places) -> dict[str, pressure.FileSyst
                 inodes=one.f_files or None,
             )
     return found
+
+
+def _active_file(stat: Mapping[bytes, int]) -> int:
+    """Of the whole tree; v1 says it with a prefix."""
+    return stat.get(b"total_active_file", stat.get(b"active_file", 0))
 
 
 def _processes(text: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Naming a process to a person.
+"""Which process it is: for a person, and for us when its number may be used again.
 
 Covers: pid, command and start time of a process of this machine. Does not cover: its cgroups.
 """
@@ -7,7 +7,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from koordlet.host import root
+
 _MAX = 100
+#: The start time among what follows the name in ``/proc/PID/stat`` (proc_pid_stat(5)).
+_START = 19
+
+
+def identity(host: root.HostRoot, directory: str) -> int:
+    """When the process of ``/proc/PID`` began, in clock ticks; 0 for every other directory.
+
+    The directory's inode is no identity: it changes when the kernel forgets and finds it again.
+    """
+    pid = directory.removeprefix("/proc/")
+    if pid == directory or not pid.isdigit():
+        return 0
+    try:
+        return int(host.read(host.proc(pid, "stat")).rpartition(b")")[2].split()[_START])
+    except (ValueError, IndexError):
+        return 0
 
 
 def describe(pid: str) -> str:

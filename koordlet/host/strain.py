@@ -206,6 +206,7 @@ class Reader:
             ls_cores=_cores(now, since),
             ls_lately=_cores(now, lately),
             be_cores=now.be.since(since.be) / _seconds(now, since) if now.be else None,
+            be_lately=now.be.since(lately.be) / _seconds(now, lately) if now.be else None,
             waiting=_waiting(now, since),
             waiting_lately=_waiting(now, lately),
             signal="pressure" if now.stalled else "threads" if now.waited else "",

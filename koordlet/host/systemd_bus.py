@@ -18,7 +18,6 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Self
 
 from koordlet.host import dbus
@@ -66,12 +65,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     # Errands -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from koordlet.model import absence, cgroup, pod, snapshot, topology
 from koordlet.model import counters as readings
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import performance, space
+    from koordlet.host import performance, space, traffic
 
 #: Where workloads write: the kubelet's and the runtimes' files, logs, and all the rest.
 DIRECTORIES = (
@@ -42,6 +42,7 @@ class Reader:
         self.node = node_counters.Reader(host)
         self._space: space.Reader | None = None
         self._performance: performance.Reader | None = None
+        self._traffic: traffic.Reader | None = None
         #: Read everything at once: for commands that look only once.
         self.thorough = False
 
@@ -51,12 +52,16 @@ class Reader:
         return self._space
 
     def watch(self, directories: Iterable[str] = DIRECTORIES) -> None:
-        """From now on, have a child look at the room on filesystems; on a live machine only."""
+        """From now on, read what is not urgent as well; on a live machine only.
+
+        A child looks at the room on filesystems; networks of workloads are read through processes.
+        """
         if self._host.live and self._space is None:
-            # Late: the first pass needs no child, and no subprocess.
-            from koordlet.host import space  # noqa: PLC0415
+            # Late: the first pass needs no child, no subprocess and no network.
+            from koordlet.host import space, traffic  # noqa: PLC0415
 
             self._space = space.Reader(tuple(directories))
+            self._traffic = traffic.Reader(self._host)
 
     def count(self, settings: performance.Settings | None) -> None:
         """Count cycles and instructions in this way from now on; ``None``: do not."""
@@ -99,6 +104,8 @@ class Reader:
         }
         if self._space is not None:
             found["disks"] = self._space.read(now.at, now.suspended)
+        if self._traffic is not None:
+            found["traffic"] = self._traffic.read(now.at, now.suspended, self._layout, pods)
         if self._performance is not None and self._machine is not None:
             online = self._machine.online
             worked = self._performance.read(now.at, now.suspended, self._layout, online, pods)
@@ -123,6 +130,7 @@ class Reader:
                 absence.Unsupported(f"counters.{name}", "no group here has this file")
                 for name in sorted(self.groups.missing)
             ),
+            *(self._traffic.unsupported if self._traffic is not None else ()),
             *(self._performance.unsupported if self._performance is not None else ()),
         )
 

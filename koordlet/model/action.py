@@ -98,6 +98,18 @@ class SetUnitProperty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetQdisc:
+    """One side of a network link shall queue as ``value`` says (``model.queueing``)."""
+
+    #: ``/net/LINK/egress`` or ``/net/LINK/ingress``.
+    target: str
+    value: str
+    policy: str
+    reason: str
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
     """So many bytes of a group shall be reclaimed, once. ``target`` is its ``memory.reclaim``."""
 
@@ -133,7 +145,17 @@ class Evict:
     group: str = ""
 
 
-Action = MakeDir | WriteFile | SetUnitProperty | MoveTasks | RemoveDir | Mount | Reclaim | Evict
+Action = (
+    MakeDir
+    | WriteFile
+    | SetUnitProperty
+    | MoveTasks
+    | RemoveDir
+    | Mount
+    | SetQdisc
+    | Reclaim
+    | Evict
+)
 
 
 def kind(action: Action) -> str:

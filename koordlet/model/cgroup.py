@@ -162,9 +162,17 @@ def is_below(path: str, other: str) -> bool:
 _NOT_STEPS = frozenset({"", ".", ".."})
 
 
+def stays_below(path: str) -> bool:
+    """True for a path that stays below its root: no ``..``, no empty steps, no end in between.
+
+    Whoever owns a group may name those inside of it as he likes, and is not spared for the name.
+    """
+    return "\0" not in path and _NOT_STEPS.isdisjoint(path.split("/"))
+
+
 def is_plain(path: str) -> bool:
-    """True for a path that stays below its root: no ``..``, empty steps, control characters."""
-    return path.isprintable() and _NOT_STEPS.isdisjoint(path.split("/"))
+    """The same for a path that somebody has written down: nothing that cannot be printed, too."""
+    return path.isprintable() and stays_below(path)
 
 
 def unit_of(path: str) -> str:

@@ -93,3 +93,5 @@ class Usage:
     shares: Table = field(default_factory=Table)
     #: By cgroup path: cycles and instructions, where they are counted.
     work: Table = field(default_factory=Table)
+    #: By cgroup path of workloads that have a network of their own.
+    traffic: Table = field(default_factory=Table)

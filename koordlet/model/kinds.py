@@ -39,6 +39,7 @@ PODS = Kind("", "v1", "pods", "Pod")
 REPLICATION_CONTROLLERS = Kind("", "v1", "replicationcontrollers", "ReplicationController")
 SERVICES = Kind("", "v1", "services", "Service")
 
+CSI_DRIVERS = Kind("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False)
 CSI_NODES = Kind("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False)
 CUSTOM_RESOURCES = Kind(
     *("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"),
@@ -60,6 +61,8 @@ TOKEN_REVIEWS = Kind(
     *("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"), namespaced=False
 )
 STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+
+STORAGE_CAPACITIES = Kind("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
 
 # The peers' kinds. They are custom resources: an API server may not serve them.
 DEVICES = Kind("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)

@@ -70,6 +70,18 @@ PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)
 IO_WRITE = Meter(name="io.write", unit="bytes/s", counter=True)
 
+#: Through the network of a workload that has one of its own.
+POD_RECEIVED = Meter(
+    name="network.pod.received",
+    unit="bytes/s",
+    counter=True,
+    samples=_HALF_AN_HOUR // 30,
+    period=30,
+)
+POD_SENT = Meter(
+    name="network.pod.sent", unit="bytes/s", counter=True, samples=_HALF_AN_HOUR // 30, period=30
+)
+
 #: What a group did in its newest window of counting, and cycles per instruction.
 CYCLES = Meter(name="work.cycles", unit="cycles")
 INSTRUCTIONS = Meter(name="work.instructions", unit="instructions")

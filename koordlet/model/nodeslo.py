@@ -32,6 +32,7 @@ class NodeSlo:
     source: str = ""
     #: The object's revision, where it has one.
     revision: str = ""
+    uid: str = ""
     threshold: strategies.Threshold
     cpu_burst: strategies.CpuBurst
     #: ``LSR``, ``LS``, ``BE``, ``SYSTEM``, and ``root`` for the whole tree.

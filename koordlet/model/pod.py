@@ -121,6 +121,9 @@ class Pod:
     #: Seconds that its processes have to end.
     grace_seconds: int | None = None
     volumes: tuple[Volume, ...] = ()
+    #: Where it is found on the network; those of the host where it is in the host's network.
+    addresses: tuple[str, ...] = ()
+    host_network: bool = False
     containers: tuple[Container, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -27,6 +27,8 @@ class Memory:
     #: Page cache that the kernel takes back first.
     inactive_file: int
     limit: int | None = None
+    #: Page cache that counts as used, and could be had back.
+    active_file: int = 0
 
     @property
     def working_set(self) -> int:
@@ -58,6 +60,8 @@ class Reading:
     """One moment. ``at`` are monotonic seconds, by subject where they differ."""
 
     at: float = 0.0
+    #: Of the machine, in bytes.
+    total: int | None = None
     root: Memory | None = None
     #: All pods together, with their group.
     pods: Memory | None = None

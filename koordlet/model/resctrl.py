@@ -111,9 +111,14 @@ class Hardware:
 
     @property
     def most_groups(self) -> int:
-        """Groups that fit, the root among them: the scarcest resource decides."""
+        """Groups that fit, the root among them: the scarcest resource decides.
+
+        Where the machine counts each group takes an RMID as well, or mkdir fails (ENOSPC).
+        """
         counts = [one.num_closids for one in self.caches]
         counts += [one.num_closids for one in self.bandwidths]
+        if counts and self.monitoring is not None and self.monitoring.num_rmids:
+            counts.append(self.monitoring.num_rmids)
         return min(counts, default=1)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class Reservation:
     cpus: cpuset.CPUSet | None = None
     #: Whole CPUs that it reserves.
     cpu_count: int | None = None
+    #: What it holds of each resource.
+    amounts: resources.Amounts = field(default_factory=dict)
     #: ``unit=nginx.service`` or ``cgroup=web/nginx``: what runs here and is no pod.
     match: str = ""
     #: Annotations that the workload of a match has as well.

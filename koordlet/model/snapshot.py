@@ -20,6 +20,7 @@ from koordlet.model import (
     ledger,
     pod,
     pressure,
+    queueing,
     resctrl,
     resources,
     topology,
@@ -100,6 +101,8 @@ class Snapshot:
     through_systemd: bool = False
     #: Block devices; ``None`` while nobody limits one.
     blocks: blocks.Blocks | None = None
+    #: Network links and how they queue; empty while nobody shapes traffic.
+    links: queueing.Links = field(default_factory=queueing.Links)
     #: Containers that began with a set of ours: group to the set that they would have had.
     born: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
@@ -108,6 +111,8 @@ class Snapshot:
 
     #: Files that say where the kernel's own work runs, and their texts; empty where nobody asks.
     kernel_work: Mapping[str, str] = field(default_factory=dict)
+    #: Of the processes of workloads, by group; empty where nobody asks.
+    oom_scores: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: What the whole node may run out of.

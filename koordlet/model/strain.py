@@ -17,8 +17,9 @@ class Strain:
     #: Cores that latency-sensitive and best-effort work use; ``None`` while not known.
     ls_cores: float | None = None
     be_cores: float | None = None
-    #: Of latency-sensitive work, since the last look.
+    #: The same, since the last look.
     ls_lately: float | None = None
+    be_lately: float | None = None
     #: Seconds that runnable latency-sensitive threads waited for a CPU, for each second of CPU that
     #: they had; ``None`` where nothing tells. Of the sampled threads, or of pressure files.
     waiting: float | None = None

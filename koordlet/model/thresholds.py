@@ -62,7 +62,9 @@ DEFAULT_HARD: Mapping[str, str] = {
     IMAGEFS_INODES: "5%",
 }
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?inf\Z", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\Z", re.ASCII | re.IGNORECASE
+)
 
 
 class ThresholdError(ValueError):
@@ -181,9 +183,12 @@ def with_containerfs(found: tuple[Threshold, ...], layout: str) -> tuple[Thresho
 
 
 def flag(text: str, separator: str) -> dict[str, str]:
-    """A map as flags spell it: ``memory.available<100Mi,nodefs.available<10%``."""
+    """A map as flags spell it: ``memory.available<100Mi,nodefs.available<10%``.
+
+    An item of nothing is skipped, so that a comma at the end is no mistake.
+    """
     found: dict[str, str] = {}
-    for part in text.split(",") if text.strip() else ():
+    for part in (each for each in text.split(",") if each.strip()):
         signal, mark, value = part.strip().partition(separator)
         if not mark or not signal or not value:
             msg = f"invalid eviction threshold {part.strip()!r}, expected signal{separator}value"

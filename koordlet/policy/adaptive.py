@@ -69,6 +69,8 @@ class State:
     felt_at: float | None = None
     #: CPUs that workloads may use at all.
     machine: int = 1
+    #: CPUs that neither kind of work used at the last pass.
+    others: float = 0.0
     reason: str = ""
 
 
@@ -84,8 +86,11 @@ def revive(body: Mapping[str, object]) -> State:
 
 
 def keep(state: State) -> State:
-    """What of the state is worth a checkpoint: the limit, no more exact than it matters."""
-    return State(loop=controller.State(limit=round(state.loop.limit, 2)))
+    """What of the state is worth a checkpoint: what is allowed, no more exact than it matters.
+
+    Not what a crowd leaves: that one may be over.
+    """
+    return State(loop=controller.State(limit=round(state.loop.allowed, 2)))
 
 
 def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
@@ -95,25 +100,54 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
     return "policies.cpu_suppress is enabled" if settings.stand_back else ""
 
 
-def pain(felt: strain.Strain, cpus: int, throttled: float, tolerance: float) -> tuple[float, float]:
-    """The pain of the last moment and the mean one; zero where nothing tells."""
+def pain(
+    felt: strain.Strain, cpus: int, throttled: float, tolerance: float, others: float = 0.0
+) -> tuple[float, float]:
+    """The pain of the last moment and the mean one; zero where nothing tells.
+
+    ``others`` are the CPUs that neither latency-sensitive nor best-effort work uses.
+    """
     ls = felt.ls_cores or 0.0
+    mean = beyond(felt.waiting, ls, cpus, throttled) * _blame(ls, felt.be_cores, others)
+    # What a spike waits for itself is measured by the use of the spike, not by that before it.
+    lately = max(ls, felt.ls_lately or 0.0)
+    now = beyond(felt.waiting_lately, lately, cpus, throttled)
+    be = felt.be_cores if felt.be_lately is None else felt.be_lately
+    now *= _blame(felt.ls_lately or ls, be, others)
+    return max(now, mean) / tolerance, mean / tolerance
+
+
+def beyond(waiting: float | None, ls: float, cpus: int, throttled: float) -> float:
+    """Waiting for each second of CPU that is not behind itself, whoever is to blame."""
+    if waiting is None:
+        return 0.0
     own = controller.own_waiting(ls, max(1, cpus)) + throttled / max(ls, 0.01)
+    return max(0.0, waiting - own)
 
-    def of(waiting: float | None) -> float:
-        return 0.0 if waiting is None else max(0.0, waiting - own) / tolerance
 
-    return max(of(felt.waiting_lately), of(felt.waiting)), of(felt.waiting)
+def _blame(ls: float, be: float | None, others: float) -> float:
+    """Whoever waits, waits behind those that run: best-effort work by its part of the CPU."""
+    return 1.0 if be is None or ls + be <= 0 else be / (ls + be + others)
 
 
 def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:
-    """Whether the limit would be cut now: then a pass does not wait for its tick."""
+    """Whether the limit would be cut, or given back, now: a pass does not wait for its tick."""
     loop, law = state.loop, settings.law
-    if loop.at is None or settings.stand_back or felt.at < loop.deaf_until:
+    if loop.at is None or settings.stand_back:
         return False
-    now, _ = pain(felt, state.machine, 0.0, settings.tolerance)
+    if loop.crowded and _emptied(felt, state.machine, loop, law):
+        return True
+    if felt.at < max(loop.deaf_until, loop.crowd_over + law.echo):
+        return _jumped(felt, state.machine, loop, law)
+    now, _ = pain(felt, state.machine, 0.0, settings.tolerance, state.others)
     ready = loop.limit > settings.floor_milli / 1000 and felt.at - loop.cut_at >= law.settle
     return ready and (now > 1 or _jumped(felt, state.machine, loop, law))
+
+
+def _emptied(felt: strain.Strain, cpus: int, loop: controller.State, law: controller.Law) -> bool:
+    """A crowd is over."""
+    lately = felt.ls_lately
+    return lately is not None and controller.crest(lately, felt.at, loop, law) <= law.roomy * cpus
 
 
 def _jumped(felt: strain.Strain, cpus: int, loop: controller.State, law: controller.Law) -> bool:
@@ -196,8 +230,9 @@ def _step(
     if use.ls is None or old:
         return _unsure(now.at, use, cpus, settings, state), None
     lately, mean, ls = 0.0, 0.0, [use.ls / 1000]
+    others = max(0, use.system or 0) / 1000
     if felt is not None:
-        lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance)
+        lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance, others)
         ls += (one for one in (felt.ls_cores, felt.ls_lately) if one is not None)
     feeling = controller.Feeling(
         at=now.at,
@@ -208,7 +243,7 @@ def _step(
         mean=mean,
     )
     loop, reason = controller.step(feeling, state.loop, law)
-    made = State(loop=loop, felt_at=now.at, machine=cpus, reason=reason)
+    made = State(loop=loop, felt_at=now.at, machine=cpus, others=others, reason=reason)
     return made, max(lately, mean)
 
 
@@ -236,7 +271,7 @@ def _unsure(at: float, use: be_usage.Use, cpus: int, settings: Settings, state: 
     step = cpus / _STEPS * min(2.0, max(0.0, at - loop.at))
     limit = min(loop.limit, max(floor, left, loop.limit - step))
     reason = f"falls: {use.problem or 'nothing is felt'}"
-    fallen = dataclasses.replace(loop, limit=limit, at=at)
+    fallen = dataclasses.replace(loop, limit=limit, allowed=limit, at=at)
     return dataclasses.replace(state, loop=fallen, reason=reason)
 
 

@@ -6,31 +6,42 @@ Does not cover: what is felt (``host.strain``), files (``adaptive``).
 The input is *pain*: how much longer latency-sensitive threads wait for a CPU than they would among
 themselves, in units of what is tolerated. One limit comes out, between a floor and the machine.
 
+Two answers of different speed, and the less of both counts. What best-effort work is *allowed* is
+learned slowly, from pain. What a *crowd* leaves holds only while the crowd is there, and teaches
+nothing: a spike of half a second must not cost ten.
+
 Rules, in this order:
-1. **Crowded.** What latency-sensitive work used at its peak is remembered, and halves every
-   ``half_life`` seconds. Where that fills ``crowded`` of the machine (until it fills less than
-   ``roomy``), best-effort work has at most what it and a spare part leave.
-2. **It hurts.** Pain above one cuts the limit to ``cut`` of it, at most once in ``settle`` seconds
-   (each cut must be felt before the next). Where it hurt, less a tenth, is the new *ceiling*.
+1. **Crowded.** The crest of what latency-sensitive work uses halves every ``half_life`` seconds.
+   Where it fills ``crowded`` of the machine (until it fills less than ``roomy``), best-effort work
+   has at most what it and a spare part leave, and the floor as soon as it hurts. After that it has
+   at once what it was allowed before.
+2. **It hurts.** Pain above one cuts what is allowed to ``cut`` of it, at most once in ``settle``
+   seconds (each cut must be felt before the next). Where it hurt, less a tenth, is the new
+   *ceiling*. Pain in a crowd, and in the ``echo`` of it (a mean that still holds the crowd), is the
+   crowd's own.
 3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
-   peak, raises the limit by ``growth`` of the machine each second, up to the ceiling. In between
-   nothing moves.
-4. The ceiling is forgotten when latency-sensitive work uses clearly less than when it hurt, or
-   after ``forget`` seconds.
+   peak, raises what is allowed by ``growth`` of the machine each second, and by ``regain`` below a
+   ceiling, where the ground is known, up to that ceiling. In between nothing moves. The peak halves
+   every ``memory`` seconds.
+4. The ceiling is forgotten when the peak is clearly less than when it hurt, or after ``forget``
+   seconds.
 5. **It was not us.** Where pain is nearly as large ``prove`` seconds after the first cut as it was
    before, best-effort work is not its cause (work may wait for itself). The limit grows again and
    pain is not listened to for a while, each time twice as long.
 
-Why it is stable. The limit is bounded by construction. Under a constant load nothing but pain cuts,
-and pain cuts only after growth has reached a limit at which it hurts; that limit, less a tenth, is
-then the ceiling. So the ceilings of successive cuts fall by a tenth at least, and after
-``log(floor / machine) / log(0.9)`` cuts (66 for a floor of a thousandth) there is none left to
-make: the limit is constant until rule 4, whose period is ``forget``, or until rule 5, whose periods
-double. Where a cut takes time to be felt, ``settle`` and the band between a half and one keep the
-loop from answering its own echo. Under a load that swings, the limit turns with each swing, and
-once more for each tenth of the machine that the load rises by: falling use is believed only after
-its peak has faded, and nothing grows while use rises. For equal states, more use and more pain
-never give a higher limit, but for rule 5.
+Why it is stable. The limit is bounded by construction. Under a constant load the crest is the load,
+so rule 1 is either on or off for good, and what it leaves is constant. What is allowed is cut by
+nothing but pain, and pain cuts only after growth has reached a limit at which it hurts; that limit,
+less a tenth, is then the ceiling. So the ceilings of successive cuts fall by a tenth at least, and
+after ``log(floor / machine) / log(0.9)`` cuts (66 for a floor of a thousandth) there is none left
+to make: the limit is constant until rule 4, whose period is ``forget``, or until rule 5, whose
+periods double. Where a cut takes time to be felt, ``settle`` and the band between a half and one
+keep the loop from answering its own echo. Under a load that swings, the limit turns with each swing
+(the band between ``roomy`` and ``crowded``, and the fading from the one to the other, are what a
+swing must be larger and slower than), and once more for each tenth of the machine that the load
+rises by:
+nothing grows while use rises. For equal states, more use and more pain never give a higher limit,
+but for rule 5.
 """
 
 from __future__ import annotations
@@ -49,11 +60,14 @@ class Law:
     crowded: float = 0.85
     roomy: float = 0.70
     spare: float = 0.05
-    half_life: float = 10.0
+    half_life: float = 1.0
+    echo: float = 1.0
+    memory: float = 10.0
     cut: float = 0.6
     settle: float = 0.2
     pause: float = 2.0
     growth: float = 0.10
+    regain: float = 0.25
     noise: float = 0.002
     lighter: float = 0.10
     forget: float = 600.0
@@ -83,9 +97,16 @@ class State:
 
     #: ``None``: no step was made yet.
     at: float | None = None
+    #: What is in force: the less of what is allowed and what a crowd leaves.
     limit: float = 0.0
+    allowed: float = 0.0
+    #: What latency-sensitive work used at most, fading slowly and fast.
     peak: float = 0.0
+    crest: float = 0.0
     crowded: bool = False
+    #: It hurt in this crowd: the floor, until it is over.
+    pressed: bool = False
+    crowd_over: float = NEVER
     ceiling: float | None = None
     #: When use was last above the remembered peak.
     rose_at: float = NEVER
@@ -103,53 +124,77 @@ def step(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
     """The next state, and why the limit is what it is."""
     if state.at is None:
         # A limit of before a restart goes on.
-        state = replace(state, at=felt.at, limit=state.limit or felt.most)
-    state, room = _crowd(felt, state, law)
+        first = state.limit or felt.most
+        state = replace(state, at=felt.at, limit=first, allowed=first)
+    state = _crowd(felt, _peak(felt, state, law), law)
     state = _forget(felt, state, law)
     state = _judge(felt, state, law)
+    state = replace(state, allowed=min(max(state.allowed, law.floor), felt.most))
     deaf = felt.at < state.deaf_until
+    if state.crowded:
+        return _in_crowd(felt, state, law, hurts=felt.pain > 1 and not deaf)
+    if felt.at - state.crowd_over < law.echo:
+        return _at(felt, state, state.allowed), "latency-sensitive work has left room again"
     pain = 0.0 if deaf else felt.pain
-    ceiling = min(room, felt.most if state.ceiling is None else state.ceiling)
-    state = replace(state, limit=min(max(state.limit, law.floor), felt.most))
     if pain > 1:
-        return _hurt(felt, replace(state, limit=max(law.floor, min(state.limit, ceiling))), law)
-    if state.limit > ceiling:
-        return _at(felt, state, max(law.floor, ceiling)), "latency-sensitive work fills the machine"
+        return _hurt(felt, state, law)
+    ceiling = felt.most if state.ceiling is None else state.ceiling
     resting = felt.at - max(state.cut_at, state.rose_at) < law.pause
-    if pain >= 0.5 or resting or state.limit >= ceiling:
-        return _at(felt, state, state.limit), _why_still(state, ceiling, felt, resting=resting)
-    more = law.growth * felt.machine * min(2.0, felt.at - _last(state, felt))
-    return _at(felt, state, min(ceiling, state.limit + more)), "nobody waits: it grows again"
+    if pain >= 0.5 or resting or state.allowed >= ceiling:
+        return _at(felt, state, state.allowed), _why_still(state, felt, resting=resting)
+    pace = law.growth if state.ceiling is None else law.regain
+    more = pace * felt.machine * min(2.0, felt.at - _last(state, felt))
+    return _at(felt, state, min(ceiling, state.allowed + more)), "nobody waits: it grows again"
 
 
 def _last(state: State, felt: Feeling) -> float:
     return felt.at if state.at is None else state.at
 
 
-def _at(felt: Feeling, state: State, limit: float) -> State:
-    return replace(state, at=felt.at, limit=limit)
+def _at(felt: Feeling, state: State, allowed: float) -> State:
+    return replace(state, at=felt.at, limit=allowed, allowed=allowed)
 
 
-def _why_still(state: State, ceiling: float, felt: Feeling, *, resting: bool) -> str:
-    if state.limit >= felt.most:
+def _why_still(state: State, felt: Feeling, *, resting: bool) -> str:
+    if state.allowed >= felt.most:
         return "nobody waits"
-    if state.limit >= ceiling:
-        return "it hurt above this" if state.ceiling == ceiling else "the machine is full"
+    if state.ceiling is not None and state.allowed >= state.ceiling:
+        return "it hurt above this"
     return "it hurt, or use rose, a moment ago" if resting else "it nearly hurts"
 
 
-def _crowd(felt: Feeling, state: State, law: Law) -> tuple[State, float]:
-    """Rule 1: the remembered peak, and what it leaves."""
+def crest(ls: float, at: float, state: State, law: Law) -> float:
+    """What latency-sensitive work used at most, as rule 1 remembers it at a moment."""
+    elapsed = max(0.0, at - (at if state.at is None else state.at))
+    kept: float = 0.5 ** (elapsed / law.half_life)
+    return max(ls, state.crest * kept)
+
+
+def _peak(felt: Feeling, state: State, law: Law) -> State:
+    """What rules 3 and 4 remember."""
     elapsed = max(0.0, felt.at - _last(state, felt))
-    faded = state.peak * 0.5 ** (elapsed / law.half_life)
-    peak = max(felt.ls, faded)
-    crowded = peak > (law.roomy if state.crowded else law.crowded) * felt.machine
-    left = felt.machine - peak - law.spare * felt.machine
-    room = max(law.floor, left) if crowded else felt.most
     # A new peak is one that is clearly above the last: steady use touches its own all the time.
     rose = felt.ls > state.peak + law.noise * felt.machine
-    rose_at = felt.at if rose else state.rose_at
-    return replace(state, peak=peak, crowded=crowded, rose_at=rose_at), room
+    peak = max(felt.ls, state.peak * 0.5 ** (elapsed / law.memory))
+    return replace(state, peak=peak, rose_at=felt.at if rose else state.rose_at)
+
+
+def _crowd(felt: Feeling, state: State, law: Law) -> State:
+    """Rule 1: whether latency-sensitive work fills the machine."""
+    top = crest(felt.ls, felt.at, state, law)
+    crowded = top > (law.roomy if state.crowded else law.crowded) * felt.machine
+    over = felt.at if state.crowded and not crowded else state.crowd_over
+    pressed = crowded and state.crowded and state.pressed
+    return replace(state, crest=top, crowded=crowded, pressed=pressed, crowd_over=over)
+
+
+def _in_crowd(felt: Feeling, state: State, law: Law, *, hurts: bool) -> tuple[State, str]:
+    """Rule 1: what the crowd leaves."""
+    left = felt.machine - state.crest - law.spare * felt.machine
+    pressed = state.pressed or hurts
+    limit = law.floor if pressed else min(state.allowed, max(law.floor, left))
+    why = "latency-sensitive work fills the machine"
+    return replace(state, at=felt.at, limit=limit, pressed=pressed), why
 
 
 def _forget(felt: Feeling, state: State, law: Law) -> State:
@@ -162,9 +207,9 @@ def _forget(felt: Feeling, state: State, law: Law) -> State:
 
 def _hurt(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
     """Rule 2."""
-    if felt.at - state.cut_at < law.settle or state.limit <= law.floor:
-        return _at(felt, state, state.limit), "it hurts, and the last cut is not felt yet"
-    hurt_at = 0.9 * state.limit
+    if felt.at - state.cut_at < law.settle or state.allowed <= law.floor:
+        return _at(felt, state, state.allowed), "it hurts, and the last cut is not felt yet"
+    hurt_at = 0.9 * state.allowed
     ceiling = hurt_at if state.ceiling is None else min(state.ceiling, hurt_at)
     fresh = state.trial_at < 0
     made = replace(
@@ -175,8 +220,9 @@ def _hurt(felt: Feeling, state: State, law: Law) -> tuple[State, str]:
         trial_at=felt.at if fresh else state.trial_at,
         trial_pain=max(felt.mean, felt.pain) if fresh else state.trial_pain,
     )
-    limit = max(law.floor, state.limit * law.cut)
-    return _at(felt, made, limit), "latency-sensitive work waits for a CPU"
+    return _at(
+        felt, made, max(law.floor, state.allowed * law.cut)
+    ), "latency-sensitive work waits for a CPU"
 
 
 def _judge(felt: Feeling, state: State, law: Law) -> State:

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from koordlet.model import (
     action,
     decision,
     eviction,
-    kubelet,
     pod,
     pressure,
     quantity_text,
@@ -29,6 +29,9 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.policy import eviction_ranking, pressure_signals
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import kubelet
 
 STEM = "local_storage_evict"
 GRACE_SECONDS = 1
@@ -121,21 +124,22 @@ def _broken(
 
 
 def _limit(one: pod.Pod) -> int | None:
-    """The limit of all containers together: it is there where any of them has one."""
+    """The limit of all containers together: it is there where any of them has one.
+
+    An init container runs beside the sidecars that were started before it.
+    """
     name = resources.EPHEMERAL_STORAGE
-    regular = [
-        box.limits[name]
-        for box in one.containers
-        if box.kind in (pod.Kind.REGULAR, pod.Kind.SIDECAR) and name in box.limits
-    ]
-    first = [
-        box.limits[name]
-        for box in one.containers
-        if box.kind is pod.Kind.INIT and name in box.limits
-    ]
-    if not regular and not first:
+    if not any(name in box.limits for box in one.containers):
         return None
-    return max(sum(regular), *first, 0) + one.overhead.get(name, 0)
+    beside, most = 0, 0
+    for box in one.containers:
+        if box.kind is pod.Kind.SIDECAR:
+            beside += box.limits.get(name, 0)
+        elif box.kind is pod.Kind.INIT:
+            most = max(most, beside + box.limits.get(name, 0))
+    regular = (box for box in one.containers if box.kind is pod.Kind.REGULAR)
+    together = beside + sum(box.limits.get(name, 0) for box in regular)
+    return max(together, most) + one.overhead.get(name, 0)
 
 
 def _used(name: str, told: kubelet.PodStatistics, *, dedicated: bool) -> int:

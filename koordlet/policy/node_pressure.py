@@ -14,6 +14,7 @@ Rules:
    our threshold is strictly earlier than the kubelet's, and the kubelet has no such condition.
 5. Input that may be out of date evicts nobody; a counter that was not read yet is waited for.
 6. Clocks: only the monotonic one counts.
+7. Where page cache can be enough it is taken back first, once (``pressure_reclaim``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
 from koordlet.model import action, decision, eviction, pod, snapshot, thresholds
-from koordlet.policy import eviction_words, pressure_book, pressure_signals, stalls
+from koordlet.policy import (
+    eviction_words,
+    pressure_book,
+    pressure_reclaim,
+    pressure_signals,
+    stalls,
+)
 
 if typing.TYPE_CHECKING:
     from koordlet.policy import pod_use
@@ -33,7 +40,7 @@ STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
 SCHEMA = 1
 
-#: Seconds that a hard threshold leaves to a pod.
+#: Seconds that a hard threshold leaves to a pod, and the least that a soft one does.
 HARD_GRACE = 1
 #: Seconds that a pass waits for a victim to go.
 _CLEANUP = 30.0
@@ -62,6 +69,10 @@ class Settings:
     stalls: Mapping[str, float] = field(default_factory=dict)
     #: Swap space that shall be left, as a threshold.
     swap: thresholds.Value | None = None
+    #: Percent of its own memory limit from which a workload is told of; ``None``: none is.
+    tight_percent: int | None = None
+    #: Whether page cache is taken back before; ``None``: on machines without a kubelet only.
+    reclaim: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +86,8 @@ class State:
     victims: tuple[eviction.Eviction, ...] = ()
     #: What was below its threshold at the last tick.
     below: frozenset[str] = frozenset()
+    #: When page cache was taken back last.
+    reclaimed: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,17 +133,31 @@ def decide(
         pressure_book.name(one) for one in configured if pressure_book.is_met(one, found)
     )
     victims = state.victims
+    given: tuple[action.Reclaim, ...] = ()
     if _due(now, settings, state, below):
         page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
         victims = _victims(now, past, settings, page, seen)
-        state = State(book=page.book, passed=now.at, victims=victims, below=below)
+        state = replace(state, book=page.book, passed=now.at, victims=victims, below=below)
+        if victims and not victims[0].held and _may_reclaim(now, settings, state):
+            due = page.due[0]
+            given = pressure_reclaim.asked(now, past, due, found[due.signal], STEM)
+        if given:
+            victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
+            state = replace(state, victims=victims, reclaimed=now.at)
     elif below != state.below:
         state = replace(state, below=below)
-    holding = pressure_book.holding(state.book.seen, now.at, settings.transition)
+    passed = now.at if state.passed is None else state.passed
+    holding = pressure_book.holding(state.book.seen, passed, settings.transition)
     own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
+    if settings.tight_percent is not None:
+        from koordlet.policy import tight_groups  # noqa: PLC0415 -- only where somebody asks
+
+        signal, condition = tight_groups.judge(now, past, settings.tight_percent)
+        own_signals.append(signal)
+        own_conditions.append(condition)
     return decision.Decision(
         next_state=state,
-        actions=tuple(_act(one) for one in victims if not one.held),
+        actions=(*given, *(_act(one) for one in victims if not one.held)),
         evictions=victims,
         signals=(*_signals(configured, found, seen.missing, state.book, now), *own_signals),
         conditions=(*eviction_words.conditions(holding), *own_conditions),
@@ -163,6 +190,13 @@ def _due(now: snapshot.Snapshot, settings: Settings, state: State, below: frozen
     if seconds is None:
         seconds = 10.0 if beside_kubelet(now) else 0.0
     return waited >= seconds
+
+
+def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bool:
+    """Rule 7: once, and not again too soon."""
+    wanted = not beside_kubelet(now) if settings.reclaim is None else settings.reclaim
+    at = state.reclaimed
+    return wanted and (at is None or not 0 <= now.at - at < pressure_reclaim.PAUSE)
 
 
 def beside_kubelet(now: snapshot.Snapshot) -> bool:
@@ -242,11 +276,11 @@ def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
 
 
 def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
+    """Never less than a second: an API server takes nothing as "forget the pod at once"."""
     if due.hard:
         return HARD_GRACE
-    if one.grace_seconds is None:
-        return settings.max_grace
-    return min(settings.max_grace, one.grace_seconds)
+    own = settings.max_grace if one.grace_seconds is None else one.grace_seconds
+    return max(HARD_GRACE, min(settings.max_grace, own))
 
 
 def _held(

@@ -13,7 +13,8 @@ One pass, in this order:
 5. To act on are those that were met for their grace period …
 6. … of which the observation is newer than at the last pass, so that nobody is evicted twice for
    one and the same reading.
-7. Memory comes first, then the order of the configuration.
+7. Memory comes first, then what is short now before what only rule 2 keeps met, then the order of
+   the configuration.
 """
 
 from __future__ import annotations
@@ -81,12 +82,9 @@ def turn(
     transition: float,
 ) -> Page:
     """One pass."""
-    acted = set(book.acted)
-    met = tuple(
-        one
-        for one in configured
-        if is_met(one, found) or (name(one) in acted and is_met(one, found, reclaim=True))
-    )
+    short = [one for one in configured if is_met(one, found)]
+    acted = [one for one in configured if name(one) in book.acted and one not in short]
+    met = (*short, *(one for one in acted if is_met(one, found, reclaim=True)))
     first = {name(one): min(book.first.get(name(one), at), at) for one in met}
     seen = {
         # A clock that was set back must not hold a condition for longer than it would.

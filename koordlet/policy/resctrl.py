@@ -139,14 +139,19 @@ def admit(
 ) -> adjustment.Adjustment:
     """The class of a container that is about to start, where its group is there.
 
-    A runtime that is told of a group which is not there does not start the container.
+    A runtime that is told of a group which is not there, or takes no tasks, does not start the
+    container. Nor does runc where it finds neither ``info/L3`` nor ``info/MB`` (libcontainer,
+    ``intelrdt``): L2 alone, or code and data apart (CDP) without bandwidth, are no resource
+    control to it.
     """
     del state, container
     there = now.resctrl
     if not settings.runtime_classes or there is None:
         return adjustment.Adjustment()
+    if there.hardware.cache("L3") is None and there.hardware.bandwidth("MB") is None:
+        return adjustment.Adjustment()
     for name in (f"{_PREFIX}{one.uid}", CLASS_OF.get(one.qos, "")):
-        if name in there.groups and name:
+        if name and name in there.groups and not _locked(there.groups[name]):
             return adjustment.Adjustment(
                 resctrl_class=name, reasons={STEM: f"{one.key} belongs to {name}"}
             )
@@ -296,8 +301,9 @@ class _Deciding:
             self.say(
                 "ResctrlNoRoom",
                 subject,
-                f"{there.hardware.most_groups} classes of service, the root's among them,"
-                f" {len(foreign)} of foreign groups: no group {want.name}, tasks stay in {stays}",
+                f"room for {there.hardware.most_groups} groups (classes of service, and RMIDs"
+                f" where the machine counts), the root and {len(foreign)} foreign ones among them:"
+                f" no group {want.name}, tasks stay in {stays}",
             )
         return wanted[:room]
 
@@ -309,7 +315,7 @@ class _Deciding:
         here = there.groups.get(want.name)
         reason = f"group of {subject}"
         self.actions.append(action.MakeDir(target=target, policy=STEM, reason=reason))
-        if here is not None and here.mode.startswith("pseudo-lock"):
+        if here is not None and _locked(here):
             self.say("ResctrlForeignGroup", want.name, f"is {here.mode}: left alone")
             return
         values, how = sharing.values(want)
@@ -325,6 +331,11 @@ class _Deciding:
                     knob=knob.SCHEMATA.name,
                 )
             )
+
+
+def _locked(group: resctrl.Group) -> bool:
+    """Whether its ways are locked for data of somebody's: it takes no tasks."""
+    return group.mode.startswith("pseudo-lock")
 
 
 def _plain(uid: str) -> bool:

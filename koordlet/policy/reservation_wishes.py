@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import enum
 import json
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from koordlet.model import cpuset, kubelet, pod, qos, quantity, resources, snapshot
+from koordlet.model import cpuset, pod, qos, quantity, resources, snapshot
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import kubelet
 
 ANNOTATION = "node.koordinator.sh/reservation"
 SYSTEM_ANNOTATION = "node.koordinator.sh/system-qos-resource"

@@ -20,6 +20,7 @@ from koordlet.report import (
     best_effort_families,
     families,
     nri_families,
+    peer_agent_families,
     peer_families,
     resctrl_families,
     usage_families,
@@ -28,8 +29,8 @@ from koordlet.report import (
 
 #: Kubernetes names have up to 253 characters.
 MAX_LABEL = 256
-#: Prefixes that are kept; all are forgotten beyond it. 250 pods with their pressures are 30 000.
-_MAX_KEPT = 50_000
+#: Prefixes that a family keeps beyond twice those of its last lines: who went is soon forgotten.
+_SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,15 @@ class Writer:
         #: By sample name and label values.
         self._prefixes: dict[str, dict[tuple[str, ...], str]] = {}
 
+    @property
+    def kept(self) -> int:
+        """How many prefixes are kept."""
+        return sum(map(len, self._prefixes.values()))
+
     def write(
         self, chosen: Iterable[families.Family], now: view.View, form: Form
     ) -> tuple[list[str], dict[str, int]]:
         """The lines, and by family how many series were dropped."""
-        if sum(map(len, self._prefixes.values())) > _MAX_KEPT:
-            self._prefixes.clear()
         lines: list[str] = []
         dropped: dict[str, int] = {}
         for one in chosen:
@@ -88,6 +92,10 @@ class Writer:
                     prefix = kept[labels] = _prefix(sample, one.labels, labels)
                 if prefix not in values:
                     values[prefix] = value
+        if len(kept) > 2 * len(values) + _SPARE:
+            self._prefixes[sample] = {
+                labels: prefix for labels, prefix in kept.items() if prefix in values
+            }
         lost = len(values) - one.most
         rows = list(values.items())[: one.most]
         lines = [
@@ -104,6 +112,7 @@ _FAMILIES = (
     *usage_families.FAMILIES,
     *best_effort_families.FAMILIES,
     *peer_families.FAMILIES,
+    *peer_agent_families.FAMILIES,
     *nri_families.FAMILIES,
     *resctrl_families.FAMILIES,
 )

@@ -98,14 +98,15 @@ def _resources(
         for one in now.snapshot.pods:
             for part in one.containers:
                 for name, amount in read(part).items():
-                    labels = (_node(now), name, _unit(name), one.uid, one.name, one.namespace)
+                    labels = (_node(now), name, unit(name), one.uid, one.name, one.namespace)
                     value = amount / 1000 if name == resources.CPU else amount
                     yield (*labels, part.id, part.name), value
 
     return rows
 
 
-def _unit(name: str) -> str:
+def unit(name: str) -> str:
+    """The peer's word for the unit of a resource; batch CPU is counted in thousandths."""
     if name == resources.CPU:
         return "core"
     return "byte" if "memory" in name or "storage" in name else "integer"

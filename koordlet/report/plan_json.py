@@ -110,7 +110,7 @@ def _eviction(one: eviction.Eviction) -> dict[str, object]:
 
 def value_of(one: action.Action) -> str | None:
     """What an action brings, as text."""
-    if isinstance(one, action.WriteFile | action.SetUnitProperty):
+    if isinstance(one, action.WriteFile | action.SetUnitProperty | action.SetQdisc):
         return one.value
     if isinstance(one, action.MoveTasks) and one.taken_from:
         return f"{len(one.pids)} threads"

@@ -1,6 +1,7 @@
 """The page ``docs/policies.md``, from the list of policies, their headers, the schema, the metrics.
 
-Covers: for each policy what it does, its rules, keys, what shows it, how it is switched off.
+Covers: for each policy what it does, formula, rules, keys, what it writes, what shows it, how it is
+switched off (``policy_parts`` has the words that no code has).
 Does not cover: the topics that several policies share; their pages are linked.
 
     python -m koordlet.report.policy_page > docs/policies.md
@@ -13,9 +14,9 @@ import re
 import sys
 from collections.abc import Iterator
 
-from koordlet.config import catalog
+from koordlet.config import catalog, reference
 from koordlet.policy import registry
-from koordlet.report import metrics
+from koordlet.report import metrics, policy_parts
 
 _HEAD = """\
 # Policies
@@ -43,9 +44,15 @@ _TOPICS = {
     **dict.fromkeys(("bound_quota", "cpu_normalization"), "cpu.md"),
     **dict.fromkeys(("cpu_suppress", "adaptive", "batch_resources"), "best-effort.md"),
     **dict.fromkeys(("cpu_burst", "memory_qos"), "qos.md"),
+    "cpu_qos": "cpu.md",
     **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
-    "batch_limits": "best-effort.md",
+    **dict.fromkeys(("batch_limits", "blkio_qos", "page_cache_reclaim"), "best-effort.md"),
+    **dict.fromkeys(("cpu_evict", "cpu_allocatable_evict", "memory_evict"), "eviction.md"),
+    "housekeeping": "cpu.md",
+    "memory_allocatable_evict": "eviction.md",
+    "network_qos": "network.md",
     "resctrl": "resctrl.md",
+    "system_qos": "best-effort.md",
 }
 _LITERAL = re.compile(r"``([^`]+)``")
 
@@ -67,16 +74,28 @@ def _section(one: registry.Row) -> Iterator[str]:
     yield f"{one.summary[0].upper()}{one.summary[1:]}. By default: {one.default_mode.value}.\n"
     for paragraph in rest.strip().split("\n\n"):
         yield paragraph.replace("Rules:\n", "Rules:\n\n", 1) + "\n"
-    keys = [field.path for field in catalog.fields() if field.path.startswith(_prefix(one))]
-    if keys:
-        yield f"Keys ([configuration.md](configuration.md)): {_listed(keys)}.\n"
+    parts = policy_parts.PARTS[one.stem]
+    yield f"**Formula:** `{parts.formula}`\n"
+    yield f"**Writes:** {parts.writes}.\n"
     counted = [
         each.name for each in metrics.table() if each.name.startswith(f"koordlet_{one.stem}")
     ]
-    if counted:
-        yield f"Metrics ([metrics.md](metrics.md)): {_listed(sorted(counted))}.\n"
+    numbers = f"; metrics {_listed(sorted(counted))}" if counted else ""
+    yield f"**See it:** {parts.see}; `koordlet audit --policy {one.stem}`{numbers}.\n"
+    yield f"**Off:** `policies.{one.stem}.mode: off`; {parts.off}.\n"
+    fields = [field for field in catalog.fields() if field.path.startswith(_prefix(one))]
+    rows = [f"| `{field.path.removeprefix(_prefix(one))}` | {_meant(field)} |" for field in fields]
+    yield "\n".join(
+        [f"| key below `policies.{one.stem}` | default; meaning |", "|---|---|", *rows, ""]
+    )
     if one.stem in _TOPICS:
         yield f"More: [{_TOPICS[one.stem]}]({_TOPICS[one.stem]}).\n"
+
+
+def _meant(field: catalog.Field) -> str:
+    """What the reference page says of it, in one cell."""
+    _, _, default, _, description = reference.row(field)
+    return f"{default}; {description}"
 
 
 def _prefix(one: registry.Row) -> str:

@@ -76,6 +76,13 @@ def _work(subjects: Subjects) -> Callable[[view.View], families.Rows]:
     )
 
 
+def _traffic(now: view.View) -> families.Rows:
+    """Of workloads that have a network of their own."""
+    for labels, group in workloads(now):
+        for word, what in (("received", meter.POD_RECEIVED), ("sent", meter.POD_SENT)):
+            yield (*labels, word), now.used.traffic.value(group, what)
+
+
 def _counted(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
     """What is counted by itself: containers, and workloads that have none."""
     yield from containers(now)
@@ -145,6 +152,14 @@ FAMILIES = (
         bound="6 for each workload, at most 16384",
         most=16384,
         rows=_pressures(workloads),
+    ),
+    families.Family(
+        name="koordlet_workload_network_bytes_rate",
+        help="Bytes through the network of a workload that has one of its own, a second.",
+        labels=("namespace", "name", "qos", "direction"),
+        bound="2 for each workload, at most 8192",
+        most=8192,
+        rows=_traffic,
     ),
     families.Family(
         name="koordlet_container_cpu_cores",

@@ -65,6 +65,12 @@ def workload(now: view.View, one: pod.Pod) -> dict[str, object]:
     """One workload and its containers."""
     return {
         **_group(now.used, one.group),
+        "network": {
+            "receivedBytesPerSecond": _whole(
+                now.used.traffic.value(one.group or "", meter.POD_RECEIVED)
+            ),
+            "sentBytesPerSecond": _whole(now.used.traffic.value(one.group or "", meter.POD_SENT)),
+        },
         "containers": [
             {"name": part.name, "id": part.id, **_group(now.used, part.group)}
             for part in one.containers

@@ -24,6 +24,8 @@ class Check:
 class Counters:
     """What the line counted since it started."""
 
+    #: Unix time of the beginning.
+    started: float = 0.0
     ticks: int = 0
     #: Ticks that started more than half a period late.
     late_ticks: int = 0
@@ -44,6 +46,8 @@ class Counters:
     lateness: Mapping[str, float] = field(default_factory=dict)
     #: Counter files by what happened to them: read, opened, gone, damaged.
     files: Mapping[str, int] = field(default_factory=dict)
+    #: What is collected to the passes in which it was known, and in which it was not.
+    collected: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     #: Evictions, by policy, signal and what came of them.
     evictions: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     #: Descriptors that are kept for counters.

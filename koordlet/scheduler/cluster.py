@@ -27,7 +27,10 @@ from koordlet.scheduler.usage import Usage
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
-_STORAGE = ("CSINode", "PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+_STORAGE = (
+    "CSIDriver", "CSINode", "CSIStorageCapacity", "PersistentVolume", "PersistentVolumeClaim",
+    "StorageClass",
+)  # fmt: skip
 _ENDED = ("Succeeded", "Failed")
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -53,6 +53,9 @@ class Keeper(Protocol):
 
     def left(self, pod: Pod, row: int) -> None:
         """It gives its place back, now."""
+
+    def find(self, uid: str) -> Any:
+        """The reservation of a UID, or the pod that is one."""
 
 
 class Columns:

@@ -22,6 +22,7 @@ from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.plugins import registry
 from koordlet.scheduler.plugins.reservation import Reservation
+from koordlet.scheduler.queue import FIRST, LONGEST, Backoff
 from koordlet.scheduler.wire import BadObjectError, Body
 
 #: Points at which a set of its own makes a difference here.
@@ -29,6 +30,9 @@ _POINTS = (
     "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
     "permit", "preBind", "bind", "postBind",
 )  # fmt: skip
+
+
+_SHARE, _EVERY = "percentageOfNodesToScore", 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Configuration:
     warnings: tuple[str, ...] = ()
     #: ``None``: nobody is to be elected.
     election: Terms | None = field(default_factory=Terms)
+    backoff: Backoff = field(default_factory=Backoff)
 
     @property
     def deciding(self) -> frozenset[str]:
@@ -68,13 +73,31 @@ def _read(body: Body, where: str) -> Configuration:
     warnings: list[str] = []
     found: dict[str, profile.Profile] = {}
     for one in wire.bodies(body, "profiles") or [{}]:
-        made = _Reader(one, where, warnings).profile()
+        made = _Reader({**_shared(body), **one}, where, warnings).profile()
         if made.name in found:
             raise BadObjectError(f"two profiles are named {made.name!r}")
         found[made.name] = made
+    if len({one.sorter.name if one.sorter else "" for one in found.values()}) > 1:
+        raise BadObjectError("queueSort: all profiles need the same plugin, there is one queue")
     if wire.bodies(body, "extenders"):
         warnings.append(f"{where}: extenders are not supported and not asked")
-    return Configuration(found, tuple(warnings), _election(wire.mapping(body, "leaderElection")))
+    election = _election(wire.mapping(body, "leaderElection"))
+    return Configuration(found, tuple(warnings), election, _backoff(body))
+
+
+def _shared(body: Body) -> Body:
+    """What holds for every profile that says nothing else."""
+    return {_SHARE: body[_SHARE]} if body.get(_SHARE) is not None else {}
+
+
+def _backoff(body: Body) -> Backoff:
+    first = wire.integer(body, "podInitialBackoffSeconds", int(FIRST))
+    longest = wire.integer(body, "podMaxBackoffSeconds", int(LONGEST))
+    if not 0 < first <= longest:
+        raise BadObjectError(
+            f"podInitialBackoffSeconds {first} must be above 0 and at most podMaxBackoffSeconds"
+        )
+    return Backoff(float(first), float(longest))
 
 
 def _election(body: Body) -> Terms | None:
@@ -139,7 +162,27 @@ class _Reader:
             tuple(made[one] for one in at["filter"] if one in made),
             tuple((one, weight or 1) for one, weight in scores),
             preempts=self._preempts(),
+            sorter=self._sorter(made),
+            share=self._share(),
         )
+
+    def _share(self) -> int:
+        """0, the peer's own choice by size, is every node here; a share is taken as it is said."""
+        share = wire.integer(self._body, _SHARE)
+        if not 0 <= share <= _EVERY:
+            raise BadObjectError(f"{_SHARE}: {share} is no percentage")
+        if 0 < share < _EVERY:
+            self._warnings.append(f"{self._where}: {share} % of the nodes are ranked, as it says")
+        return share or _EVERY
+
+    def _sorter(self, made: Mapping[str, Plugin]) -> Plugin | None:
+        """One of another author where it is enabled for the point; ours gives way to it."""
+        body = wire.mapping(self._sets, "queueSort")
+        names = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
+        found = [made[one] for one in names if one in made]
+        if any(type(one).queue_key is Plugin.queue_key for one in found) or len(names) > 1:
+            raise BadObjectError("queueSort: one plugin that orders the queue is needed")
+        return found[0] if found else None
 
     def _preempts(self) -> bool:
         for point in ("multiPoint", "postFilter"):

@@ -12,31 +12,22 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from koordlet.scheduler import messages
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Plugin, Verdict
+from koordlet.scheduler.framework import Failure, Plugin
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.view import Scored, View
+from koordlet.scheduler.view import Scored, View, first
 
 VIEW_BYTES = 256 << 20
 _PER_NODE = 34
+#: Per cent, and the least number of nodes that a share means.
+_EVERY, _LEAST = 100, 100
 #: Classes whose last failure is remembered.
 _FAILURES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """No node: the message, and each node's own verdict (``None``: refused before that)."""
-
-    message: str
-    verdicts: dict[int, Verdict] | None
-    #: The plugins that refused it anywhere.
-    by: frozenset[str] = frozenset()
 
 
 class Cycle:
@@ -46,6 +37,8 @@ class Cycle:
         self.columns = columns
         self.profile = profile
         self._views: OrderedDict[PodClass, View] = OrderedDict()
+        #: Where a sample begins.
+        self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
         self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
         self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
@@ -98,7 +91,24 @@ class Cycle:
         if view.refused is not None:
             return -1
         row = self._nominated(pod, view)
-        return view.best(shunned) if row is None or row in shunned else row
+        if row is not None and row not in shunned:
+            return row
+        if self.profile.share < _EVERY:
+            return self._sampled(view, shunned)
+        return view.best(shunned)
+
+    def _sampled(self, view: View, shunned: Collection[int]) -> int:
+        """The best of the first feasible nodes after those that were looked at last."""
+        size = self.columns.size
+        wanted = max(_LEAST, len(self.columns.rows) * self.profile.share // _EVERY)
+        feasible = np.setdiff1d(view.scored().rows, np.array(list(shunned), np.intp))
+        order = np.argsort((feasible - self._start) % size, kind="stable")
+        some = feasible[order][:wanted]
+        if not some.size:
+            return -1
+        if feasible.size > wanted:
+            self._start = int(some[-1] + 1) % size
+        return first(view.scored(some))
 
     def _nominated(self, pod: Pod, view: View) -> int | None:
         row = self.columns.rows.get(pod.nominated) if pod.nominated else None

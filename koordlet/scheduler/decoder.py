@@ -213,7 +213,13 @@ def _band(meta: Body, spec: Body) -> str:
 
 def _given(meta: Body, status: Body) -> dict[str, Any]:
     """What a placed pod was given: CPUs, amounts by NUMA node, and since when."""
-    body = _json(wire.mapping(meta, "annotations").get(peernames.RESOURCE_STATUS))
+    notes = wire.mapping(meta, "annotations")
+    return {**given(notes), "assigned": _assigned(status)}
+
+
+def given(notes: Body) -> dict[str, Any]:
+    """CPUs and amounts by NUMA node that a pod, or a reservation, was given."""
+    body = _json(notes.get(peernames.RESOURCE_STATUS))
     parts: dict[int, dict[str, int]] = {}
     listed = body.get("numaNodeResources")
     for one in listed if isinstance(listed, list) else ():
@@ -222,7 +228,6 @@ def _given(meta: Body, status: Body) -> dict[str, Any]:
     return {
         "cpus": setaside.cpus_of(body.get("cpuset")) or None,
         "parts": parts,
-        "assigned": _assigned(status),
     }
 
 

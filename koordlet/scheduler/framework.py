@@ -49,6 +49,16 @@ class Verdict:
     plugin: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No node: the message, and each node's own verdict (``None``: refused before that)."""
+
+    message: str
+    verdicts: dict[int, Verdict] | None
+    #: The plugins that refused it anywhere.
+    by: frozenset[str] = frozenset()
+
+
 class RefusedError(Exception):
     """A pod is refused as a whole, before any node is looked at."""
 
@@ -104,6 +114,15 @@ class Score:
         return None if raw.size == 0 or raw.any() else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """What a plugin has to say, or does, about a pod that no node takes."""
+
+    message: str = ""
+    #: The node that it shall be tried on, because room has been made there.
+    node: str = ""
+
+
 class Plugin:
     """One plugin of a profile. Each point is optional; the default takes no part."""
 
@@ -113,6 +132,10 @@ class Plugin:
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
+
+    def queue_key(self, pod: Pod) -> Any:
+        """QueueSort: what pods are ordered by, the least first; time decides between equals."""
+        return -pod.priority
 
     def pre_enqueue(self, pod: Pod) -> str:  # noqa: ARG002
         """Why a pod must not be tried yet; empty: it may."""
@@ -143,6 +166,10 @@ class Plugin:
 
         What decides how its place is booked is decided here, ``reserve`` comes after the booking.
         """
+
+    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:  # noqa: ARG002
+        """No node passed, by name: asked before preemption, which gives way where one is named."""
+        return None
 
     def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""

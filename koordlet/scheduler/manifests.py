@@ -6,12 +6,11 @@ Does not cover: what an object means.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import errors, moment
+from koordlet.model import documents, errors, moment
 from koordlet.scheduler.wire import Body
 
 _MAX_BYTES = 1 << 30
@@ -55,18 +54,9 @@ def newest(bodies: Iterable[Body]) -> float | None:
 
 def _documents(text: str, path: str) -> list[Any]:
     try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        pass
-    import yaml  # noqa: PLC0415 -- JSON, the usual case, does not pay for it
-
-    try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise errors.ConfigError(
-            f"neither JSON nor YAML: {first[:200]}", culprit=path, fix=_FIX
-        ) from error
+        return documents.load(text)
+    except ValueError as error:
+        raise errors.ConfigError(str(error), culprit=path, fix=_FIX) from error
 
 
 def _unfold(document: Any, place: str) -> Iterator[Body]:

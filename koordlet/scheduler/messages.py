@@ -22,3 +22,9 @@ def histogram(total: int, reasons: Iterable[str]) -> str:
 def refused(total: int, reason: str) -> str:
     """All nodes for one reason that was known before any was looked at."""
     return f"0/{total} nodes are available: {reason}."
+
+
+def joined(message: str, *after: str) -> str:
+    """The nodes' sentence, and what plugins say afterwards, which the peer joins with commas."""
+    said = ", ".join(one for one in after if one)
+    return f"{message} {said}" if said else message

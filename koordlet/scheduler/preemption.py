@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from koordlet.model import selectors
 from koordlet.scheduler import messages, terms
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.cycle import Cycle, Failure
-from koordlet.scheduler.framework import Verdict
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework import Failure, Verdict
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.view import View

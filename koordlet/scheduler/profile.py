@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.framework import Failure, Plugin, Rescue
 from koordlet.scheduler.plugins import registry
+from koordlet.scheduler.pods import Pod
 
 DEFAULT_NAME = "default-scheduler"
 #: Whom pods ask for when they mean us; never the cluster's own scheduler, unless configured.
@@ -26,6 +28,30 @@ class Profile:
     filters: tuple[Plugin, ...]
     scores: tuple[tuple[Plugin, int], ...]
     preempts: bool = True
+    #: Who orders the queue; ``None``: priority and time.
+    sorter: Plugin | None = None
+    #: Per cent of the nodes that have to be found feasible before the best of them is taken: less
+    #: than all is there to be compared with.
+    share: int = 100
+
+    def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
+        """What plugins say about a pod that no node takes, up to the first that names a node."""
+        asked = [one for one in self.plugins if type(one).post_filter is not Plugin.post_filter]
+        if not asked:
+            return Rescue()
+        refused = {
+            node.name: verdict
+            for row, verdict in (failure.verdicts or {}).items()
+            if (node := columns.nodes[row]) is not None
+        }
+        said: list[str] = []
+        for one in asked:
+            found = one.post_filter(pod, refused)
+            if found is not None and found.message:
+                said.append(found.message)
+            if found is not None and found.node in columns.rows:
+                return Rescue(", ".join(said), found.node)
+        return Rescue(", ".join(said))
 
     @property
     def binding(self) -> tuple[Plugin, ...]:

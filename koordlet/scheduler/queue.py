@@ -4,8 +4,8 @@ Covers: order, backoff, moving back when something happened. Does not cover: whi
 pod (``framework.Plugin.helps``), time (given with each call).
 
 Rules:
-1. Order of the active ones: higher priority, then who was added earlier, then earlier creation,
-   then earlier in the input.
+1. Order of the active ones: higher priority (or what a QueueSort plugin orders by), then who was
+   added earlier, then earlier creation, then earlier in the input.
 2. A pod that no node would take waits until something happens that one of its rejectors listens to,
    or for ``FORGOTTEN`` seconds. It then waits for the end of its backoff, unless nobody else is
    there to be tried.
@@ -21,15 +21,35 @@ import heapq
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from koordlet.scheduler.pods import Pod, PodClass
 
 #: Seconds: the first backoff, the longest, and how long a pod stays unschedulable at most.
 FIRST, LONGEST, FORGOTTEN = 1.0, 10.0, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds of the first backoff and of the longest."""
+
+    first: float = FIRST
+    longest: float = LONGEST
+
+    def expiry(self, since: float, attempts: int) -> float:
+        """When a pod's backoff ends, cut to whole seconds: 1, 2, 4, 8, 10, 10 … seconds later."""
+        wait = min(self.first * 2 ** min(attempts - 1, 10), self.longest) if attempts else 0.0
+        return float(math.floor(since + wait))
+
+
 #: How often somebody looks for those.
 _LOOK = 30.0
 
-_Order = tuple[int, float, str, int]
+_Order = tuple[Any, float, str, int]
+
+
+def _urgency(pod: Pod) -> int:
+    return -pod.priority
 
 
 class Place(enum.Enum):
@@ -64,7 +84,11 @@ class Entry:
 class Queue:
     """Pods that wait for a node."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, key: Callable[[Pod], Any] = _urgency, backoff: Backoff | None = None
+    ) -> None:
+        self._key = key
+        self._backing = Backoff() if backoff is None else backoff
         self._entries: dict[str, Entry] = {}
         self._active: list[tuple[_Order, int, Entry]] = []
         self._backoff: list[tuple[float, _Order, int, Entry]] = []
@@ -92,7 +116,7 @@ class Queue:
     def add(self, pod: Pod, now: float = 0.0) -> None:
         """To be tried as soon as its turn comes."""
         entry = self._moved(pod, Place.ACTIVE, now)
-        heapq.heappush(self._active, (_order(entry), entry.serial, entry))
+        heapq.heappush(self._active, (self._order(entry), entry.serial, entry))
 
     def gate(self, pod: Pod, why: str, now: float = 0.0) -> None:
         """Not to be tried until somebody adds it again."""
@@ -133,8 +157,8 @@ class Queue:
         """Something went wrong that is not about nodes: it comes back after a backoff."""
         entry = self._moved(pod, Place.BACKOFF, now)
         entry.errors += 1
-        until = expiry(now, entry.errors)
-        heapq.heappush(self._erred, (until, _order(entry), entry.serial, entry))
+        until = self._backing.expiry(now, entry.errors)
+        heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
     def forget(self, pod: Pod) -> Entry | None:
         """It has a node, or is gone."""
@@ -171,13 +195,13 @@ class Queue:
         return [one for one in self._entries.values() if one.place is Place.UNSCHEDULABLE]
 
     def _wake(self, entry: Entry, now: float) -> None:
-        until = expiry(entry.since, entry.attempts)
+        until = self._backing.expiry(entry.since, entry.attempts)
         if until < math.floor(now):
             self.add(entry.pod, now)
             return
         self._leave(entry, Place.BACKOFF)
         entry.since = now
-        heapq.heappush(self._backoff, (until, _order(entry), entry.serial, entry))
+        heapq.heappush(self._backoff, (until, self._order(entry), entry.serial, entry))
 
     def flush(self, now: float) -> None:
         """Whose backoff is over becomes active; who waited too long is tried again."""
@@ -210,6 +234,10 @@ class Queue:
         self._index(entry, add=True)
         return entry
 
+    def _order(self, entry: Entry) -> _Order:
+        pod = entry.pod
+        return self._key(pod), entry.since, pod.created or "~", pod.position
+
     def _leave(self, entry: Entry, place: Place) -> None:
         self._index(entry, add=False)
         self._counts[entry.place] -= 1
@@ -229,14 +257,3 @@ class Queue:
                 several.pop(entry.pod.key, None)
                 if not several:
                     classes.pop(entry.pod.sort, None)
-
-
-def expiry(since: float, attempts: int) -> float:
-    """When a pod's backoff ends, cut to whole seconds: 1, 2, 4, 8, 10, 10 … seconds later."""
-    wait = min(FIRST * 2 ** min(attempts - 1, 10), LONGEST) if attempts else 0.0
-    return float(math.floor(since + wait))
-
-
-def _order(entry: Entry) -> _Order:
-    pod = entry.pod
-    return -pod.priority, entry.since, pod.created or "~", pod.position

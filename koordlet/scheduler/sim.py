@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from koordlet.model import objects
-from koordlet.scheduler import preemption, profile
+from koordlet.scheduler import messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
@@ -84,7 +84,8 @@ class Simulation:
             cluster.equip(one, self._register.book, now)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
         self._gates = {one.name: one.gates() for one in made}
-        self._queue = Queue()
+        sorter = next((one.sorter for one in made if one.sorter is not None), None)
+        self._queue = Queue() if sorter is None else Queue(sorter.queue_key)
         self._freed = False
         #: Those that nothing in a simulation helps.
         self._held: set[str] = set()
@@ -188,14 +189,15 @@ class Simulation:
             self._place(cycle, pod, row)
             return
         failure = cycle.failure(pod)
-        message = failure.message
+        rescue = cycle.profile.rescue(pod, failure, self._columns)
+        message = messages.joined(failure.message, rescue.message)
         preempts = cycle.profile.preempts and (pod.preempts or not pod.stands_for)
         if preempts and self._columns.rows:
             found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
             if isinstance(found, preemption.Candidate):
                 self._preempt(pod, found)
                 return
-            message = f"{message} {found}"
+            message = messages.joined(failure.message, rescue.message, found)
         self._fail(pod, message)
 
     def _fail(self, pod: Pod, message: str) -> None:
@@ -233,6 +235,9 @@ class Simulation:
     def _bind(self, cycle: Cycle, stand_in: Pod, row: int) -> None:
         """A reservation found its node: who may draw on it may find room now."""
         plugin, held = reservation_of(cycle.profile), self._register.of(stand_in)
+        node = self._columns.nodes[row]
+        for one in cycle.profile.plugins:
+            one.prepare(stand_in, getattr(node, "name", ""))
         adopted = plugin.adopts(held.spec, row) if plugin is not None and held is not None else ()
         self._register.placed(stand_in, row, adopted)
         self._freed = True

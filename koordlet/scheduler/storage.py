@@ -32,6 +32,9 @@ class Storage:
         self.classes: dict[str, Body] = {}
         #: Node to driver to the most volumes that it attaches there.
         self.limits: dict[str, dict[str, int]] = {}
+        #: Drivers that report how much room they have where, and what they report.
+        self.reporting: set[str] = set()
+        self.capacities: dict[tuple[str, str], Body] = {}
 
     def add(self, body: Body) -> None:
         """One object."""
@@ -43,6 +46,12 @@ class Storage:
             self.volumes[name] = body
         elif kind == "CSINode":
             self.limits[name] = _limits(body)
+        elif kind == "CSIDriver":
+            self.reporting.discard(name)
+            if wire.flag(wire.mapping(body, "spec"), "storageCapacity"):
+                self.reporting.add(name)
+        elif kind == "CSIStorageCapacity":
+            self.capacities[wire.text(meta, "namespace") or "default", name] = body
         else:
             self.classes[name] = body
 
@@ -56,6 +65,10 @@ class Storage:
             self.volumes.pop(name, None)
         elif kind == "CSINode":
             self.limits.pop(name, None)
+        elif kind == "CSIDriver":
+            self.reporting.discard(name)
+        elif kind == "CSIStorageCapacity":
+            self.capacities.pop((wire.text(meta, "namespace") or "default", name), None)
         else:
             self.classes.pop(name, None)
 

@@ -35,7 +35,8 @@ class Scored:
     totals: Ints
 
 
-def _first(found: Scored) -> int:
+def first(found: Scored) -> int:
+    """The row of the highest total, the lowest of equals; -1 where there is none."""
     return int(found.rows[int(found.totals.argmax())]) if found.rows.size else -1
 
 
@@ -175,7 +176,7 @@ class View:
     def best(self, shunned: Collection[int] = ()) -> int:
         """The row of the best node, the lowest of equals; -1 where none is feasible."""
         if shunned:
-            return _first(self.scored(np.setdiff1d(self._every, np.array(list(shunned), np.intp))))
+            return first(self.scored(np.setdiff1d(self._every, np.array(list(shunned), np.intp))))
         filters, varying = self._active()
         if not filters and not varying:
             return self._best.row()
@@ -185,7 +186,7 @@ class View:
             return row if totals.size and totals[row] >= 0 else -1
         if not filters and len(varying) == 1 and hasattr(varying[0][1], "sparse"):
             return self._best_of_few(varying[0][0], varying[0][1])
-        return _first(self.scored())
+        return first(self.scored())
 
     def _best_of_few(self, weight: int, score: Any) -> int:
         """The same where one score varies, and is nothing but on a few rows and never negative.

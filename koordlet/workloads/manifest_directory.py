@@ -98,7 +98,7 @@ class Directory:
         """Rule 3."""
         try:
             text = self._text(path)
-            found = manifests.collect(manifests.documents(text or "", path), path)
+            found = manifests.collect(manifests.parse(text or "", path), path)
         except errors.KoordletError as error:
             into.problems = (f"{error}; what it said before stays",)
             return

@@ -15,14 +15,13 @@ Rules:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from koordlet.model import errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
-from koordlet.workloads import host_applications, nodes, poddecode, sloconfig
+from koordlet.model import documents, errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
+from koordlet.workloads import host_applications, nodes, poddecode, shapes, sloconfig
 from koordlet.workloads import nodemetric as metrics
 from koordlet.workloads import nodeslo as slo
 from koordlet.workloads.kubelet import summary as summaries
@@ -69,33 +68,26 @@ def load(path: str) -> Manifests:
         raise errors.ConfigError(
             f"cannot be read: {error}", culprit=path, fix="give kubectl's JSON or YAML"
         ) from error
-    return collect(documents(text, path), path)
+    return collect(parse(text, path), path)
 
 
-def documents(text: str, path: str) -> list[object]:
+def parse(text: str, path: str) -> list[object]:
     """What a text holds; ``ConfigError`` when it is neither JSON nor YAML."""
     try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        pass
-    import yaml  # noqa: PLC0415 -- JSON, the usual case, does not pay for it
-
-    try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return documents.load(text)
+    except ValueError as error:
         raise errors.ConfigError(
-            f"neither JSON nor YAML: {first}", culprit=path, fix="give kubectl's JSON or YAML"
+            str(error), culprit=path, fix="give kubectl's JSON or YAML"
         ) from error
 
 
-def collect(documents: list[object], where: str) -> Manifests:
+def collect(found: list[object], where: str) -> Manifests:
     """The objects, Lists unfolded, as our model."""
     pods: dict[str, pod.Pod] = {}
     single: dict[str, Object] = {}
     warnings: list[str] = []
     skipped: dict[str, int] = {}
-    for place, body in _objects(documents, where):
+    for place, body in _objects(found, where):
         kind = str(body.get("kind", "")) or _unnamed(body)
         if kind == "Pod":
             one = _pod(body, place)
@@ -109,7 +101,9 @@ def collect(documents: list[object], where: str) -> Manifests:
             single.setdefault(kind, body)
         else:
             skipped[kind or "nothing"] = skipped.get(kind or "nothing", 0) + 1
-    warnings += [f"{where}: {count} of kind {kind} not used" for kind, count in skipped.items()]
+    warnings += [
+        f"{where}: {count} of kind {shapes.plain(kind)} not used" for kind, count in skipped.items()
+    ]
     return _assembled(tuple(pods.values()), single, warnings)
 
 
@@ -153,8 +147,8 @@ def _is_config(body: Object) -> bool:
     return _map(body.get("metadata")).get("name") == sloconfig.NAME
 
 
-def _objects(documents: list[object], where: str) -> Iterator[tuple[str, Object]]:
-    for number, document in enumerate(documents, 1):
+def _objects(found: list[object], where: str) -> Iterator[tuple[str, Object]]:
+    for number, document in enumerate(found, 1):
         place = f"{where}: document {number}"
         if document is None:
             continue

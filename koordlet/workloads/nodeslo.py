@@ -248,10 +248,14 @@ def decode(
     meta = body.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
     found = spec(shapes.find(body, "spec"), source, problems)
-    revision = str(meta.get("resourceVersion") or "") if isinstance(meta, dict) else ""
-    culprit = f"{where} {name}" if name else where
+    said = meta if isinstance(meta, dict) else {}
+    revision, uid = (str(said.get(key) or "") for key in ("resourceVersion", "uid"))
+    culprit = f"{where} {shapes.plain(name)}" if name else where
     return replace(
-        found, revision=revision, problems=tuple(f"{culprit}: {one}" for one in problems)
+        found,
+        revision=revision,
+        uid=uid,
+        problems=tuple(f"{culprit}: {one}" for one in problems),
     )
 
 

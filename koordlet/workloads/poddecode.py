@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,8 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         overhead=overhead,
         own_requests=of_pod[0],
         grace_seconds=spec.termination_grace_period_seconds,
+        addresses=_addresses(status, problems),
+        host_network=bool(spec.host_network),
         volumes=tuple(_volume(one, problems) for one in spec.volumes or ()),
         containers=containers,
         labels=labels,
@@ -143,6 +146,18 @@ def _volume(one: podwire.Volume, problems: list[str]) -> pod.Volume:
     return pod.Volume(
         name=one.name, local=local, limit=found.get("sizeLimit"), limit_text=str(text)
     )
+
+
+def _addresses(status: podwire.Status, problems: list[str]) -> tuple[str, ...]:
+    """Where it is found on the network, each once; what is no address is said and left out."""
+    listed = [one.ip for one in status.pod_ips or ()] or [status.pod_ip or ""]
+    found: dict[str, None] = {}
+    for text in filter(None, listed):
+        try:
+            found[str(ipaddress.ip_address(text))] = None
+        except ValueError:
+            problems.append(f"podIPs: not an address: {text[:64]!r}")
+    return tuple(found)
 
 
 def _identity(meta: podwire.Meta, notes: Mapping[str, str]) -> tuple[str, bool]:

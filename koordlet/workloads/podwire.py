@@ -81,6 +81,7 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
     runtime_class_name: str | None = None
     termination_grace_period_seconds: int | None = None
     volumes: list[Volume] | None = None
+    host_network: bool | None = None
 
 
 class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
@@ -91,6 +92,12 @@ class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
     state: _Loose | None = None
     allocated_resources: _Loose | None = None
     resources: Asked | None = None
+
+
+class Address(msgspec.Struct, gc=False):
+    """One entry of ``podIPs``."""
+
+    ip: str = ""
 
 
 class Condition(msgspec.Struct, gc=False):
@@ -106,6 +113,8 @@ class Status(msgspec.Struct, rename="camel", gc=False):
 
     phase: str | None = None
     qos_class: str | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    pod_ips: list[Address] | None = msgspec.field(default=None, name="podIPs")
     resize: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None

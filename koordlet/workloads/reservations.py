@@ -4,7 +4,9 @@ Covers: one object to a ``Reservation``; those for a unit or a cgroup as workloa
 Does not cover: listing and watching (``cluster``).
 
 What a reservation for a unit or cgroup holds is given to it as to a declared workload: from the
-moment it is available its CPUs are nobody else's, whether the unit runs yet or not.
+moment it is available its CPUs are nobody else's, whether the unit runs yet or not, and its memory
+is counted as asked for. Once the unit runs, that memory is kept from being reclaimed
+(``memory.min``, cgroup v2): a reservation promises room, so all of it is protected.
 """
 
 from __future__ import annotations
@@ -13,13 +15,25 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import cpuset, objects, pod, qos, quantity, reservation
+from koordlet.model import (
+    cpuset,
+    objects,
+    pod,
+    qos,
+    quantity,
+    reservation,
+    resources,
+    strategies,
+    wishes,
+)
 from koordlet.workloads import matching
 
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
 NAMESPACE = "reservation"
 _STATUS = "scheduling.koordinator.sh/resource-status"
+#: The whole of what is reserved.
+_KEPT = wishes.Wishes(memory_qos=strategies.MemoryQos(min_limit_percent=100))
 #: Annotations of a reservation that its workload has, too.
 _PASSED = ("node.koordinator.sh/resctrl", "scheduling.koordinator.sh/resource-spec")
 
@@ -40,6 +54,7 @@ def decode(body: objects.Object) -> reservation.Reservation:
         else (),
         cpus=_cpus(notes, problems),
         cpu_count=_count(_part(status, "allocatable")),
+        amounts=resources.read(_part(status, "allocatable"), problems, "allocatable"),
         match=_match(notes, problems),
         annotations={key: str(notes[key]) for key in _PASSED if key in notes},
         problems=tuple(problems),
@@ -48,7 +63,11 @@ def decode(body: objects.Object) -> reservation.Reservation:
 
 def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservation, ...]:
     """Those of a JSON list; ``ValueError`` where it is none."""
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError as error:
+        msg = "nested too deeply"
+        raise ValueError(msg) from error
     if not isinstance(found, list):
         msg = "no list of reservations"
         raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller
@@ -71,6 +90,8 @@ def workloads(several: Iterable[reservation.Reservation]) -> tuple[pod.Pod, ...]
             match=one.match,
             cpus=one.cpus,
             cpu_count=one.cpu_count if one.cpus is None else None,
+            requests=one.amounts,
+            wishes=_KEPT if one.amounts.get(resources.MEMORY) else wishes.NONE,
             annotations=one.annotations,
             problems=one.problems,
         )

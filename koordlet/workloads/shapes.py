@@ -57,6 +57,11 @@ def shown(value: object) -> str:
     return repr(short) if isinstance(value, str) else short
 
 
+def plain(name: object) -> str:
+    """A name in a problem, without quotes: short, and nothing that moves a terminal's cursor."""
+    return "".join(one if one.isprintable() else "?" for one in str(name)[:_SHOWN])
+
+
 def mapping(value: object) -> Mapping[str, object]:
     """A JSON object."""
     if not isinstance(value, dict):

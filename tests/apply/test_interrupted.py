@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet import demo
+from koordlet.demo import groups as demo
 from koordlet.host import root
 from koordlet.model import cpuset
 from koordlet.policy import registry

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from koordlet import line
 from koordlet.apply import units
+from koordlet.host import root
 from koordlet.model import knob
 from koordlet.state import journal
+from tests.kit import agents, dying, images, unit_manager
+from tests.kit.kernel import Machine
 
 TOP = "/sys/fs/cgroup"
 ENTRY = journal.Entry(
@@ -38,3 +48,106 @@ def test_a_file_that_keeps_our_value(text: str, *, left: bool) -> None:
     assert left is (found is not None)
     if found is not None:
         assert ("WriteFile", "", "") == (found.kind, found.original, found.unit)
+
+
+# Killed while systemd is asked -------------------------------------------------------------------
+
+CONFIG = """
+policies:
+  reserved_cpus: {cpus: "0"}
+workloads:
+  - {name: web, qos: LS, match: {cgroup: system.slice/web.service}}
+  - {name: batch, qos: BE, match: {cgroup: system.slice/batch.service}}
+"""
+
+
+class Site(agents.Site):
+    """A machine whose two services are systemd's."""
+
+    def __init__(self, state: Path) -> None:
+        host = Machine("0-3", cgroup="v2", passed_down=("cpuset", "cpu"))
+        for path in ("system.slice", "system.slice/web.service", "system.slice/batch.service"):
+            host.mkdir(host.at(f"{TOP}/{path}"))
+            if path == "system.slice":
+                host.write(host.at(f"{TOP}/{path}/cgroup.subtree_control"), b"+cpuset +cpu")
+        names = ("web.service", "batch.service")
+        for name in names:
+            host.spawn(f"{TOP}/system.slice/{name}")
+        self.systemd = unit_manager.Systemd(
+            host, {name: f"{TOP}/system.slice/{name}" for name in names}
+        )
+        super().__init__(host, state, config=CONFIG)
+
+    def line(self, host: root.HostRoot | None = None) -> line.Line:
+        """The line, with this systemd."""
+        made = super().line(host)
+        made.units = unit_manager.Manager(made.host, self.systemd)
+        return made
+
+    def everything(self) -> tuple[images.Image, Mapping[tuple[str, str], object]]:
+        """What the kernel and systemd have, of what is set."""
+        return self.image(), self.systemd.set_now
+
+    def killed(self, act: Callable[[], object], number: int, *, done: bool) -> bool:
+        """Whether whoever does this was killed while it set something for the n-th time."""
+        self.systemd.asked, self.systemd.deadly = 0, (number, done)
+        try:
+            act()
+        except dying.Killed:
+            return True
+        finally:
+            self.systemd.deadly = None
+        return False
+
+
+def deaths(act: Callable[[Site], Callable[[], object]], ram: Path) -> Iterator[Site]:
+    """A site for each time that something is set, whose agent died before it or after it."""
+    for number in itertools.count(1):
+        for done in (False, True):
+            site = Site(Path(tempfile.mkdtemp(dir=ram)))
+            if not site.killed(act(site), number, done=done):
+                assert number > 2, "hardly anything went through systemd"
+                return
+            yield site
+
+
+@pytest.fixture
+def calm(ram: Path) -> tuple[Any, Any]:
+    """What an undisturbed agent makes of the machine, and what it leaves."""
+    site = Site(ram / "calm")
+    site.settle()
+    wanted = site.everything()
+    assert b"\x0e" == wanted[1]["web.service", "AllowedCPUs"]
+    site.restore()
+    assert {} == site.systemd.set_now
+    return wanted, site.everything()
+
+
+def test_killed_while_systemd_is_asked(ram: Path, calm: tuple[Any, Any]) -> None:
+    """The journal knew before: the next start ends as an undisturbed one, then all goes back."""
+    for site in deaths(lambda one: one.settle, ram):
+        site.settle()
+        assert calm[0] == site.everything()
+        assert () == site.restore().failed
+        assert calm[1] == site.everything()
+
+
+def test_restored_after_a_kill_while_systemd_is_asked(ram: Path) -> None:
+    """Without another start: systemd has nothing of ours any more."""
+    for site in deaths(lambda one: one.settle, ram):
+        assert () == site.restore().failed
+        assert {} == site.systemd.set_now
+        assert 0 == site.restore().restored
+
+
+def test_killed_while_systemd_is_asked_to_undo(ram: Path, calm: tuple[Any, Any]) -> None:
+    """A restore that is killed there is finished by the next one."""
+
+    def undo(site: Site) -> Callable[[], object]:
+        site.settle()
+        return site.restore
+
+    for site in deaths(undo, ram):
+        assert () == site.restore().failed
+        assert calm[1] == site.everything()
+        assert 0 == site.restore().restored

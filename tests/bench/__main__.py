@@ -9,6 +9,7 @@ from collections.abc import Callable
 from tests.bench import (
     allocation,
     binding,
+    classes,
     crowd,
     eviction,
     exposition,
@@ -54,6 +55,13 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "scheduler.basic": scheduler.basic,
     "scheduler.spreading": scheduler.spreading,
     "scheduler.anti_affinity": scheduler.anti_affinity,
+    "scheduler.preemption": classes.preemption,
+    "scheduler.churn": classes.churn,
+    "scheduler.classes_40": classes.few,
+    "scheduler.classes_1000": classes.many,
+    "scheduler.classes_20000": classes.every,
+    "scheduler.node_memory": classes.node_memory,
+    "scheduler.pod_memory": classes.pod_memory,
     "scheduler.binding": binding.binding,
 }
 

@@ -25,6 +25,22 @@ def main(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
     return status, out, err
 
 
+def test_garbage_is_looked_for() -> None:
+    """Importing goes without the collector; the command that was named has it."""
+    code = (
+        "import gc, sys; from koordlet import __main__, cli;"
+        "sys.argv[1:] = ['completion', 'bash'];"
+        "found = []; main = cli.main;"
+        "cli.main = lambda: (found.append(gc.isenabled()), main(), found.append(gc.isenabled()));"
+        "exec('try: __main__.main()\\nexcept SystemExit: print(found, file=sys.stderr)')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert done.stderr.strip() == "[False, True]"
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     """``--version`` prints name and version, and nothing else."""
     assert (0, f"koordlet {koordlet.__version__}\n", "") == main(capsys, "--version")

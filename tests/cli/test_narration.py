@@ -6,6 +6,7 @@ import dataclasses
 from array import array
 
 from koordlet.cli import narration
+from koordlet.demo import latency
 from koordlet.model import best_effort, counters, meter
 from koordlet.report import view
 from tests.kit import views
@@ -36,9 +37,9 @@ def test_the_story() -> None:
     assert second is not None
     assert third is not None
     assert "latency-sensitive work uses 1.50 of 7 CPUs" in first
-    assert "best-effort work may have 7.00: it waits" in first
-    assert "may have 2.00, less than before: it waits" in second
-    assert "may have 5.00, more: it waits" in third
+    assert "best-effort work may have all of its CPUs: it waits" in first
+    assert "may have 2.00 CPUs, less than before: it waits" in second
+    assert "may have 5.00 CPUs, more: it waits" in third
 
 
 def test_nothing_new() -> None:
@@ -51,3 +52,18 @@ def test_nothing_new() -> None:
     assert one.line(moment(209.0, 2100)) is None
     assert one.line(moment(200.0 + narration.PAUSE / 2, 5000)) is None
     assert one.line(moment(200.0 + narration.PAUSE, 5000)) is not None
+
+
+def test_requests_are_told_while_nothing_moves() -> None:
+    """Every five seconds, with what they took; the limit has not moved and is not said to."""
+    one = narration.Narrator()
+    took = latency.Latency(answered=100, p50=3.04, p99=8.0)
+    one.line(moment(0.0, 2000), took)
+    first = one.line(moment(narration.PAUSE, 2000), took)
+
+    assert first is not None
+    assert "(100 requests/s, p50 3.0 ms, p99 8.0 ms)" in first
+    assert one.line(moment(narration.PAUSE + 4.0, 2000), took) is None
+    later = one.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
+    assert later is not None
+    assert "may have 2.00 CPUs: it waits" in later

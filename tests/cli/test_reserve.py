@@ -96,3 +96,23 @@ def test_nobody_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     assert cli.main(words) == 1
     assert "koordlet scheduler" in capsys.readouterr().err
+
+
+def test_get_and_watch(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them or one, as a table and in JSON; what changes, a line each."""
+    for name in ("one", "two"):
+        told(capsys, "reserve", name, "--cpus", "1", "--owner", "app=web", "--state-dir", folder)
+    where = ["--state-dir", folder]
+
+    found = told(capsys, "get", "reservations", *where)["reservations"]
+    assert [body["metadata"]["name"] for body in found] == ["one", "two"]
+    assert cli.main(["get", "reservations", "two", *where]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"]
+    assert row.split()[:2] == ["two", "Pending"]
+    assert cli.main(["watch", "reservations", "two", "--count", "1", *where]) == 0
+    assert capsys.readouterr().out.startswith("SET  two  Pending")
+    missing = told(capsys, "get", "reservations", "three", *where, status=1)["error"]
+    assert missing["code"] == "not_found"
+    far = told(capsys, "get", "reservations", "--address", "n1:1", *where, status=2)["error"]
+    assert far["culprit"] == "--address"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from koordlet.config import sections
+from koordlet.config import schema, sections
 
 
 class Example(sections.Section):
@@ -26,6 +26,27 @@ def test_keys_are_camel_case_and_known() -> None:
 def test_a_section_without_content() -> None:
     """All keys commented out is the defaults."""
     assert Example() == Example.model_validate(None)
+
+
+def test_a_section_that_nobody_wrote() -> None:
+    """It is made without a validator of its own, and is what an empty one would be validated as."""
+    made = [
+        field.get_default(call_default_factory=True, validated_data={})
+        for section in _below(schema.Config)
+        for field in section.model_fields.values()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, sections.Section)
+    ]
+
+    assert len(made) > 50
+    for one in made:
+        assert one == type(one).model_validate({})
+
+
+def _below(section: type[sections.Section]) -> list[type[sections.Section]]:
+    """The section and all in it."""
+    kinds = [field.annotation for field in section.model_fields.values()]
+    inner = [one for one in kinds if isinstance(one, type) and issubclass(one, sections.Section)]
+    return [section, *(one for each in inner for one in _below(each))]
 
 
 def test_off_as_yaml_tools_write_it() -> None:

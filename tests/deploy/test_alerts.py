@@ -1,4 +1,7 @@
-"""Alert rules speak of metrics and labels that the agent exports, and each has a runbook."""
+"""Alert rules speak of metrics and labels that the agent exports, and each has a runbook.
+
+Those of the scheduler are asked of one in ``test_scheduler_queries``.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ import yaml
 from koordlet.report import metrics
 
 REPO = Path(__file__).resolve().parents[2]
-RULES = REPO / "deploy/alerts/koordlet.yaml"
+ALERTS = REPO / "deploy/alerts"
 RUNBOOKS = (REPO / "docs/runbooks.md").read_text()
 #: Labels that Prometheus adds to everything it scrapes.
 ADDED = {"instance", "job"}
 
 
-def rules() -> list[dict[str, Any]]:
-    """All of them."""
-    groups = yaml.safe_load(RULES.read_text())["groups"]
+def rules(name: str) -> list[dict[str, Any]]:
+    """All of one file."""
+    groups = yaml.safe_load((ALERTS / f"{name}.yaml").read_text())["groups"]
     return [cast("dict[str, Any]", rule) for group in groups for rule in group["rules"]]
 
 
@@ -32,9 +35,20 @@ def family(name: str) -> str:
     return name if name in FAMILIES else name.removesuffix("_total")
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: str(rule["alert"]))
-def test_an_alert(rule: dict[str, Any]) -> None:
-    """Its metrics exist, its words use labels that they have, and a runbook says what to do."""
+EVERY = [*rules("koordlet"), *rules("scheduler")]
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=lambda rule: str(rule["alert"]))
+def test_every_alert_has_a_runbook(rule: dict[str, Any]) -> None:
+    """Of its own name, and its link leads there."""
+    assert f"\n## {rule['alert']}\n" in RUNBOOKS
+    assert rule["annotations"]["runbook"] == f"docs/runbooks.md#{rule['alert'].lower()}"
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
+
+
+@pytest.mark.parametrize("rule", rules("koordlet"), ids=lambda rule: str(rule["alert"]))
+def test_an_alert_of_the_agent(rule: dict[str, Any]) -> None:
+    """Its metrics exist, and its words use labels that they have."""
     names = set(re.findall(r"koordlet_[a-z_0-9]+", rule["expr"]))
     labels = ADDED.union(*(FAMILIES[family(name)].labels for name in names))
 
@@ -42,13 +56,10 @@ def test_an_alert(rule: dict[str, Any]) -> None:
     assert {family(name) for name in names} <= FAMILIES.keys()
     used = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
     assert used <= labels
-    assert f"\n## {rule['alert']}\n" in RUNBOOKS
-    assert rule["annotations"]["runbook"].endswith("#" + rule["alert"].lower())
-    assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
 
 def test_no_runbook_without_an_alert() -> None:
     """What nobody is called for is written elsewhere."""
     written = set(re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE))
 
-    assert written == {rule["alert"] for rule in rules()}
+    assert written == {rule["alert"] for rule in EVERY}

@@ -1,4 +1,4 @@
-"""Prometheus takes the alert rules and every query of the dashboard, where it is installed."""
+"""Prometheus takes the alert rules and every query of the dashboards, where it is installed."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ def queries(part: Any) -> Iterator[str]:
             yield from queries(one)
 
 
-def test_alerts() -> None:
+@pytest.mark.parametrize("name", ["koordlet", "scheduler"])
+def test_alerts(name: str) -> None:
     """Syntax, functions and templates."""
-    found = judged(DEPLOY / "alerts" / "koordlet.yaml")
+    found = judged(DEPLOY / "alerts" / f"{name}.yaml")
 
     assert found.returncode == 0, found.stderr
 
 
-def test_the_dashboard(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["koordlet", "scheduler"])
+def test_the_dashboard(tmp_path: Path, name: str) -> None:
     """Each query is an expression; one that is none is refused."""
-    board = json.loads((DEPLOY / "dashboards" / "koordlet.json").read_text())
+    board = json.loads((DEPLOY / "dashboards" / f"{name}.json").read_text())
     asked = sorted(set(queries(board)))
     rules = tmp_path / "rules.yaml"
 

@@ -27,6 +27,7 @@ AGENT = (
     *(needed(kinds.NODE_METRICS, "get create"), needed(kinds.NODE_METRICS, "patch", "status")),
     *(needed(one, "get create patch") for one in (kinds.NODE_RESOURCE_TOPOLOGIES, kinds.DEVICES)),
     needed(kinds.RESERVATIONS, "list watch"),
+    needed(kinds.EVENTS, "create patch"),
 )
 
 
@@ -42,6 +43,7 @@ def test_the_schedulers_role() -> None:
     found = allowed("scheduler.yaml")
     watched = (
         *(kinds.NAMESPACES, kinds.NODES, kinds.PODS, kinds.SERVICES, kinds.CSI_NODES),
+        *(kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
         *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.PRIORITY_CLASSES),
         *(kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS),
         *(kinds.STORAGE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.RESERVATIONS),
@@ -128,9 +130,10 @@ def test_every_query_of_the_dashboard_is_answered() -> None:
     for query in queries:
         (name,) = re.findall(r"koordlet_\w+", query)
         assert name in families, query
-        used = re.findall(r"by \(([^)]*)\)", query) + re.findall(r"\{(\w+)=", query)
+        used = re.findall(r"by \(([^)]*)\)", query) + re.findall(r"[{,](\w+)=", query)
         labels = {label.strip() for text in used for label in text.split(",")}
-        assert labels <= families[name], query
+        assert labels <= families[name] | {"instance"}, query
+        assert 'instance=~"$instance"' in query, "the choice of a node must matter"
 
 
 def test_the_scheduler_is_deployed_as_it_starts() -> None:

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.e2e
 PRINT = ("/bin/busybox", "grep", "Cpus_allowed_list", "/proc/self/status")
 #: CPU 0 is kept for the system, so whatever is managed gets less than the machine.
 CONFIG = """
-nri: {{mode: on, socket: {socket}, failedStarts: 2, deadlineMilliseconds: 1500}}
+nri:
+  {{mode: on, socket: {socket}, failedStarts: 2, deadlineMilliseconds: 1500, quietSeconds: {quiet}}}
 policies:
   reserved_cpus: {{cpus: "0"}}
 """
@@ -50,21 +51,21 @@ class Scene:
         """What a kubelet would say it with."""
         return self.runtime.client
 
-    def config(self, more: str = "") -> str:
+    def config(self, more: str = "", quiet: int = 300) -> str:
         """The agent's configuration; the path of its file."""
         path = self.folder / "config.yaml"
         (self.folder / "kubelet").mkdir(exist_ok=True)
         (self.folder / "kubelet" / "cpu_manager_state").write_text(_NO_CHECKSUM)
         text = (CONFIG + more).format(
-            socket=self.runtime.nri_socket, kubelet=self.folder / "kubelet"
+            socket=self.runtime.nri_socket, kubelet=self.folder / "kubelet", quiet=quiet
         )
         path.write_text(agents.HEADER + text)
         return str(path)
 
     @contextlib.contextmanager
-    def agent(self, more: str = "") -> Iterator[live.Running]:
+    def agent(self, more: str = "", quiet: int = 300) -> Iterator[live.Running]:
         """The agent, connected to the runtime."""
-        with self.place.running("--config", self.config(more)) as one:
+        with self.place.running("--config", self.config(more, quiet)) as one:
             one.until("READY=1")
             self.connected()
             yield one
@@ -149,6 +150,21 @@ def test_right_from_the_first_instruction(scene: Scene, more: str) -> None:
         assert "nri.failed" not in one.err
         assert 0 == one.ends(signal.SIGTERM)
         assert "Traceback" not in one.err
+
+
+def test_a_silent_connection_is_made_anew(scene: Scene) -> None:
+    """It may be dead; the runtime knows us once, and the next container is right as before."""
+
+    def connections() -> int:
+        return scene.runtime.log.count('-koordlet\\" connected')
+
+    with scene.agent(STATIC, quiet=10) as one:
+        before = connections()
+        deadline.until(lambda: connections() > before + 1, "it was silent twice")
+        assert ["1"] * 2 == starts(scene, 2, 2)
+        # Two connections would both set the field, and the creation fail.
+        assert 2 == one.err.count('"nri.adjusted"')
+        assert 0 == one.ends(signal.SIGTERM)
 
 
 def test_restarts_and_kills(scene: Scene) -> None:

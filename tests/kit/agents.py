@@ -23,8 +23,9 @@ from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
-#: More passes than anything here needs to become quiet.
-_PASSES = 8
+#: More passes than anything here needs to become quiet: where much comes free at once, best-effort
+#: work gets it back one CPU at a time, and then its quota in tenths.
+_PASSES = 16
 
 
 class Clock:

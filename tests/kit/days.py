@@ -40,6 +40,8 @@ def ticks(number: int, seed: int, marks: Sequence[int]) -> Iterator[tuple[int, f
                 site.clock.tick()
                 who.one_pass(slow=at % 10 == 0, lateness=0.001 * chance.random())
                 who.protection_broken()
+                # A kernel keeps no record of what was written to it.
+                host.calls.clear()
                 if at % _SHOWN == 0 and who.teller.view is not None:
                     metrics.render(who.teller.view, "1", {}, metrics.TEXT)
                     node_json.document(who.teller.view, "1")

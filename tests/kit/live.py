@@ -97,12 +97,13 @@ class Place:
         if pid == 0:
             with contextlib.suppress(BaseException):
                 log.configure("error", "json")
-                act(self._agent(host))
+                act(self.one_agent(host))
                 os._exit(0)
             os._exit(1)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    def _agent(self, host: root.HostRoot) -> agent.Agent:
+    def one_agent(self, host: root.HostRoot = HOST) -> agent.Agent:
+        """An agent in this process; whoever asks closes it."""
         run = line.Line(host, agents.effective(self.config), base=self.name)
         return agent.Agent(run, self.paths, enforce=True)
 
@@ -119,7 +120,7 @@ class Place:
 
     def restore(self) -> restoring.Summary:
         """Put everything back, here and now."""
-        who = self._agent(HOST)
+        who = self.one_agent()
         try:
             return who.restore()
         finally:

@@ -66,10 +66,19 @@ def states(*bodies: Body, now: float = NOW) -> dict[str, Body]:
 
 
 def message(pod: str, *bodies: Body) -> str:
-    """Why a pod is pending, without what preemption says."""
+    """Why a pod is pending: what nodes say, without reservations and preemption."""
+    return f"{_pending(pod, *bodies).partition('. ')[0].removesuffix('.')}."
+
+
+def counted(pod: str, *bodies: Body) -> str:
+    """What is said of reservations in it."""
+    return _pending(pod, *bodies).partition(". ")[2].partition(", preemption:")[0]
+
+
+def _pending(pod: str, *bodies: Body) -> str:
     found = tried(*bodies)["pending"]
     [said] = [one["message"] for one in found if one["pod"] == f"d/{pod}"]
-    return str(said).partition(" preemption:")[0]
+    return str(said)
 
 
 def manual(*names: str) -> list[Body]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from koordlet.host.root import HostPath, HostRoot
 from koordlet.model.cpuset import CPUSet
+from tests.kit import search
 from tests.kit.kernel import KernelHost, Machine
 
 NODES = {0: "0-3", 1: "4-7"}
@@ -18,9 +19,6 @@ NAMES = ("a", "a/b", "a/b/c", "a/d", "e", "e/f")
 MASKS = ("", "0-1", "1-3", "2-5", "4-7", "0-7", "7", "0-8")
 
 Step = tuple[str, str, str]
-
-#: How long a sequence takes says nothing: other work on the machine decides it.
-unhurried = hypothesis.settings(deadline=None)
 
 groups = st.sampled_from(NAMES)
 masks = st.sampled_from(MASKS)
@@ -196,7 +194,7 @@ def check_partitions(walk: Walk) -> None:
             assert re.match(r"(member|(root|isolated)( invalid \(.+\))?)\n\Z", said)
 
 
-@unhurried
+@search.examples(40)
 @hypothesis.given(st.lists(steps1, min_size=20, max_size=40))
 def test_cpuset_of_v1_keeps_its_order(steps: list[Step]) -> None:
     """v1: a child is always within its parent and no process is ever without CPUs or memory."""
@@ -206,7 +204,7 @@ def test_cpuset_of_v1_keeps_its_order(steps: list[Step]) -> None:
         check_cpuset1(walk)
 
 
-@unhurried
+@search.examples(40)
 @hypothesis.given(st.lists(steps_cpu, min_size=10, max_size=40))
 def test_bandwidth_of_v1_keeps_its_order(steps: list[Step]) -> None:
     """v1: quota over period never exceeds that of the nearest limited ancestor."""
@@ -216,7 +214,7 @@ def test_bandwidth_of_v1_keeps_its_order(steps: list[Step]) -> None:
         check_bandwidth1(walk)
 
 
-@unhurried
+@search.examples(40)
 @hypothesis.given(st.lists(steps2, min_size=10, max_size=40))
 def test_effective_sets_of_v2_nest(steps: list[Step]) -> None:
     """v2: effective sets are within the parent's and never empty; processes run on just these."""
@@ -226,7 +224,7 @@ def test_effective_sets_of_v2_nest(steps: list[Step]) -> None:
         check_cpuset2(walk)
 
 
-@unhurried
+@search.examples(40)
 @hypothesis.given(st.lists(steps_partition, min_size=10, max_size=40))
 def test_partitions_of_v2_leave_every_process_a_cpu(steps: list[Step]) -> None:
     """v2: whatever becomes of partitions, each process can run and each outcome is explained."""

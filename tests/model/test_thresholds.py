@@ -128,6 +128,8 @@ def test_amounts(text: str, capacity: int, amount: int) -> None:
             "invalid eviction grace period specified: -30s, must be a positive value",
         ),
         (Texts(hard={}, soft_grace={"memory.available": "30mins"}), "invalid duration"),
+        (Texts(hard={"memory.available": "-Inf%"}), "must be >= 0%: -Inf%"),
+        (Texts(hard={"memory.available": "Infinity%"}), "must be <= 100%: Infinity%"),
         (Texts(hard={"memory.available": ""}), "not a quantity"),
         (Texts(hard={"memory.available": " 1Gi"}), "not a quantity"),
         (Texts(hard={"memory.available": "10..5%"}), "invalid percentage"),
@@ -193,5 +195,6 @@ def test_flags() -> None:
 
     assert found == {"memory.available": "100Mi", "nodefs.available": "10%"}
     assert thresholds.flag("", "<") == {}
+    assert thresholds.flag("pid.available<5,", "<") == {"pid.available": "5"}
     with pytest.raises(ValueError, match="invalid eviction threshold"):
         thresholds.flag("memory.available=100Mi", "<")

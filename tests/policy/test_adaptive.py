@@ -59,7 +59,15 @@ def decided(
 
 def limited(cpus: float, at: float = 99.9) -> State:
     """A loop whose limit is so many CPUs."""
-    loop = controller.State(at=at, limit=cpus, ceiling=cpus, peak=1.0, learned_peak=1.0, cut_at=at)
+    loop = controller.State(
+        at=at,
+        limit=cpus,
+        allowed=cpus,
+        ceiling=cpus,
+        peak=1.0,
+        learned_peak=1.0,
+        cut_at=at,
+    )
     return State(loop=loop, felt_at=at, machine=8)
 
 
@@ -115,8 +123,8 @@ def test_the_file_may_choose_the_formula() -> None:
 
 
 def test_waiting_cuts_at_once_and_is_explained() -> None:
-    """Twice the tolerance, beyond what work waits for itself."""
-    made = decided(moment(waiting=0.3), limited(8.0, at=90.0))
+    """More than the tolerance, by the half of it that best-effort work is to blame for."""
+    made = decided(moment(waiting=0.4), limited(8.0, at=90.0))
 
     assert made.limit is not None
     assert (4800, "latency-sensitive work waits for a CPU") == (
@@ -134,10 +142,34 @@ def test_waiting_for_its_own_limit_is_not_felt() -> None:
     assert (0.0, 0.0) == found
 
 
+@pytest.mark.parametrize(("be", "expected"), [(1.0, 1.0), (0.0, 0.0), (3.0, 1.5), (None, 2.0)])
+def test_best_effort_work_is_to_blame_by_its_part(be: float | None, expected: float) -> None:
+    """Who waits, waits behind those that run; what is not known is blamed on it whole."""
+    one = dataclasses.replace(felt(0.3), be_cores=be, be_lately=be)
+
+    assert adaptive.pain(one, 8, throttled=0.0, tolerance=0.15) == pytest.approx(
+        (expected, expected), abs=1e-3
+    )
+
+
+def test_strangers_have_their_part_of_the_blame() -> None:
+    """Daemons and whatever else uses the CPU beside both."""
+    mine, _ = adaptive.pain(felt(0.3), 8, throttled=0.0, tolerance=0.15, others=2.0)
+
+    assert mine == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_spike_waits_for_itself() -> None:
+    """What it waits in the look in which it came is compared with its own use, not the mean."""
+    one = dataclasses.replace(felt(0.0), ls_lately=7.9, waiting_lately=2.0, be_lately=0.1)
+
+    assert (0.0, 0.0) == adaptive.pain(one, 8, throttled=0.0, tolerance=0.15)
+
+
 @pytest.mark.parametrize(
     ("waiting", "ls", "state", "urgent"),
     [
-        pytest.param(0.3, 1.0, limited(8.0), True, id="it waits"),
+        pytest.param(0.4, 1.0, limited(8.0), True, id="it waits"),
         pytest.param(0.1, 1.0, limited(8.0), False, id="it hardly waits"),
         pytest.param(0.0, 7.5, limited(8.0, 90.0), True, id="it fills the machine"),
         pytest.param(0.3, 1.0, limited(0.05), False, id="nothing is left to take"),
@@ -239,3 +271,10 @@ def test_a_noisy_neighbour_is_told() -> None:
         found = {one.name: one.met for one in made.signals}
         assert met is found["resctrl.noisy_neighbour.0"]
     assert not [one for one in decided(moment()).signals if "resctrl" in one.name]
+
+
+def test_a_restart_in_a_crowd_goes_on_with_what_was_allowed() -> None:
+    """What a crowd leaves is of its moment: a checkpoint has what was learned."""
+    loop = controller.State(at=1.0, limit=0.05, allowed=6.0, crowded=True)
+
+    assert 6.0 == adaptive.keep(State(loop=loop)).loop.limit

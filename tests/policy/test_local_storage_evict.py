@@ -82,6 +82,9 @@ def test_the_whole_pod() -> None:
         )
     ]
     assert not told(moment(asked((box(),)), statistics))
+    sidecar, first = box("s", 1500, kind=pod.Kind.SIDECAR), box("i", 1500, kind=pod.Kind.INIT)
+    assert not told(moment(asked((sidecar, first, box("x", 0))), statistics))
+    assert told(moment(asked((first, sidecar, box("x", 0))), statistics))
 
 
 @pytest.mark.parametrize("dedicated", [False, True])

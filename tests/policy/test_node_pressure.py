@@ -130,6 +130,16 @@ def test_relief_evicts_nobody() -> None:
     assert holding(gone) == ["MemoryPressure"]
 
 
+def test_a_condition_is_of_the_last_pass() -> None:
+    """Beside a kubelet it ends at a pass, and not between two of them."""
+    first = decided(moment(400, sources=BESIDE))
+    last = decided(moment(900, at=394.0, sources=BESIDE), state=first.next_state)
+    between = decided(moment(900, at=401.0, sources=BESIDE), state=last.next_state)
+    ended = decided(moment(900, at=404.0, sources=BESIDE), state=between.next_state)
+
+    assert [holding(one) for one in (between, ended)] == [["MemoryPressure"], []]
+
+
 BESIDE = (
     snapshot.Source(name="configuration", ok=True, local=True),
     snapshot.Source(name="kubelet pods", ok=True),
@@ -203,6 +213,8 @@ def test_soft_thresholds_wait_and_leave_time() -> None:
     assert "30 s of 30 s" in first.signals[0].why
     assert second.evictions[0].grace_seconds == 60
     assert third.evictions[0].grace_seconds == 20
+    none = replace(settings, max_grace=0)
+    assert decided(moment(400, at=130.0), none, first.next_state).evictions[0].grace_seconds == 1
 
 
 def test_usage_from_counters_and_from_reports() -> None:

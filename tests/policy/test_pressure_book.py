@@ -116,6 +116,20 @@ def test_memory_comes_first() -> None:
     ]
 
 
+def test_what_is_short_now_comes_before_what_minimum_reclaim_keeps() -> None:
+    """The soft threshold is short; the hard one only waits for its reclaim."""
+    texts = Texts(
+        hard={"memory.available": "100"},
+        soft={"memory.available": "300"},
+        soft_grace={"memory.available": "1s"},
+        reclaim={"memory.available": "500"},
+        enforce_pods=False,
+    )
+    _, page = passes(texts, (0, 50), (10, 200))
+
+    assert [one.hard for one in page.due] == [False, True]
+
+
 def test_a_clock_that_was_set_back_holds_nothing_for_longer() -> None:
     """Times of the future count as now."""
     configured = thresholds.parse(hard("100"))

@@ -336,6 +336,28 @@ def test_a_container_s_class(kind: qos.Qos, groups: tuple[str, ...], expected: s
     assert policy.admit(bare, asked, policy.State(), one, "main").empty
 
 
+@pytest.mark.parametrize(
+    ("hardware", "group"),
+    [
+        (resctrl.Hardware(caches=(replace(L3, name="L2"),)), group("BE")),
+        (resctrl.Hardware(caches=(replace(L3, name="L3CODE"),)), group("BE")),
+        (resctrl.Hardware(caches=(L3,)), replace(group("BE"), mode="pseudo-locked")),
+    ],
+    ids=["L2 alone", "CDP without bandwidth", "takes no tasks"],
+)
+def test_a_class_with_which_a_container_would_not_start(
+    hardware: resctrl.Hardware, group: resctrl.Group
+) -> None:
+    """It starts without, and its tasks are moved as far as that is possible."""
+    one = moments.workload("new", qos.Qos.BE)
+    seen = replace(
+        moments.moment(moments.machine(), [one]), resctrl=there(group, hardware=hardware)
+    )
+    asked = replace(BE_ONLY, runtime_classes=True)
+
+    assert policy.admit(seen, asked, policy.State(), one, "main").empty
+
+
 MONITORED = resctrl.Hardware(
     caches=(L3,),
     bandwidths=(MB,),

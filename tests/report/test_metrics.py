@@ -175,6 +175,24 @@ def test_cut_at_the_bound() -> None:
     assert value(series, "koordlet_series_dropped", family="koordlet_condition") == 5
 
 
+def test_lines_of_those_who_went_are_forgotten() -> None:
+    """What is kept from scrape to scrape is bounded by what is shown, not by all who ever ran."""
+    writer = metrics.Writer()
+    family = families.Family(
+        name="t",
+        help="t",
+        labels=("name",),
+        bound="one",
+        rows=lambda now: [((one.name,), 1.0) for one in now.snapshot.pods],
+    )
+
+    for turn in range(100):
+        pods = tuple(views.workload(f"w{turn + number}") for number in range(50))
+        writer.write((family,), views.view(pods), metrics.TEXT)
+
+    assert writer.kept <= 3 * 50 + 64
+
+
 def test_every_family_has_a_bound() -> None:
     """A family with labels says in words how many series there can be."""
     for one in metrics.table():

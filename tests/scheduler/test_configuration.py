@@ -75,3 +75,26 @@ def test_preemption_can_be_disabled() -> None:
 
     assert not found["preemptions"]
     assert "preemption" not in found["pending"][0]["message"]
+
+
+def test_backoff_is_as_it_is_said() -> None:
+    """Seconds of the first one and of the longest; what makes no sense is refused."""
+    said = {**config(), "podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 5}
+    backoff = configuration.read(said, "test").backoff
+    assert [2, 4, 5, 5] == [backoff.expiry(0.0, n) for n in range(1, 5)]
+    with pytest.raises(errors.ConfigError, match="podInitialBackoffSeconds 20"):
+        configuration.read({**config(), "podInitialBackoffSeconds": 20}, "test")
+
+
+def test_a_share_of_the_nodes() -> None:
+    """For comparison: 150 of 300 nodes are ranked, then those that come after them."""
+    said = {**config(), "percentageOfNodesToScore": 50}
+    chosen = configuration.read(said, "test")
+    assert any("50 % of the nodes" in one for one in chosen.warnings)
+    best = [node(f"n{i}", cpu="64" if i in {200, 299} else "4") for i in range(300)]
+    found = clusters.places(*best, pod("p", cpu="1"), pod("q", cpu="1"), config=said)
+
+    assert found == {"p": "n0", "q": "n200"}
+    assert clusters.places(*best, pod("p", cpu="1"), config=config()) == {"p": "n200"}
+    with pytest.raises(errors.ConfigError, match="101 is no percentage"):
+        configuration.read({**config(), "percentageOfNodesToScore": 101}, "test")

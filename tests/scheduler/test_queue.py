@@ -8,7 +8,7 @@ from tests.kit.clusters import node, pod
 
 def test_backoff_doubles_to_ten_seconds() -> None:
     """1, 2, 4, 8, 10, 10 seconds, cut to whole ones."""
-    assert [101, 102, 104, 108, 110, 110] == [queue.expiry(100.7, n) for n in range(1, 7)]
+    assert [101, 102, 104, 108, 110, 110] == [queue.Backoff().expiry(100.7, n) for n in range(1, 7)]
 
 
 def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:

@@ -26,7 +26,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Self, TypedDict, Unpack
 
 from tests.vm import cache, image, project, qemu, root, shape
@@ -118,12 +117,7 @@ class Machine:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.close()
 
     def run(

@@ -10,6 +10,7 @@ import json
 import pytest
 
 from koordlet.model import schemata
+from tests.kit.containerd import programs
 from tests.kit.kernel import conformance, script
 from tests.vm import machine, qemu
 from tests.vm.fixtures import Boot
@@ -120,3 +121,37 @@ def test_partitions_and_what_is_shown() -> None:
     assert "BE          ·····███············  7000" in shown["resctrl"]
     assert "partition batch (8 of 20 ways); MB 50 %" in shown["explain"]
     assert "Nothing to do" in shown["plan"]
+
+
+#: Where the guest finds the programs that the host fetched.
+CACHE = "/srv/cache"
+
+
+@pytest.mark.parametrize(
+    "wish", ["intel", pytest.param("amd", marks=pytest.mark.soak)], ids=["intel", "amd"]
+)
+def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
+    """Containerd and runc put it there before it begins; an update keeps it; then it is put back.
+
+    The runtime was told by NRI, in the words of its specification, and removes no group of ours.
+    """
+    found = programs.kept()
+    if not found.there:
+        pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
+    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder}
+    # Emulated, each of a container's dozen programs takes seconds to begin.
+    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
+    words = ["python3", "tests/vm/probes/runtime_classes.py"]
+    try:
+        with machine.boot("2s8t", rdt=wish, shares=shares) as guest:
+            said = json.loads(guest.run(words, env=patient, timeout=600).check().stdout)
+    except qemu.NotAvailableError as error:
+        pytest.skip(str(error))
+    each = {"LS": "LS", "BE": "BE"}
+
+    assert each == said["first"] == said["updated"], said["log"]
+    assert {name: {"closID": name} for name in each} == said["told"]
+    assert ["BE", "LS", "LSR"] == said["groups"]
+    assert ({"LS": "", "BE": ""}, 0, False) == tuple(
+        said[k] for k in ("after", "status", "mounted")
+    )

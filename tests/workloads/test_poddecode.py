@@ -191,3 +191,25 @@ def test_no_pod_raises_anything_but_a_value_error(body: Any) -> None:
         return
     assert all(value >= 0 for value in (*one.requests.values(), *one.limits.values()))
     assert one.name
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "problems"),
+    [
+        ({"podIP": "10.0.0.7"}, ("10.0.0.7",), 0),
+        ({"podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}]}, ("10.0.0.7",), 0),
+        ({"podIPs": [{"ip": "10.0.0.7"}, {"ip": "FD00::7"}]}, ("10.0.0.7", "fd00::7"), 0),
+        ({"podIPs": [{"ip": "10.0.0.7"}, {"ip": "10.0.0.777"}]}, ("10.0.0.7",), 1),
+        ({"podIPs": [{}], "podIP": ""}, (), 0),
+        ({"podIPs": None, "podIP": None}, (), 0),
+    ],
+)
+def test_addresses(status: dict[str, Any], expected: tuple[str, ...], problems: int) -> None:
+    """Both protocols, each once, in one spelling; what is none costs that one."""
+    body = pods.pod()
+    body["status"].update(status)
+    body["spec"]["hostNetwork"] = True
+    one = decode(body)
+
+    assert (expected, True) == (one.addresses, one.host_network)
+    assert problems == len(one.problems)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import qos, reservation
+from koordlet.policy import memory_qos
 from koordlet.workloads import reservations
 
 
@@ -57,6 +58,7 @@ def test_cpus_by_number_and_for_a_unit() -> None:
 
     [one] = reservations.workloads([found])
     assert (one.key, one.match, str(one.cpus)) == ("reservation/db", "unit=db.service", "2-3")
+    assert one.requests == {"cpu": 2000}
     assert one.raw_qos is qos.Qos.LSE
 
     del notes["scheduling.koordinator.sh/resource-status"]
@@ -80,3 +82,16 @@ def test_annotations_that_make_no_sense(key: str, value: str, said: str) -> None
 
     assert (found.cpus, found.match) == (None, "")
     assert said in found.problems[0]
+
+
+def test_memory_is_asked_for_and_kept() -> None:
+    """What is reserved counts as the workload's request, and all of it is protected."""
+    body = {
+        "metadata": {"name": "db", "annotations": {"koordlet.io/match": '{"cgroup":"db"}'}},
+        "status": {"phase": "Available", "nodeName": "n", "allocatable": {"memory": "64Mi"}},
+    }
+    [one] = reservations.workloads([reservations.decode(body)])
+
+    assert one.requests == {"memory": 64 << 20}
+    assert one.wishes.memory_qos is not None
+    assert memory_qos.protection(one.wishes.memory_qos, 64 << 20).min == 64 << 20

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from koordlet.scheduler import preemption
+from koordlet.scheduler import messages, preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
@@ -31,7 +31,7 @@ from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Place, Queue
+from koordlet.scheduler.queue import Backoff, Place, Queue
 from koordlet.scheduler.reservation.register import Register
 from koordlet.scheduler.wire import BadObjectError
 
@@ -44,13 +44,16 @@ class Core:
         profiles: Mapping[str, Profile],
         measures: Measures | None = None,
         spent: Callable[[], float] = time.perf_counter,
+        backoff: Backoff | None = None,
     ) -> None:
         self.measures = Measures() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
         self.decoder = Decoder(self.priorities)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
-        self.queue = Queue()
+        sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
+        by = {} if sorter is None else {"key": sorter.queue_key}
+        self.queue = Queue(backoff=backoff, **by)
         self.budgets: dict[str, preemption.Budget] = {}
         self.nominated = Nominations()
         self.diary = Diary()
@@ -284,18 +287,24 @@ class Core:
     def _refuse(self, cycle: Cycle, pod: Pod, now: float) -> Refusal:
         failure = cycle.failure(pod)
         self.queue.failed(pod, now, failure.by)
+        rescue = cycle.profile.rescue(pod, failure, cycle.columns)
+        if rescue.node:
+            pod.nominated = rescue.node
+            self.nominated.put(pod, rescue.node)
+            return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
-            return Refusal(pod, failure.message)
+            return Refusal(pod, messages.joined(failure.message, rescue.message))
         if self._awaited(pod):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
-            return Refusal(pod, f"{failure.message} {why}", node=pod.nominated)
+            said = messages.joined(failure.message, rescue.message, why)
+            return Refusal(pod, said, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
         )
         if not isinstance(found, preemption.Candidate):
             self.nominated.drop(pod.key)
-            return Refusal(pod, f"{failure.message} {found}")
+            return Refusal(pod, messages.joined(failure.message, rescue.message, found))
         return self._nominate(pod, failure.message, found)
 
     def _awaited(self, pod: Pod) -> bool:

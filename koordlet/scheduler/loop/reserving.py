@@ -33,7 +33,11 @@ def hold(core: Core, cycle: Cycle, pod: Pod, row: int, now: float) -> Outcome:
     assert plugin is not None  # noqa: S101 -- it placed the stand-in
     assert held is not None  # noqa: S101 -- whose object went is not in the queue
     marks: dict[str, str] = {}
+    node = core.census.columns.nodes[row]
+    assert node is not None  # noqa: S101 -- it was chosen
     try:
+        for one in cycle.profile.plugins:
+            one.prepare(pod, node.name)
         core.register.placed(pod, row, plugin.adopts(held.spec, row))
         for one in cycle.profile.plugins:
             one.reserve(pod, held.node)

@@ -24,7 +24,7 @@ from koordlet.scheduler.loop import agents, binder, election, keeper, notes, rep
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Place
+from koordlet.scheduler.queue import Backoff, Place
 
 SLICE = 0.005
 #: How often time itself may have changed something: a backoff that ended.
@@ -54,10 +54,11 @@ class Loop:
         budget: reporter.Budget | None = None,
         lanes: int = binder.LANES,
         first: float = 0.2,
+        backoff: Backoff | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles)
+        self.core = Core(profiles, backoff=backoff)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.sources = sources.Sources(
             store, self.core, profiles, steady, self._poke, agents=self.agents

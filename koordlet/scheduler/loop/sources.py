@@ -42,6 +42,8 @@ _STORAGE = (
     kinds.PERSISTENT_VOLUME_CLAIMS,
     kinds.STORAGE_CLASSES,
     kinds.CSI_NODES,
+    kinds.CSI_DRIVERS,
+    kinds.STORAGE_CAPACITIES,
 )
 #: Pods that have ended hold nothing.
 _LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Failed")

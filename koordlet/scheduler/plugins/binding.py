@@ -1,13 +1,14 @@
 """VolumeBinding: claims must be bound to volumes that a node reaches, or become so there.
 
 Covers: bound claims; claims that wait for their first consumer: the smallest volume that fits, or
-a provisioner; what is written so that the volume controller carries it out. Does not cover:
-capacities of provisioners, waiting until a volume is made (the kubelet waits for it).
+a provisioner that has room; what is written so that the volume controller carries it out. Does not
+cover: waiting until a volume is made (the kubelet waits for it).
 
 Rules:
 1. A claim that waits takes the smallest free volume of its class, with its modes, that the node
    reaches; of several claims the smallest takes first, and none takes another's.
-2. Without such a volume, the class's provisioner must serve the node.
+2. Without such a volume, the class's provisioner must serve the node; one whose CSIDriver says that
+   it reports capacities must have reported one for the class and the node that is large enough.
 3. What was chosen is promised from the decision until the objects say so, or the pod gives it back.
 """
 
@@ -37,6 +38,7 @@ _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     "node(s) didn't find available persistent volumes to bind",
+    "node(s) did not have enough free storage",
 )
 _MOST = 2**60
 
@@ -58,6 +60,8 @@ class Waiting:
     size: int
     volumes: tuple[Volume, ...]
     made: Bools
+    #: Where it would be made, and there is no room for it.
+    short: Bools
 
 
 class VolumeBinding(WithStorage):
@@ -179,14 +183,17 @@ class _Choice(_Reach):
     def codes(self, rows: Rows) -> Ints:
         several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()
         passing = found == 0
+        short = np.zeros(rows.size, np.bool_)
         for one in several:
-            passing &= _served(one, rows)
+            served = _served(one, rows)
+            short |= ~served & one.short[rows]
+            passing &= served
         if len(several) > 1:
             # Each finds something; whether all do is asked node by node.
             places = np.flatnonzero(passing).tolist()
             good = [assigned(several, int(rows[place])) is not None for place in places]
             passing[places] = good
-        found[(found == 0) & ~passing] = 3
+        found[(found == 0) & ~passing] = np.where(short, 4, 3)[(found == 0) & ~passing]
         return found
 
 
@@ -235,7 +242,10 @@ def _waiting(
         and _suits(key, spec, volume)
     ]
     free.sort(key=lambda one: (one.size, one.name))
-    return Waiting(key, size, tuple(free), _provisioned(storage.class_of(claim), columns))
+    kind = storage.class_of(claim)
+    made = _provisioned(kind, columns)
+    enough = _roomy(kind, size, storage, columns)
+    return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
 def _suits(key: tuple[str, str], claim: Body, volume: Body) -> bool:
@@ -277,6 +287,32 @@ def _provisioned(kind: Body, columns: Columns) -> Bools:
             inside &= columns.index.requirement(needed)
         found |= inside
     return found
+
+
+def _roomy(kind: Body, size: int, storage: Storage, columns: Columns) -> Bools:
+    """The nodes for which a provisioner has told of enough room; all, where it tells of none."""
+    if wire.text(kind, "provisioner") not in storage.reporting:
+        return np.ones(columns.size, np.bool_)
+    name = wire.text(wire.mapping(kind, "metadata"), "name")
+    found = np.zeros(columns.size, np.bool_)
+    for one in storage.capacities.values():
+        if wire.text(one, "storageClassName") != name or one.get("nodeTopology") is None:
+            continue
+        key = "capacity" if one.get("maximumVolumeSize") is None else "maximumVolumeSize"
+        if one.get(key) is not None and _amount(one[key]) >= size:
+            found |= _inside(terms.selector(one, "nodeTopology"), columns)
+    return found
+
+
+def _inside(wanted: selectors.Compiled | None, columns: Columns) -> Bools:
+    found = np.zeros(columns.size, np.bool_)
+    for row, node in enumerate(columns.nodes):
+        found[row] = node is not None and wanted is not None and terms.holds(wanted, node.labels)
+    return found
+
+
+def _amount(spelled: object) -> int:
+    return _size({"all": {"storage": spelled}}, "all")
 
 
 def _size(body: Body, key: str) -> int:

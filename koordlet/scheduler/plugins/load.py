@@ -100,7 +100,9 @@ class LoadAwareScheduling(Plugin):
         self.customised = wire.flag(args, "allowCustomizeEstimation")
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
-        if not self.usages or sort.owner[0] == "DaemonSet":
+        # Who belongs to a node, and may be its load, is not sent away by it.
+        resident = sort.reserving is not None and sort.reserving.resident
+        if not self.usages or sort.owner[0] == "DaemonSet" or resident:
             return None
         return Busy(self, sort, columns)
 

@@ -9,6 +9,7 @@ Rules:
    with a bind policy of its own, everybody who asks for CPU.
 2. What pods hold follows from the pods on the node: the CPUs that were written to them, or that
    they were given when they were assumed. There is no other book, so nothing in it can be stale.
+   What was chosen for a reservation is handed to its owners (``handover``).
 3. A node passes only if the CPUs could be taken at this moment: what is then prepared cannot fail.
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from koordlet.model import cpuset
 from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
-from koordlet.scheduler import peernames, requests, wire
+from koordlet.scheduler import handover, peernames, requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.happenings import What
@@ -31,6 +32,8 @@ from koordlet.scheduler.machines import Machine
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.plugins import resources
 from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Policy
 from koordlet.scheduler.vectors import Ints, Rows
 from koordlet.scheduler.wire import BadObjectError, Body
 
@@ -96,9 +99,11 @@ class NodeNUMAResource(Plugin):
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         self._columns = columns
         wish = self.wish(sort)
+        if _adopts(sort):
+            return None
         if wish.bound and wish.cpu % 1000:
             raise RefusedError(INTEGER)
-        return Placeable(self, wish, columns) if self._concerned(wish, columns) else None
+        return Placeable(self, sort, columns) if self._concerned(wish, columns) else None
 
     def score(self, sort: PodClass, columns: Columns) -> Score | None:
         if not self._concerned(self.wish(sort), columns):
@@ -165,10 +170,11 @@ class NodeNUMAResource(Plugin):
         columns = self._columns
         row = columns.rows[node] if columns is not None else -1
         chosen = columns.nodes[row] if columns is not None else None
-        if columns is None or chosen is None:
+        if columns is None or chosen is None or _adopts(pod.sort):
             return
         wish, place = self.wish(pod.sort), self.place(chosen)
-        found = admit(wish, place, columns, row)
+        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
+        found = admit(wish, place, columns, row, draws)
         if isinstance(found, cpu_allocation.Refusal):
             raise RefusedError(found.why, resolvable=not found.final)
         if found is not None:
@@ -188,8 +194,9 @@ class Placeable(Filter):
 
     kind = Kind.LOAD
 
-    def __init__(self, plugin: NodeNUMAResource, wish: Wish, columns: Columns) -> None:
-        self._plugin, self._wish, self._columns = plugin, wish, columns
+    def __init__(self, plugin: NodeNUMAResource, sort: PodClass, columns: Columns) -> None:
+        self._plugin, self._sort, self._columns = plugin, sort, columns
+        self._wish = plugin.wish(sort)
         self._refusals: list[cpu_allocation.Refusal] = []
 
     def codes(self, rows: Rows) -> Ints:
@@ -202,7 +209,8 @@ class Placeable(Filter):
         node = self._columns.nodes[row]
         if node is None:
             return 0
-        found = admit(self._wish, self._plugin.place(node), self._columns, row)
+        draws = handover.drawn(self._sort, row)
+        found = admit(self._wish, self._plugin.place(node), self._columns, row, draws)
         if not isinstance(found, cpu_allocation.Refusal):
             return 0
         if found not in self._refusals:
@@ -215,9 +223,22 @@ class Placeable(Filter):
 
 
 def admit(
-    wish: Wish, place: Place, columns: Columns, row: int
+    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
 ) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
-    """What a class would get on a node; ``None``: nothing of its own, and nothing against it."""
+    """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
+
+    Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
+    """
+    found = _admit(wish, place, columns, row, draws)
+    short = isinstance(found, cpu_allocation.Refusal) and not found.final
+    if short and draws is not None and draws.spec.policy is not Policy.DEFAULT:
+        return cpu_allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
+    return found
+
+
+def _admit(
+    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
+) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
     numa = place.numa or wish.numa
     bound = wish.bound or (place.bind is not None and wish.cpu > 0)
     refusal = _unfit(wish, place, columns, row, bound=bound)
@@ -228,9 +249,10 @@ def admit(
     if place.machine is None or not place.machine.shape.cores:
         no_cpus = cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
         return no_cpus if bound or place.numa else None
-    node = _node(place, columns, row)
     if not bound:
-        return _zones_only(wish, place.machine, numa, columns, row)
+        return _zones_only(wish, place.machine, numa, columns, row, draws)
+    node = _node(place, columns, row, draws)
+    left = handover.rest(draws) if draws is not None else None
     required = wish.required or place.bind
     asked = cpu_accumulator.Request(
         count=wish.cpu // 1000,
@@ -244,7 +266,13 @@ def admit(
     policy = numa_hints.Policy(numa)
     if policy is numa_hints.Policy.NONE:
         others = {}
-    return node.allocate(cpu_allocation.Request(cpus=asked, numa=policy, others=others))
+    request = cpu_allocation.Request(
+        cpus=asked,
+        numa=policy,
+        others=others,
+        preferred=left.cpus if left is not None else cpuset.CPUSet(),
+    )
+    return node.allocate(request)
 
 
 def _unfit(  # noqa: PLR0911 -- one for each reason
@@ -278,7 +306,7 @@ def _amplified(wish: Wish, node: Node, columns: Columns, row: int) -> cpu_alloca
     if ratio <= 1:
         return None
     held = int(columns.requested[columns.resources[requests.CPU], row])
-    bound = 1000 * sum(len(pod.cpus) for pod in columns.pods[row].values() if pod.cpus)
+    bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
     if held >= bound:
         held += _times(bound, ratio) - bound
     room = node.allocatable.get(requests.CPU, 0)
@@ -291,46 +319,31 @@ def _times(much: int, ratio: float) -> int:
     return -int(-much * ratio // 1)
 
 
-def _node(place: Place, columns: Columns, row: int) -> cpu_allocation.Node:
+def _node(place: Place, columns: Columns, row: int, draws: Held | None) -> cpu_allocation.Node:
     assert place.machine is not None  # noqa: S101 -- asked only where there is one
+    kept = place.machine.withheld | place.node.reserved_cpus
+    left = handover.rest(draws) if draws is not None else None
+    if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
+        kept |= cpuset.CPUSet(place.machine.shape.online) - left.cpus
     return cpu_allocation.Node(
         place.machine.shape,
-        reserved=place.machine.withheld | place.node.reserved_cpus,
+        reserved=kept,
         holdings=[
-            cpu_allocation.Holding(holder=pod.key, cpus=pod.cpus, exclusive=_exclusive_of(pod.sort))
-            for pod in columns.pods[row].values()
-            if pod.cpus
+            cpu_allocation.Holding(
+                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
+            )
+            for one in handover.shares(columns, row, draws)
+            if one.cpus
         ],
-        zones=_free_zones(place.machine, columns, row),
+        zones=handover.zones(place.machine, columns, row, draws, cpu=False),
     )
 
 
-def _free_zones(machine: Machine, columns: Columns, row: int) -> dict[int, dict[str, int]]:
-    """What is left of each zone but for CPUs, which are counted one by one."""
-    free = {
-        number: {name: much for name, much in zone.items() if name != requests.CPU}
-        for number, zone in machine.zones.items()
-    }
-    for pod in columns.pods[row].values():
-        for number, part in pod.parts.items():
-            zone = free.get(number, {})
-            for name, much in part.items():
-                if name in zone:
-                    zone[name] = max(0, zone[name] - much)
-    return free
-
-
-def _zones_only(
-    wish: Wish, machine: Machine, numa: str, columns: Columns, row: int
+def _zones_only(  # noqa: PLR0917 -- as _node
+    wish: Wish, machine: Machine, numa: str, columns: Columns, row: int, draws: Held | None
 ) -> cpu_allocation.Grant | cpu_allocation.Refusal:
     """Amounts by NUMA node for who is not bound to CPUs."""
-    free = _free_zones(machine, columns, row)
-    for number, zone in machine.zones.items():
-        taken = sum(
-            pod.parts.get(number, {}).get(requests.CPU, 0) for pod in columns.pods[row].values()
-        )
-        if requests.CPU in zone:
-            free[number][requests.CPU] = max(0, zone[requests.CPU] - taken)
+    free = handover.zones(machine, columns, row, draws, cpu=True)
     zones = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
     wants = {requests.CPU: wish.cpu, **wish.others}
     choice = numa_hints.choose(zones, wants, numa_hints.Policy(numa), far=machine.shape.far)
@@ -359,6 +372,11 @@ def _amount(name: str, much: int) -> str:
     if name != requests.CPU:
         return str(much)
     return str(much // 1000) if much % 1000 == 0 else f"{much}m"
+
+
+def _adopts(sort: PodClass) -> bool:
+    """Who takes over from running pods finds their CPUs when they end, and chooses none before."""
+    return sort.reserving is not None and sort.reserving.adopting is not None
 
 
 def _exclusive(sort: PodClass) -> bool:

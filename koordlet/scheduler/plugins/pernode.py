@@ -5,7 +5,9 @@ Covers: the adapter to columns. Does not cover: finding them (``registry``).
 Slow by nature: one call for each node and pod. An error in such a plugin refuses the node, or the
 pod on its way to it, with the error as the reason.
 
-Every point is optional: ``filter(pod_class, node)`` and ``score(pod_class, node)``,
+Every point is optional: ``less(pod, other)`` orders the queue, ``filter(pod_class, node)`` and
+``score(pod_class, node)``, ``post_filter(pod, reasons)`` with the reasons by the name of the node
+gives what is to be said, or that and the name of a node where it has made room;
 ``pre_enqueue(pod)``, and with ``(pod, node_name)``: ``reserve`` and ``pre_bind`` give a reason to
 refuse, or nothing; ``permit`` a reason, or the seconds after which to ask again; ``bind`` whether
 it has bound the pod; ``unreserve`` and ``post_bind`` nothing. ``pre_bind`` and ``bind`` may be
@@ -29,6 +31,7 @@ from koordlet.scheduler.framework import (
     Kind,
     Plugin,
     RefusedError,
+    Rescue,
     Score,
     Verdict,
 )
@@ -38,7 +41,11 @@ from koordlet.scheduler.vectors import Ints, Rows
 
 def adapt(name: str, foreign: Any) -> type[Plugin]:
     """A plugin class around ``foreign``, which is made with the profile's arguments."""
-    taken = {point: method for point, method in _POINTS.items() if hasattr(foreign, point)}
+    taken = {
+        _OURS.get(point, point): method
+        for point, method in _POINTS.items()
+        if hasattr(foreign, point)
+    }
     made = type("Adapted", (_Adapted,), {"name": name, "made_by": staticmethod(foreign), **taken})
     assert issubclass(made, Plugin)  # noqa: S101 -- for the type checker
     return made
@@ -77,6 +84,20 @@ def _filter(self: _Adapted, sort: PodClass, columns: Columns) -> Filter:
 
 def _score(self: _Adapted, sort: PodClass, columns: Columns) -> Score:
     return _Rated(self.foreign, sort, columns)
+
+
+def _queue_key(self: _Adapted, pod: Pod) -> Any:
+    return _Compared(pod, self.foreign)
+
+
+def _post_filter(self: _Adapted, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
+    by_node = {name: verdict.reasons for name, verdict in refused.items()}
+    try:
+        said = self.foreign.post_filter(pod, by_node)
+    except Exception as error:  # noqa: BLE001 -- foreign code must not stop the scheduler
+        return Rescue(f"plugin {self.name} failed: {error}")
+    message, node = said if isinstance(said, tuple) else (said, "")
+    return Rescue(str(message or ""), str(node or ""))
 
 
 def _pre_enqueue(self: _Adapted, pod: Pod) -> str:
@@ -123,7 +144,9 @@ def _refuse(reason: Any) -> None:
 
 #: By the name that it has in the foreign class.
 _POINTS = {
+    "less": _queue_key,
     "filter": _filter,
+    "post_filter": _post_filter,
     "score": _score,
     "pre_enqueue": _pre_enqueue,
     "reserve": _reserve,
@@ -133,6 +156,33 @@ _POINTS = {
     "bind": _bind,
     "post_bind": _post_bind,
 }
+
+
+#: Points that are called otherwise in ours.
+_OURS = {"less": "queue_key"}
+
+
+class _Compared:
+    """A pod in the order of a foreign ``less``; who fails to compare leaves the order to time."""
+
+    def __init__(self, pod: Pod, foreign: Any) -> None:
+        self._pod, self._foreign = pod, foreign
+
+    def __lt__(self, other: _Compared) -> bool:
+        return self._less(other)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Compared):
+            return NotImplemented
+        return not self._less(other) and not other._less(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _less(self, other: _Compared) -> bool:
+        try:
+            return bool(self._foreign.less(self._pod, other._pod))
+        except Exception:  # noqa: BLE001 -- foreign code must not stop the scheduler
+            return False
 
 
 class _Asked(Filter):

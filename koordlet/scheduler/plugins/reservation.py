@@ -15,9 +15,10 @@ import numpy as np
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import Filter, Kind, Plugin, Rescue, Score, Verdict
 from koordlet.scheduler.plugins import adoption
 from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation import telling
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
@@ -103,6 +104,21 @@ class Reservation(Plugin):
         if sort.claim is None or sort.claim.wish.ignores:
             return None
         return Drawing(self._judge(sort, sort.claim, columns), sort.claim, columns)
+
+    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
+        """How many reservations failed for which reason."""
+        if self.book is None or pod.stands_for:
+            return None
+        wish = self.book.claims.wish(pod.sort)
+        if wish.ignores:
+            return None
+        nodes = self.book.columns.nodes
+        several = (
+            (held, node.labels)
+            for held in self.book.index.find(pod)
+            if held.usable and held.row >= 0 and (node := nodes[held.row]) is not None
+        )
+        return Rescue(telling.reasons(pod, wish, several, refused, self.name))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""

@@ -30,5 +30,7 @@ SCHEDULER_NAME = f"{_SCHEDULING}/scheduler-name"
 #: Ours: what was adopted when a pre-allocation was bound, ``{"pods":[uid],"resources":{…}}``;
 #: what is missing of it since then has been released.
 ADOPTED = "koordlet.io/pre-allocated"
+#: Ours: the unit or cgroup that it is for, and that no scheduler moves.
+MATCH = "koordlet.io/match"
 #: Ours: the token by which a client's repeated create is known to be the same one.
 CLIENT_TOKEN = "koordlet.io/client-token"  # noqa: S105 -- a name, no secret

@@ -149,8 +149,7 @@ def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str])
         bears = affinity.tolerations if affinity is not None else ()
         if (spec.unschedulable or spec.deleting) and not _bears(bears, _CORDONED):
             return Mismatch.UNSCHEDULABLE
-        bears = pod.sort.tolerations if affinity is None else bears
-        if not all(_bears(bears, one) for one in spec.taints if one.effect in _HARD):
+        if untolerated(spec, pod, wanted):
             return Mismatch.TAINT
         if affinity is not None and not _selected(affinity, spec, node_labels):
             return Mismatch.AFFINITY
@@ -158,6 +157,14 @@ def mismatch(spec: Spec, pod: Pod, wanted: Wish, node_labels: Mapping[str, str])
     if any(asked.get(name, 0) != has.get(name, 0) for name in wanted.exact):
         return Mismatch.EXACT
     return None
+
+
+def untolerated(spec: Spec, pod: Pod, wanted: Wish) -> str:
+    """The first taint that a pod does not bear, as it is told; empty where it bears all."""
+    affinity = wanted.affinity
+    bears = pod.sort.tolerations if affinity is None else affinity.tolerations
+    hard = (one for one in spec.taints if one.effect in _HARD and not _bears(bears, one))
+    return next((f"{{{one.key}: {one.value}}}" for one in hard), "")
 
 
 def _bears(tolerations: tuple[terms.Toleration, ...], mark: terms.Taint) -> bool:

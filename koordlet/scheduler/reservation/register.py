@@ -129,6 +129,10 @@ class Register:
             return None
         if held.row >= 0:
             if spec != held.spec:
+                before = held.stand_in
+                if before is not None and not stand_in.cpus and not stand_in.parts:
+                    # What was chosen for it is on its way to the store.
+                    stand_in.cpus, stand_in.parts = before.cpus, before.parts
                 self.book.change(held, spec, stand_in)
             return None
         held.spec = spec

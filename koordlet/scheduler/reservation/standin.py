@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler import decoder, requests, terms, wire
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
@@ -32,6 +32,8 @@ class Reserving:
 
     policy: Policy
     pinned: str = ""
+    #: For a unit or process of its node: what that uses is part of what the node uses already.
+    resident: bool = False
     #: Only where running pods may be adopted: then the class is the reservation's own.
     adopting: Spec | None = None
 
@@ -39,8 +41,8 @@ class Reserving:
 class StandIns:
     """Makes stand-ins; remembers their classes."""
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
+    def __init__(self, made_by: Decoder) -> None:
+        self._decoder = made_by
         self._classes: dict[tuple[PodClass, Reserving, tuple[tuple[str, int], ...]], PodClass] = {}
 
     def make(self, spec: Spec, position: int) -> Pod:
@@ -60,15 +62,18 @@ class StandIns:
         }
         pod = self._decoder.decode(body, position)
         pod.stands_for = spec.uid
+        # What was chosen for it before we knew it.
+        chosen = decoder.given(spec.annotations)
+        pod.cpus, pod.parts = chosen["cpus"], chosen["parts"]
         pod.sort = self._class(pod.sort, spec)
         return pod
 
     def _class(self, sort: PodClass, spec: Spec) -> PodClass:
         asked = _resized(sort.requests, spec.allocatable)
         if spec.pre_allocation is not None:
-            own = Reserving(spec.policy, spec.pinned, spec)
+            own = Reserving(spec.policy, spec.pinned, adopting=spec)
             return dataclasses.replace(sort, reserving=own, requests=asked)
-        reserving = Reserving(spec.policy, spec.pinned)
+        reserving = Reserving(spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations)
         key = sort, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)
         if known is None:

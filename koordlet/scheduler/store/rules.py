@@ -101,11 +101,13 @@ _BUILT_IN: Mapping[str, Rule] = {
         (kinds.REPLICA_SETS, _COUNTED),
         (kinds.STATEFUL_SETS, _COUNTED),
         (kinds.CONFIG_MAPS, _PLAIN),
+        (kinds.CSI_DRIVERS, _PLAIN),
         (kinds.CSI_NODES, _PLAIN),
         (kinds.EVENTS, _PLAIN),
         (kinds.LEASES, _PLAIN),
         (kinds.PRIORITY_CLASSES, _PLAIN),
         (kinds.RUNTIME_CLASSES, _PLAIN),
+        (kinds.STORAGE_CAPACITIES, _PLAIN),
         (kinds.STORAGE_CLASSES, _PLAIN),
     )
 }

@@ -9,6 +9,7 @@ v1; on v2 the effect is unmeasured.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,11 +43,18 @@ def measured(
     return found
 
 
-def report(bench: arms.Bench, out: Path | None, rounds: int, seconds: float) -> int:
-    """Every level and arm."""
+def report(
+    bench: arms.Bench,
+    out: Path | None,
+    levels: Sequence[settings.Level],
+    *,
+    rounds: int,
+    seconds: float,
+) -> int:
+    """These levels, and every arm."""
     rows: dict[str, dict[str, tuple[intervals.Interval, intervals.Interval]]] = {}
     seeds = list(settings.REPORT_SEEDS)
-    for level in settings.LEVELS:
+    for level in levels:
         pairs = measured(
             bench, (*arms.OTHERS, arms.OURS), level, seeds, rounds=rounds, seconds=seconds
         )
@@ -100,13 +108,21 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, help="where the plot goes")
     parser.add_argument("--rounds", type=int, default=settings.ROUNDS)
     parser.add_argument("--seconds", type=float, default=settings.SECONDS)
+    parser.add_argument("--level", action="append", help="begin of a level's name; else all")
     args = parser.parse_args()
+    chosen = tuple(
+        one
+        for one in settings.LEVELS
+        if args.level is None or any(one.name.startswith(name) for name in args.level)
+    )
+    # Whoever ends it wants no hogs and groups left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     bench = arms.Bench()
     try:
         bench.open()
         if args.gate:
             return gate(bench)
-        return report(bench, args.plot, args.rounds, args.seconds)
+        return report(bench, args.plot, chosen, rounds=args.rounds, seconds=args.seconds)
     finally:
         bench.close()
 

@@ -159,7 +159,8 @@ class Bench:
                 Path(top, "be", "cpu.shares").write_text(str(arm.shares))
             if arm.config is not None:
                 running.enter_context(self._agent(arm.config))
-            warm = self._load(level, seed + 10_000, settings.WARM_UP)
+            learns = settings.SHORT_WARM_UP if arm.config is None else settings.WARM_UP
+            warm = self._load(level, seed + 10_000, learns)
             warm.communicate()
             before = self._now(counters)
             text = self._load(level, seed, seconds).communicate()[0].decode()
@@ -192,6 +193,8 @@ class Bench:
     def _agent(self, config: str) -> Iterator[None]:
         path, state = self.place / "config.yaml", self.place / "state"
         path.write_text(config)
+        # Each block begins without what another one has learned.
+        shutil.rmtree(state, ignore_errors=True)
         words = ["--config", str(path), "--state-dir", str(state), "--cgroup-root", NAME]
         with (self.place / "agent.log").open("w") as log:
             program = (sys.executable, "-m", "koordlet", "run", "--http", "127.0.0.1:0")

@@ -40,7 +40,7 @@ LEVELS = (
 )
 #: The one of continuous integration.
 GATE = LEVELS[1]
-#: Seconds of a block that counts, and of what runs before it.
-SECONDS, WARM_UP = 5.0, 2.0
+#: Seconds of a block that counts, and of what runs before it, with an agent and without.
+SECONDS, WARM_UP, SHORT_WARM_UP = 5.0, 2.0, 0.5
 #: ABBA rounds of a report, and of the gate.
 ROUNDS, GATE_ROUNDS = 2, 2

@@ -18,7 +18,7 @@ import yaml
 
 from koordlet.model import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter, rules, writing
-from tests.kit.apiserver import discovery, jsonpatch, status
+from tests.kit.apiserver import discovery, jsonpatch, status, tables
 
 #: Lists that can still be continued; an older one is ``Gone``.
 _LISTS = 8
@@ -33,6 +33,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     content: str = ""
     body: bytes = b""
+    accept: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,13 @@ class Api:
         if place is None:
             return _failed(refusals.NotFound("the server could not find the requested resource"))
         try:
-            return await self._verb(request, place)
+            found = await self._verb(request, place)
         except refusals.ObjectsError as error:
             return _failed(error, place.kind, place.name or "?")
+        if request.method == "GET" and found.document and tables.wanted(request.accept):
+            columns = self.served.columns.get(place.kind)
+            return Answer(found.code, tables.table(place.kind, columns, found.document))
+        return found
 
     def _place(self, path: str) -> _Place | None:
         steps = path.strip("/").split("/")

@@ -20,7 +20,7 @@ BUILT_IN = (
     *(kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS, kinds.REPLICATION_CONTROLLERS),
     *(kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, kinds.RUNTIME_CLASSES),
     *(kinds.STATEFUL_SETS, kinds.STORAGE_CLASSES, kinds.SUBJECT_ACCESS_REVIEWS),
-    kinds.TOKEN_REVIEWS,
+    *(kinds.TOKEN_REVIEWS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
 )
 
 
@@ -29,6 +29,8 @@ class Served:
 
     def __init__(self, more: Iterable[kinds.Kind] = ()) -> None:
         self._kinds = {(kind.group, kind.version, kind.plural): kind for kind in (*BUILT_IN, *more)}
+        #: Kind to the columns of its definition.
+        self.columns: dict[kinds.Kind, list[Mapping[str, Any]]] = {}
 
     def find(self, group: str, version: str, plural: str) -> kinds.Kind | None:
         """A kind by its path."""
@@ -43,6 +45,7 @@ class Served:
                 namespaced=spec["scope"] == "Namespaced",
             )
             self._kinds[kind.group, kind.version, kind.plural] = kind
+            self.columns[kind] = version.get("additionalPrinterColumns") or []
 
     def drop(self, definition: Mapping[str, Any]) -> None:
         """Serve it no more."""

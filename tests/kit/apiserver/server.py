@@ -176,7 +176,7 @@ class _Client:
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
         request = api.Request(
             *(head.method.decode(), urllib.parse.unquote(parts.path), query),
-            *(headers.get("content-type", ""), body),
+            *(headers.get("content-type", ""), body, headers.get("accept", "")),
         )
         self._server.seen.append(
             Seen(request.method, request.path, parts.query, headers, self._number)

@@ -6,6 +6,9 @@ Does not cover: what is asked of it (``cri``).
 It gets a mount and a process namespace of its own. Its shims leave their parent, and put sockets
 below /run whatever they are told: here both end when ``unshare`` ends, and the kernel sees to it.
 Processes have other numbers inside: read a container's from its ``cgroup.procs`` (``pids``).
+
+In a virtual machine that ends with the test it may have the machine to itself (``bare``), which the
+systemd driver needs: runc tells systemd the numbers of processes, through a socket below /run.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ snapshotter = "native"
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 BinaryName = "{runc}"
-SystemdCgroup = false
+SystemdCgroup = {systemd}
 [plugins."io.containerd.nri.v1.nri"]
 disable = {no_nri}
 disable_connections = false
@@ -74,23 +77,33 @@ class Runtime:
 
 
 @contextlib.contextmanager
-def running(folder: Path, *, nri: bool = False) -> Iterator[Runtime]:
-    """A runtime with the image imported; at the end all its pods and processes are gone."""
+def running(
+    folder: Path, *, nri: bool = False, bare: bool = False, systemd: bool = False
+) -> Iterator[Runtime]:
+    """A runtime with the image imported; at the end all its pods and processes are gone.
+
+    ``systemd``: groups are units of systemd's; only with ``bare``.
+    """
     found = programs.kept()
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(
         _CONFIG.format(
-            folder=folder, image=image.NAME, runc=found.runc, no_nri="false" if nri else "true"
+            folder=folder,
+            image=image.NAME,
+            runc=found.runc,
+            no_nri=_toml(not nri),
+            systemd=_toml(systemd),
         )
     )
     path = (
         f"{found.bin}:{found.runc.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
     )
     namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    contained = (*namespaces, "sh", "-c", _INSIDE, "sh")
     config = str(folder / "config.toml")
     with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
         process = subprocess.Popen(
-            [*namespaces, "sh", "-c", _INSIDE, "sh", str(found.containerd), "--config", config],
+            [*(() if bare else contained), str(found.containerd), "--config", config],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -105,6 +118,10 @@ def running(folder: Path, *, nri: bool = False) -> Iterator[Runtime]:
             raise
         finally:
             _end(one, process)
+
+
+def _toml(truth: bool) -> str:  # noqa: FBT001 -- its only argument
+    return "true" if truth else "false"
 
 
 def _make_ready(one: Runtime, process: subprocess.Popen[bytes], found: programs.Programs) -> None:

@@ -115,3 +115,39 @@ def test_what_was_chosen_is_written_before_the_pod_is_bound(ram: Path) -> None:
             assert taken["spec"]["claimRef"]["name"] == "old"
 
     schedulers.run(body())
+
+
+def room(name: str, zone: str, **more: Any) -> Body:
+    """What a provisioner has left in a zone."""
+    where = {"matchLabels": {"topology.kubernetes.io/zone": zone}}
+    return {
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": name, "namespace": "csi"},
+        "storageClassName": "made",
+        "nodeTopology": where,
+        **more,
+    }
+
+
+def test_a_provisioner_makes_one_where_it_has_room() -> None:
+    """What it reports decides, the largest single volume before the sum; others are not asked."""
+    zone = "topology.kubernetes.io/zone"
+    driver = {
+        "kind": "CSIDriver",
+        "metadata": {"name": "csi.example"},
+        "spec": {"storageCapacity": True},
+    }
+    nodes = [node(name, labels={zone: name}) for name in ("a", "b", "c")]
+    world = [*nodes, kind("made", "csi.example"), claim("c", kind="made", size="10Gi")]
+    reported = [
+        room("one", "a", capacity="5Gi"),
+        room("two", "b", capacity="100Gi", maximumVolumeSize="10Gi"),
+        room("three", "c", capacity="100Gi", maximumVolumeSize="9Gi"),
+    ]
+    wanted = pod("p", **mounts("c"))
+
+    assert {"p": "b"} == clusters.places(*world, driver, *reported, wanted)
+    assert {"p": "a"} == clusters.places(*world, *reported, wanted)
+    assert clusters.message("p", *world, driver, reported[0], wanted) == (
+        "0/3 nodes are available: 3 node(s) did not have enough free storage."
+    )

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from koordlet.scheduler import cluster, sim
-from tests.kit import clusters
+from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
 Body = dict[str, Any]
@@ -98,3 +98,14 @@ def test_daemons_are_not_kept_away() -> None:
     owner = {"kind": "DaemonSet", "name": "d", "uid": "u", "controller": True, "apiVersion": "v1"}
     daemon = pod("p", cpu="1", meta={"ownerReferences": [owner]})
     assert {"p": "n"} == clusters.places(node("n"), metric("n", "3900m"), daemon)
+
+
+def test_what_belongs_to_a_busy_node_may_reserve_there() -> None:
+    """A reservation for a unit is not refused for the load that the unit makes itself."""
+    busy = (node("n"), metric("n", "3500m"))
+    match = {"annotations": {"koordlet.io/match": '{"unit":"db.service"}'}}
+    mine = reservations.reservation("db", cpu="1", meta=match, pod={"nodeName": "n"})
+    other = reservations.reservation("web", cpu="1")
+
+    assert reservations.states(*busy, mine)["db"]["phase"] == "Available"
+    assert reservations.states(*busy, other)["web"]["phase"] == "Pending"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.kit import clusters
+from koordlet.model import cpuset
+from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
 Body = dict[str, Any]
@@ -157,3 +158,99 @@ def test_what_a_node_keeps_for_itself_is_not_allocatable() -> None:
     assert {"p": "n"} == clusters.places(one, pod("p", cpu="6", memory="31Gi"))
     assert "Insufficient cpu" in clusters.message("p", one, pod("p", cpu="7"))
     assert {"p": "n"} == clusters.places(other, pod("p", cpu="8", memory="32Gi"))
+
+
+def kept(name: str, cpu: str, *, cpus: str = "", app: str = "web", **more: Any) -> Body:
+    """A reservation of CPUs by number, for pods of an application."""
+    notes = {STATUS: json.dumps({"cpuset": cpus})} if cpus else {}
+    meta = {"annotations": notes, "labels": {"koordinator.sh/qosClass": "LSR"}}
+    owners = [{"labelSelector": {"matchLabels": {"app": app}}}]
+    where = {"on": "a"} if cpus else {}
+    return reservations.reservation(
+        name, cpu=cpu, owners=owners, meta=meta, **{"allocateOnce": False, **where, **more}
+    )
+
+
+def owner(name: str, cpu: str, app: str = "web", **more: Any) -> Body:
+    """A pod that wants CPUs of its own, and may draw on what is kept."""
+    found = bound(name, cpu, **more)
+    found["metadata"]["labels"] = {**found["metadata"]["labels"], "app": app}
+    return found
+
+
+def test_an_owner_gets_the_cpus_of_its_reservation() -> None:
+    """They are its own first; others get none of them, and what is used is used once."""
+    here = (machine("a"), topology("a"), kept("r", "4", cpus="2-5"))
+
+    assert cpusets(*here, owner("x", "2")) == {"d/x": "2-3"}
+    assert cpusets(*here, owner("x", "2"), owner("y", "2")) == {"d/x": "2-3", "d/y": "4-5"}
+    assert cpusets(*here, owner("z", "2", app="job")) == {"d/z": "0-1"}
+    assert cpusets(*here, owner("z", "6", app="job")) == {}
+
+
+def test_restricted_gives_nothing_else() -> None:
+    """Aligned goes on with CPUs of the node; Restricted says that there is no room."""
+    here = (machine("a"), topology("a"))
+    aligned = kept("r", "2", cpus="2-3", allocatePolicy="Aligned")
+    restricted = kept("r", "4", cpus="2-3", allocatePolicy="Restricted")
+
+    [taken] = cpusets(*here, aligned, owner("x", "4")).values()
+    assert cpuset.CPUSet.parse("2-3") <= cpuset.CPUSet.parse(taken)
+    wanted = owner("x", "4")
+    wanted["metadata"]["annotations"] |= reservations.affinity(name="r")
+    assert "cannot be allocated within its NUMA scope" in reservations.message(
+        "x", *here, restricted, wanted
+    )
+
+
+def test_cpus_are_chosen_for_a_reservation() -> None:
+    """Its stand-in is bound as a pod would be; a stranger finds the rest, its owner finds them."""
+    here = (machine("a"), topology("a"), kept("r", "4"))
+
+    assert cpusets(*here, owner("z", "4", app="job")) == {"d/z": "4-7"}
+    assert cpusets(*here, owner("x", "4")) == {"d/x": "0-3"}
+    assert cpusets(*here, owner("z", "6", app="job")) == {}
+
+
+def test_an_owner_that_was_there_before() -> None:
+    """What it has of the reservation is not held twice, nor given again."""
+    there = owner("x", "2", on="a", notes={STATUS: {"cpuset": "2-3"}})
+    there["metadata"]["annotations"] |= reservations.drawn("r")
+    here = (machine("a"), topology("a"), kept("r", "4", cpus="2-5"), there)
+
+    assert cpusets(*here, owner("y", "2")) == {"d/y": "4-5"}
+    assert cpusets(*here, owner("z", "4", app="job")) == {"d/z": "0-1,6-7"}
+
+
+def test_amounts_of_a_numa_node_are_handed_over() -> None:
+    """14 of 16 GiB of node 0 are reserved: a stranger has to go to node 1, an owner fits on 0."""
+    part = {"numaNodeResources": [{"node": 0, "resources": {"cpu": "1", "memory": "14Gi"}}]}
+    here = (
+        machine("a", labels={"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}),
+        topology("a"),
+        reservations.reservation(
+            "r",
+            cpu="1",
+            memory="14Gi",
+            on="a",
+            allocateOnce=False,
+            meta={"annotations": {STATUS: json.dumps(part)}},
+        ),
+        pod(
+            "full",
+            on="a",
+            memory="14Gi",
+            meta={
+                "annotations": {
+                    STATUS: json.dumps(
+                        {"numaNodeResources": [{"node": 1, "resources": {"memory": "14Gi"}}]}
+                    )
+                }
+            },
+        ),
+    )
+    stranger = pod("z", cpu="1", memory="4Gi")
+    mine = pod("x", cpu="1", memory="4Gi", labels={"app": "web"})
+
+    assert clusters.places(*here, mine) == {"x": "a"}
+    assert clusters.places(*here, stranger) == {}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from koordlet.scheduler import profile
-from koordlet.scheduler.framework import Plugin
+from koordlet.model import errors
+from koordlet.scheduler import cluster, configuration, nodes, profile, sim
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.framework import Failure, Plugin, Rescue
 from koordlet.scheduler.plugins import pernode
 from koordlet.scheduler.pods import Pod
-from tests.kit import schedulers
+from tests.kit import clusters, schedulers
 
 
 class Foreign:
@@ -150,3 +154,76 @@ def test_points_that_are_missing_are_not_asked() -> None:
     assert made.reserve is Plugin.reserve
     assert made.pre_enqueue is Plugin.pre_enqueue
     assert made.filter is not Plugin.filter
+
+
+class Sorting:
+    """Orders by name, backwards, and says something about who finds no node."""
+
+    def __init__(self, _args: Mapping[str, Any]) -> None:
+        self.refused: list[tuple[str, Any]] = []
+
+    def less(self, pod: Pod, other: Pod) -> bool:
+        """The later name first."""
+        return pod.name > other.name
+
+    def post_filter(self, pod: Pod, reasons: Any) -> Any:
+        """What was said, by node."""
+        self.refused.append((pod.name, reasons))
+        return "no luck, says the other"
+
+
+def sorted_profile(plugin: Plugin) -> profile.Profile:
+    """The default one with another order of the queue."""
+    usual = profile.default()
+    return dataclasses.replace(
+        usual, plugins=(*usual.plugins, plugin), preempts=False, sorter=plugin
+    )
+
+
+def test_the_queue_in_anothers_order_and_a_last_word() -> None:
+    """``less`` decides who is first; ``post_filter`` speaks after the nodes."""
+    plugin = pernode.adapt("Sorting", Sorting)({})
+    mine = configuration.Configuration({"default-scheduler": sorted_profile(plugin)})
+    several = [clusters.pod(name, cpu="2") for name in ("a", "b", "c")]
+    loaded = cluster.load([clusters.node("n"), *several])
+    found = sim.Simulation(loaded, mine).run().document()
+
+    assert [one["pod"] for one in found["placements"]] == ["d/c", "d/b"]
+    [refused] = found["pending"]
+    assert refused["message"] == (
+        "0/1 nodes are available: 1 Insufficient cpu. no luck, says the other"
+    )
+    assert plugin.foreign.refused == [("a", {"n": ("Insufficient cpu",)})]  # type: ignore[attr-defined]
+
+
+def test_a_node_where_room_was_made() -> None:
+    """A named node is tried next, and nobody is preempted for it."""
+    made = pernode.adapt(
+        "Making",
+        type(
+            "Making",
+            (),
+            {
+                "__init__": lambda self, args: None,
+                "post_filter": lambda self, pod, reasons: ("made room", "n"),
+            },
+        ),
+    )({})
+    mine = dataclasses.replace(profile.default(), plugins=(made,))
+    columns = Columns()
+    columns.put(nodes.decode(clusters.node("n")))
+    pod = Decoder({}).decode(clusters.pod("p"), 0)
+
+    assert mine.rescue(pod, Failure("no", {}), columns) == Rescue("made room", "n")
+
+
+def test_one_order_for_all() -> None:
+    """There is one queue: a plugin that does not order is refused, and so are two orders."""
+    for sets in ({"enabled": [{"name": "NodeName"}]}, {"enabled": [{"name": "PrioritySort"}] * 2}):
+        body = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"queueSort": sets}}],
+        }
+        with pytest.raises(errors.ConfigError, match="queueSort: one plugin that orders"):
+            configuration.read(body, "test")

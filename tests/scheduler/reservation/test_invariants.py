@@ -119,8 +119,7 @@ class Machine(RuleBasedStateMachine):
         for pod in self.me.columns.drop(name):
             self.me.pods.pop(pod.key, None)
             self.truth.pods.pop(pod.key, None)
-        self.me.register.advance(self.truth.now)
-        self.store()
+        self.beat()
 
     @rule(
         cpu=st.integers(1, 6),
@@ -151,6 +150,7 @@ class Machine(RuleBasedStateMachine):
         self.fits(row)
         if not taken:
             self.me.register.unplaced(held)
+            self.beat()
             return
         assert set(held.owners) == {pod.key for pod in adopted}
         note = self.me.register.adoption(held)
@@ -191,8 +191,7 @@ class Machine(RuleBasedStateMachine):
             body["metadata"]["annotations"] |= plugin.marks(pod, node.name)
         self.truth.pods[pod.key] = body
         self.me.pods[pod.key] = pod
-        self.me.register.advance(self.truth.now)
-        self.store()
+        self.beat()
 
     @rule(app=st.sampled_from(_APPS), cpu=st.integers(2, 8), several=st.booleans())
     def a_full_node_is_promised(self, app: str, cpu: int, several: bool) -> None:  # noqa: FBT001
@@ -209,8 +208,7 @@ class Machine(RuleBasedStateMachine):
         key = sorted(self.truth.pods)[which % len(self.truth.pods)]
         del self.truth.pods[key]
         self.me.columns.remove(self.me.pods.pop(key))
-        self.me.register.advance(self.truth.now)
-        self.store()
+        self.beat()
 
     @precondition(lambda self: self.truth.reservations)
     @rule(
@@ -225,6 +223,7 @@ class Machine(RuleBasedStateMachine):
         if what == "delete":
             del self.truth.reservations[name]
             self.me.register.drop(name)
+            self.beat()
             return
         if what == "close":
             body["spec"]["unschedulable"] = not body["spec"].get("unschedulable", False)
@@ -233,15 +232,13 @@ class Machine(RuleBasedStateMachine):
             body["metadata"].setdefault("annotations", {})[keys.RESIZE] = size
             self.excused.add(body["status"].get("nodeName", ""))
         self.me.register.put(body)
-        self.me.register.advance(self.truth.now)
-        self.store()
+        self.beat()
 
     @rule(seconds=st.sampled_from([1, 30, 61, 3600, 90_000]))
     def time_passes(self, seconds: int) -> None:
         """Phases are due, and what is over is removed in time."""
         self.truth.now += seconds
-        self.me.register.advance(self.truth.now)
-        self.store()
+        self.beat()
         for name, body in list(self.truth.reservations.items()):
             held = self.me.register.book.named(name)
             assert held is not None
@@ -296,6 +293,11 @@ class Machine(RuleBasedStateMachine):
         node = columns.nodes[row]
         if node is not None and node.name not in self.excused:
             assert columns.requested[0, row] <= columns.allocatable[0, row]
+
+    def beat(self) -> None:
+        """What the loop does once a second: every phase where it should be, and written."""
+        self.me.register.advance(self.truth.now)
+        self.store()
 
     def store(self) -> None:
         """Write every status that differs."""

@@ -1,19 +1,12 @@
-"""The demo's two processes, and the policy that makes their groups."""
+"""The policy that makes the demo's groups and moves its processes there."""
 
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 
-import pytest
-
-from koordlet import demo
+from koordlet.demo import groups as demo
 from koordlet.history import series
 from koordlet.model import action, cgroup, snapshot, topology
-
-#: No process has it: the kernel's limit is 2^22.
-_NOBODY = str(1 << 30)
 
 
 def moment(*hierarchies: cgroup.Hierarchy) -> snapshot.Snapshot:
@@ -27,14 +20,6 @@ def moment(*hierarchies: cgroup.Hierarchy) -> snapshot.Snapshot:
         topology=topology.Topology(),
         layout=cgroup.Layout(hierarchies=hierarchies),
     )
-
-
-@pytest.mark.parametrize("program", demo._PROGRAMS.values(), ids=demo._PROGRAMS)
-def test_a_busy_process_ends_without_its_parent(program: str) -> None:
-    """Also when the parent was killed before the process could ask who it is."""
-    orphan = subprocess.Popen([sys.executable, "-S", "-c", program, _NOBODY])
-
-    assert 0 == orphan.wait(timeout=30)
 
 
 def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
@@ -52,7 +37,7 @@ def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:
 
 
 def test_processes_are_moved_where_they_were_started() -> None:
-    """Without root nothing is started, and nothing is moved."""
+    """Where nothing was started, nothing is moved."""
     tree = cgroup.Hierarchy(mount="/u", unified=True, controllers=frozenset({"cpu", "cpuset"}))
     settings = demo.Settings(pids=(("ls", 7),))
 

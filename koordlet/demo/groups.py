@@ -1,18 +1,13 @@
-"""The demo: one latency-sensitive and one best-effort busy process, in cgroups of their own.
+"""The policy ``demo``: cgroups for the demo's workloads, and their processes inside of them.
 
-Covers: the two processes, and the policy ``demo`` that makes their cgroups through the same line as
-everything else, so that stopping removes them like any other change.
-Does not cover: what they are allowed to use: ``reserved_cpus``, ``shared_pools`` and ``adaptive``
-decide that.
-
-This is the only place where koordlet starts workloads.
+Covers: making the groups and moving the processes, through the same line as everything else, so
+that stopping puts that back like any other change.
+Does not cover: the processes; what they are allowed to use: ``reserved_cpus``, ``shared_pools`` and
+``adaptive`` decide that.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -24,45 +19,10 @@ STEM = "demo"
 GROUP = "koordlet-demo"
 SCHEMA = 1
 
-#: What the processes do while their parent lives: the best-effort one all that it can; the other a
-#: third of a core, and for five seconds of each twenty as much as the machine has, in processes of
-#: its own. They are told who their parent is: one that is killed before they ask would make them
-#: somebody else's for good.
-_PROGRAMS = {
-    "ls": """
-import os, sys, time
-parent, mine = int(sys.argv[1]), os.getpid()
-def spike(until):
-    crowd = []
-    while len(crowd) < 2 * os.cpu_count() and os.getpid() == mine:
-        crowd.append(os.fork())
-    if os.getpid() != mine:
-        while time.monotonic() < until and os.getppid() == mine:
-            pass
-        os._exit(0)
-    for pid in crowd:
-        os.waitpid(pid, 0)
-start = time.monotonic()
-while os.getppid() == parent:
-    if (time.monotonic() - start) % 20 > 15:
-        spike(time.monotonic() + 5)
-    end = time.monotonic() + 0.003
-    while time.monotonic() < end:
-        pass
-    time.sleep(0.006)
-""",
-    "be": """
-import os, sys, time
-parent = int(sys.argv[1])
-while os.getppid() == parent:
-    end = time.monotonic() + 0.1
-    while time.monotonic() < end:
-        pass
-""",
-}
 
-PODS = tuple(
-    pod.Pod(
+def workload(name: str, kind: qos.Qos, cpus: int | None = None) -> pod.Pod:
+    """A workload of the demo, in the group of its name; ``cpus`` for itself alone."""
+    return pod.Pod(
         uid=f"{STEM}/{name}",
         namespace=GROUP,
         name=name,
@@ -70,16 +30,20 @@ PODS = tuple(
         source=STEM,
         match=f"cgroup={GROUP}/{name}",
         group=f"{GROUP}/{name}",
+        cpu_count=cpus,
     )
-    for name, kind in (("ls", qos.Qos.LS), ("be", qos.Qos.BE))
-)
+
+
+PODS = (workload("ls", qos.Qos.LS), workload("be", qos.Qos.BE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The processes that were started, by the name of their group; none without root."""
+    """The processes that run, by the name of their group; none while nothing is enforced."""
 
     pids: tuple[tuple[str, int], ...] = ()
+    #: The groups below ``GROUP``.
+    names: tuple[str, ...] = tuple(one.name for one in PODS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +72,7 @@ def decide(
                 reason="a cgroup for the demo",
                 initial=_initial(now, hierarchy),
             )
-            for path in (GROUP, *(f"{GROUP}/{name}" for name in _PROGRAMS))
+            for path in (GROUP, *(f"{GROUP}/{name}" for name in settings.names))
         )
         for name, pid in settings.pids:
             path = f"{GROUP}/{name}"
@@ -170,36 +134,10 @@ def _initial(now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy) -> tuple[tuple
 
 ROW = registry.row(
     stem=STEM,
-    summary="two busy processes in cgroups of their own, to look at",
+    summary="workloads in cgroups of their own, to look at",
     decide=decide,
     settings=Settings(),
     state=State(),
     revive=revive,
     schema=SCHEMA,
 )
-
-
-class Processes:
-    """The two busy processes."""
-
-    def __init__(self) -> None:
-        self._running = {
-            name: subprocess.Popen(
-                [sys.executable, "-S", "-c", text, str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                # A terminal's Ctrl-C is for the agent, which ends them when all is put back.
-                process_group=0,
-            )
-            for name, text in _PROGRAMS.items()
-        }
-
-    def settings(self) -> Settings:
-        """What the policy has to know of them."""
-        return Settings(pids=tuple((name, one.pid) for name, one in self._running.items()))
-
-    def stop(self) -> None:
-        """Kill and reap both."""
-        for one in self._running.values():
-            one.kill()
-        for one in self._running.values():
-            one.wait()

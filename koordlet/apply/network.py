@@ -1,0 +1,224 @@
+"""What applying means for the queueing of a network link: making, changing and removing a tree.
+
+Covers: one action for one side of one link.
+Does not cover: the texts and whose they are (``model.queueing``), reading (``host.queueing``).
+
+Rules:
+1. Nobody else's queueing is replaced, also not when it came between the plan and now.
+2. A tree is changed in place, so that no packet is lost: classes and filters come before those that
+   they replace go.
+3. What arrives is led through a device of ours (``ifb``) only once the tree of that device is
+   complete, and the detour ends before the device goes: a detour to nowhere loses every packet.
+4. Taking the root away brings the kernel's own default back; which that is, the kernel decides
+   (``net.core.default_qdisc``), and a difference from what was there is told.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+from typing import Any
+
+from koordlet.host import queueing as reader
+from koordlet.host import root
+from koordlet.model import action, queueing
+from koordlet.state import journal
+
+_ROOT = queueing.HANDLE << 16
+#: A class may send so much at once: 4 ms of its rate, and a packet of the largest size at least.
+_BURST_PARTS, _LEAST_BURST = 250, 64 << 10
+#: Bytes of one class before it is another's turn.
+_QUANTUM = 60_000
+#: Packets that wait in the device of a detour; its own default of 32 drops at every burst.
+_WAITING = 1000
+_ALL = 0x0003
+
+
+def carry_out(host: root.HostRoot, one: action.SetQdisc) -> tuple[str, str]:
+    """What is read back, and what of it is not as wanted."""
+    found = queueing.of_target(one.target)
+    if not host.live or found is None:
+        raise OSError(errno.EOPNOTSUPP, "there is no network here", one.target)
+    link, direction = found
+    current = reader.side(host, link, direction)
+    if current is None:
+        raise OSError(errno.ENODEV, "the link is gone", one.target)
+    if not queueing.is_ours(current) and not queueing.is_free(current):
+        raise OSError(errno.EBUSY, f"{current} is somebody else's", one.target)
+    reader.apart(lambda route: _set(route, link, direction, one.value))
+    after = reader.side(host, link, direction) or ""
+    return after, "" if after == one.value else f"asked for {one.value!r}, is {after!r}"
+
+
+def undo(entry: journal.Entry) -> action.SetQdisc:
+    """Ours goes, also where it is the original: an agent whose journal was lost left it then."""
+    before = entry.original
+    return action.SetQdisc(
+        target=entry.target,
+        value=queueing.NONE if before is None or queueing.is_ours(before) else before,
+        policy=entry.policy,
+        reason="back to what it was before koordlet",
+    )
+
+
+def _set(route: Any, link: str, direction: str, value: str) -> None:
+    index = _index(route, link)
+    if index is None:
+        raise OSError(errno.ENODEV, "the link is gone", link)
+    wanted = queueing.parse(value) if queueing.is_ours(value) else None
+    if direction == queueing.EGRESS:
+        if wanted is not None:
+            _shape(route, index, wanted, reads_source=True)
+        elif _is_ours(route, index):
+            route.tc("del", "htb", index, _ROOT)
+        return
+    if wanted is None:
+        _straight(route, index)
+    else:
+        _lead(route, index, wanted)
+
+
+def _index(route: Any, name: str) -> int | None:
+    found = route.link_lookup(ifname=name)
+    return found[0] if found else None
+
+
+def _is_ours(route: Any, index: int) -> bool:
+    return any(one["index"] == index and one["handle"] == _ROOT for one in route.get_qdiscs())
+
+
+def _ingresses(route: Any, index: int) -> bool:
+    return any(
+        one["index"] == index and one["parent"] == reader.INGRESS_PARENT
+        for one in route.get_qdiscs()
+    )
+
+
+def _lead(route: Any, index: int, wanted: queueing.Tree) -> None:
+    """Rule 3: through a device whose tree is complete."""
+    name = queueing.detour(index)
+    through = _index(route, name)
+    if through is None:
+        route.link("add", ifname=name, kind="ifb", txqlen=_WAITING)
+        through = _index(route, name)
+    if through is None:
+        raise OSError(errno.ENODEV, "the device of the detour is gone", name)
+    route.link("set", index=through, state="up")
+    _shape(route, through, wanted, reads_source=False)
+    if not _ingresses(route, index):
+        route.tc("add", "ingress", index, reader.INGRESS_HANDLE)
+    if not list(route.get_filters(index=index, parent=reader.INGRESS_HANDLE)):
+        route.tc(
+            "add-filter",
+            "u32",
+            index,
+            parent=reader.INGRESS_HANDLE,
+            prio=1,
+            protocol=_ALL,
+            target=0,
+            keys=["0x0/0x0+0"],
+            action={
+                "kind": "mirred",
+                "direction": "egress",
+                "action": "redirect",
+                "ifindex": through,
+            },
+        )
+
+
+def _straight(route: Any, index: int) -> None:
+    through = _index(route, queueing.detour(index))
+    if through is None:
+        return
+    if _ingresses(route, index):
+        route.tc("del", "ingress", index, reader.INGRESS_HANDLE)
+    route.link("del", index=through)
+
+
+# One tree ----------------------------------------------------------------------------------------
+
+
+def _shape(
+    route: Any,
+    index: int,
+    wanted: queueing.Tree,
+    *,
+    reads_source: bool,
+) -> None:
+    """Rule 2: the tree of a link, whatever of it is there already."""
+    if not _is_ours(route, index):
+        route.tc("add", "htb", index, _ROOT, default=wanted.default)
+    known = reader.tree(route, index, wanted.default)
+    for minor, one in sorted(wanted.classes.items(), key=lambda each: each[1].parent):
+        before = known.classes.get(minor)
+        if before != one:
+            _class(route, index, minor, one)
+    old = list(reader.filters(route, index))
+    there = {text: minor for text, minor, _ in old}
+    for text, minor in wanted.addresses.items():
+        if there.get(text) != minor:
+            _filter(route, index, text, minor, reads_source=reads_source)
+    for text, minor, message in old:
+        if wanted.addresses.get(text) != minor:
+            _remove(route, index, message)
+    for minor in sorted(known.classes.keys() - wanted.classes.keys(), reverse=True):
+        route.tc("del-class", "htb", index, _ROOT | minor)
+
+
+def _class(route: Any, index: int, minor: int, one: queueing.Class) -> None:
+    rate, ceil = one.rate // 8, one.ceil // 8
+    route.tc(
+        "replace-class",
+        "htb",
+        index,
+        _ROOT | minor,
+        parent=_ROOT | one.parent,
+        rate=rate,
+        ceil=ceil,
+        prio=one.priority,
+        burst=max(_LEAST_BURST, rate // _BURST_PARTS),
+        cburst=max(_LEAST_BURST, ceil // _BURST_PARTS),
+        quantum=_QUANTUM,
+    )
+
+
+def _filter(
+    route: Any,
+    index: int,
+    text: str,
+    minor: int,
+    *,
+    reads_source: bool,
+) -> None:
+    raw = ipaddress.ip_address(text).packed
+    protocol = 0x0800 if len(raw) == len(b"IPv4") else 0x86DD
+    source, destination, words = reader.ETHERNET[protocol]
+    first = source if reads_source else destination
+    route.tc(
+        "add-filter",
+        "u32",
+        index,
+        parent=_ROOT,
+        # The kernel wants one number for each protocol.
+        prio=10 if protocol == 0x0800 else 11,
+        protocol=protocol,
+        target=_ROOT | minor,
+        keys=[
+            f"0x{raw[4 * each : 4 * each + 4].hex()}/0xffffffff+{first + 4 * each}"
+            for each in range(words)
+        ],
+    )
+
+
+def _remove(route: Any, index: int, message: Any) -> None:
+    info = message["info"]
+    route.tc(
+        "del-filter",
+        "u32",
+        index,
+        handle=message["handle"],
+        parent=_ROOT,
+        prio=info >> 16,
+        protocol=int.from_bytes((info & 0xFFFF).to_bytes(2, "little"), "big"),
+        target=0,
+    )

@@ -1,0 +1,95 @@
+"""The section ``policies.network_qos``: bandwidth of the links to the world.
+
+Covers: its fields, those of a class under the peer's names.
+Does not cover: the policy (``policy.network_qos``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from koordlet.config import fieldtypes, sections
+from koordlet.model import quantity, strategies
+
+#: Percent of the total as a number, or bits per second as a quantity.
+Part = Annotated[int | str | None, Field(examples=[40, "200M"])]
+Link = Annotated[str, Field(pattern=r"^[^/\\s]{1,15}$")]
+
+
+class NetworkClass(sections.Section):
+    """What a class gets for certain (request) and at most (limit)."""
+
+    ingress_request: Part = Field(default=None, description="Received, for certain.")
+    ingress_limit: Part = Field(default=None, description="Received, at most.")
+    egress_request: Part = Field(default=None, description="Sent, for certain.")
+    egress_limit: Part = Field(default=None, description="Sent, at most.")
+
+    @field_validator("*")
+    @classmethod
+    def _is_part(cls, said: object) -> object:
+        if said is None:
+            return None
+        if isinstance(said, int):
+            if not 0 <= said <= 100:
+                fieldtypes.refuse(f"{said} is no percentage", "a number is percent, 0 to 100")
+        elif quantity.units(str(said)) < 0:
+            fieldtypes.refuse(f"{said} is negative", "give bits per second")
+        return said
+
+    def strategy(self) -> strategies.NetworkQos:
+        """As a NodeSLO says it."""
+        return strategies.NetworkQos(
+            enable=True,
+            ingress_request=_share(self.ingress_request),
+            ingress_limit=_share(self.ingress_limit),
+            egress_request=_share(self.egress_request),
+            egress_limit=_share(self.egress_limit),
+        )
+
+
+def _share(said: int | str | None) -> strategies.Share | None:
+    if said is None:
+        return None
+    if isinstance(said, int):
+        return strategies.Share(percent=said)
+    return strategies.Share(bits=quantity.units(said))
+
+
+class NetworkQosLimits(sections.Section):
+    """Bounds, applied last."""
+
+    least_bps: Annotated[int, Field(ge=8_000, le=10**12)] = Field(
+        default=1_000_000,
+        description="No class and no pod is limited to fewer bits per second than this.",
+    )
+
+
+class NetworkQos(sections.Section):
+    """Bandwidth by class. A NodeSLO replaces classes and total."""
+
+    mode: sections.PolicyModeField = Field(
+        default="off", description="What may be done with its decisions."
+    )
+    limits: NetworkQosLimits = Field(
+        default_factory=NetworkQosLimits, description="Bounds, applied last."
+    )
+    total_network_bandwidth: fieldtypes.OptionalQuantity = Field(
+        default=None, description="Bits per second of each link; null shapes nothing."
+    )
+    interfaces: Annotated[tuple[Link, ...], Field(strict=False), fieldtypes.ABSENT_LIST] = Field(
+        default=(), description="Network links; none: those of the default routes."
+    )
+    ingress: bool = Field(
+        default=True, description="Whether what arrives is shaped too (needs `ifb`)."
+    )
+    system_class: NetworkClass = Field(
+        default_factory=NetworkClass, description="Whatever is of no pod; 40 % for certain."
+    )
+    ls_class: NetworkClass = Field(
+        default_factory=NetworkClass, description="LSE, LSR and LS; 30 % for certain."
+    )
+    be_class: NetworkClass = Field(
+        default_factory=NetworkClass, description="Best-effort work; 30 % for certain."
+    )

@@ -1,0 +1,21 @@
+"""The section ``policies.oom_score``: whom the kernel kills first.
+
+Covers: its fields. Does not cover: the policy (``policy.oom_score``).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from koordlet.config import cpu_sections, sections
+
+
+class OomScore(sections.Section):
+    """``oom_score_adj`` of every workload's processes, by its class or its annotation."""
+
+    mode: sections.PolicyModeField = Field(
+        default="off", description="What may be done with its decisions."
+    )
+    limits: cpu_sections.NoLimits = Field(
+        default_factory=cpu_sections.NoLimits, description="Upper bounds, applied last."
+    )

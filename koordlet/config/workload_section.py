@@ -1,0 +1,84 @@
+"""Workloads of a machine without a cluster, as the configuration declares them.
+
+Covers: what may be said of a workload, and where it is found.
+Does not cover: making pods of them (``assembly``), manifests of pods (``manifests_section``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from koordlet.config import fieldtypes, sections
+from koordlet.model import quantity
+
+Section = sections.Section
+
+
+class Match(Section):
+    """Which cgroup a workload runs in: exactly one of the keys."""
+
+    unit: fieldtypes.Unit = Field(
+        default=None, description="A systemd unit, such as `nginx.service`."
+    )
+    cgroup: fieldtypes.CgroupPath = Field(
+        default=None, description="A cgroup path relative to the cgroup root, such as `batch/jobs`."
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Match:
+        if (self.unit is None) == (self.cgroup is None):
+            found = "neither" if self.unit is None else "both"
+            fieldtypes.refuse(f"exactly one of unit and cgroup is needed, found {found}")
+        return self
+
+
+class Workload(Section):
+    """One workload of a machine without a cluster."""
+
+    name: fieldtypes.Name = Field(description="Unique name.")
+    qos: Literal["LSE", "LSR", "LS", "BE", "SYSTEM"] = Field(
+        description="What the workload is promised."
+    )
+    priority: Annotated[int | None, Field(ge=-(2**31), le=2**31 - 1)] = Field(
+        default=None, description="Pod priority; null is the default of the QoS class."
+    )
+    requests: fieldtypes.Quantities = Field(
+        default_factory=dict, description="Requested resources, as in a Pod."
+    )
+    limits: fieldtypes.Quantities = Field(
+        default_factory=dict, description="Resource limits, as in a Pod."
+    )
+    cpus: fieldtypes.CpusOrCount = Field(
+        default=None, description="Exclusive CPUs: a list such as `0-3,8`, or a number of CPUs."
+    )
+    cpu_bind: Literal["FullPCPUs", "SpreadByPCPUs", "ConstrainedBurst"] | None = Field(
+        default=None,
+        description="How a number of `cpus` lies on cores (`requiredCPUBindPolicy`); null prefers"
+        " whole cores.",
+    )
+    cpu_exclusive: Literal["None", "PCPULevel", "NUMANodeLevel"] = Field(
+        default="None",
+        description="What it would rather not share with others that ask for the same.",
+    )
+    numa: Literal["", "BestEffort", "Restricted", "SingleNUMANode"] = Field(
+        default="", description="On how many NUMA nodes it may lie (`numaTopologyPolicy`)."
+    )
+    addresses: list[fieldtypes.IpAddress] = Field(
+        default_factory=list,
+        description="IP addresses of its own network namespace, for `policies.network_qos`.",
+    )
+    match: Match = Field(description="Which cgroup it runs in.")
+
+    @model_validator(mode="after")
+    def _requests_within_limits(self) -> Workload:
+        for resource, limit in self.limits.items():
+            request = self.requests.get(resource)
+            if request is not None and quantity.milli(request) > quantity.milli(limit):
+                fieldtypes.refuse(
+                    f"the {resource} request {request} exceeds the limit {limit}",
+                    "lower the request or raise the limit",
+                    at=("requests", resource),
+                )
+        return self

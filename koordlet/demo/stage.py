@@ -1,0 +1,118 @@
+"""Where the demo plays: on this machine, or, where nothing may be done here, on a recorded one.
+
+Covers: the choice, and what the agent needs to know of each.
+Does not cover: the agent (``daemon``), the options (``cli.run``).
+
+Somebody who wants to observe, observes this machine; there the demo only says what it would make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from koordlet import feeling, line, opening
+from koordlet.config import loader
+from koordlet.demo import groups, latency, processes, recorded
+from koordlet.host import root
+from koordlet.policy import registry
+from koordlet.state import paths
+
+ROWS = (groups.ROW, *registry.POLICIES)
+#: Nobody outside is asked about a machine that is not there, and nobody is evicted from it.
+_ALONE = {
+    name: loader.Flag(value, "--demo")
+    for name, value in (
+        ("eviction.by", "api"),
+        ("kube.mode", "off"),
+        ("kubelet.mode", "off"),
+        ("nri.mode", "off"),
+    )
+}
+#: The story is told instead.
+_QUIET = {"log.level": loader.Flag("error", "--demo")}
+
+
+class Stage:
+    """This machine, as it is: the demo says what it would make."""
+
+    def __init__(self, made: line.Line, flags: dict[str, object], why: str) -> None:
+        self.line = made
+        self.config = made.effective
+        #: What the command line said, and what the stage adds to it.
+        self.flags = flags
+        #: Why nothing is enforced; empty where something is.
+        self.why = why
+        made.extra_pods = groups.PODS
+
+    def paths(self, here: paths.Paths) -> paths.Paths:
+        """The agent's own files."""
+        return here
+
+    def latency(self) -> latency.Latency | None:
+        """What requests took last, where somebody asks."""
+        return None
+
+    def close(self) -> None:
+        """The demo is over; the agent has put everything back."""
+
+
+class Here(Stage):
+    """This machine, with processes."""
+
+    def __init__(self, made: line.Line, flags: dict[str, object]) -> None:
+        super().__init__(made, flags, "")
+        # One CPU is the machine's own.
+        self._busy = processes.Processes(max(1, len(made.observer.topology.online) - 1))
+        made.extra_settings = {groups.STEM: self._busy.settings()}
+
+    def latency(self) -> latency.Latency | None:
+        return self._busy.latency()
+
+    def close(self) -> None:
+        self._busy.stop()
+
+
+class Elsewhere(Stage):
+    """A recorded machine, enforced upon like any other."""
+
+    def __init__(self, args: argparse.Namespace, flags: dict[str, object]) -> None:
+        self._played = recorded.Recorded()
+        host, clock = self._played.host, self._played.story.clock
+        flags = {**flags, **_ALONE, **_QUIET}
+        made = opening.open_line(args, host, opening.effective(args, flags), ROWS, clock)
+        super().__init__(made, flags, "")
+        made.feeling = feeling.Feeling(host, clock)
+        made.feeling.moves = True
+        made.extra_pods = recorded.PODS
+        made.extra_settings = {groups.STEM: self._played.settings()}
+
+    def paths(self, here: paths.Paths) -> paths.Paths:
+        return self._played.paths(here)
+
+    def latency(self) -> latency.Latency | None:
+        return self._played.story.latency()
+
+    def close(self) -> None:
+        self._played.close()
+
+
+def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> Stage:
+    """The stage, and one line on standard error where it is not this machine enforced upon."""
+    if sys.stderr.isatty():
+        flags = {**flags, **_QUIET}
+    config = opening.effective(args, flags)
+    here = opening.open_line(args, host, config, ROWS)
+    why = opening.why_observe(config, here.observer.layout)
+    if not why:
+        return Here(here, flags)
+    if config.config.mode == "observe":
+        _say(f"observing only, changing nothing: {why}")
+        return Stage(here, flags, why)
+    here.observer.close()
+    _say(f"{why}: the demo plays on a recorded machine with two sockets, and touches nothing here")
+    return Elsewhere(args, flags)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"koordlet: {text}\n")

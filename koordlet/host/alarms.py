@@ -1,0 +1,136 @@
+"""What the kernel tells by itself when memory grows short: one descriptor that becomes readable.
+
+Covers: levels of memory in v1 groups (eventfd), stalls of the whole node (triggers of its pressure
+file), both behind one epoll(7) descriptor.
+Does not cover: which levels count (``memory_watch``), looking every 50 ms where nothing is told.
+
+Kernel facts: Documentation/admin-guide/cgroup-v1/memory.rst, section 9: a level is crossed in
+either direction; closing the eventfd takes it off; who uses memory is looked at every 128 pages.
+Documentation/accounting/psi.rst, monitoring: a trigger is one write to a descriptor that stays
+open, it tells at most once in a window, and without CAP_SYS_RESOURCE a window is a multiple of two
+seconds. The last byte of what is written is overwritten, so it ends with a zero. Such a descriptor
+is always readable, and has something to say only where POLLPRI is set: hence the epoll between.
+
+Each level tells once and is taken off until it is set again: a group that swings around its level
+wakes us once in a tick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.host import root
+
+#: A level that moved by less than this stays where it is.
+_STEP = 1 << 20
+#: Microseconds of stall, and of the window that they are counted in: as short as is allowed to us,
+#: or to whoever lacks the capability.
+TRIGGERS = (b"some 50000 500000\0", b"some 200000 2000000\0")
+_PRESSURE = "/proc/pressure/memory"
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One of them, as it is set."""
+
+    handle: int
+    usage: int
+
+
+class Alarms:
+    """Of this machine. What cannot be had is in ``problems``."""
+
+    def __init__(self, host: root.HostRoot, pressure: str = _PRESSURE) -> None:
+        self._host = host
+        self._epoll = select.epoll()
+        #: By the directory of the group.
+        self._levels: dict[str, _Level] = {}
+        self._trigger: int | None = None
+        #: What cannot be told, to why not.
+        self.problems: dict[str, str] = {}
+        #: How often the kernel told something.
+        self.rings = 0
+        self._listen(pressure)
+
+    @property
+    def handle(self) -> int:
+        """Readable while there is something to hear."""
+        return self._epoll.fileno()
+
+    def _listen(self, path: str) -> None:
+        """Set the trigger of the pressure file."""
+        for text in TRIGGERS:
+            try:
+                handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError as error:
+                self.problems["pressure"] = f"{path}: {error.strerror}"
+                return
+            try:
+                os.write(handle, text)
+                self._epoll.register(handle, select.EPOLLPRI)
+            except OSError as error:
+                os.close(handle)
+                self.problems["pressure"] = f"{path}: {error.strerror}"
+            else:
+                self._trigger = handle
+                self.problems.pop("pressure", None)
+                return
+
+    def set(self, levels: Mapping[str, int]) -> None:
+        """From now on these uses are told of, by directory of a v1 group; no others are."""
+        for directory in self._levels.keys() - levels.keys():
+            self._off(directory)
+        for directory, usage in levels.items():
+            there = self._levels.get(directory)
+            if there is not None and abs(there.usage - usage) < _STEP:
+                continue
+            self._off(directory)
+            try:
+                self._on(directory, usage)
+                self.problems.pop(directory, None)
+            except OSError as error:
+                # A group that vanished may come again under its name.
+                self.problems[directory] = f"{error.filename or directory}: {error.strerror}"
+
+    def _on(self, directory: str, usage: int) -> None:
+        told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        try:
+            counter = self._host.open(self._host.at(f"{directory}/memory.usage_in_bytes"))
+            try:
+                control = self._host.at(f"{directory}/cgroup.event_control")
+                self._host.write(control, b"%d %d %d" % (told, counter, usage))
+            finally:
+                self._host.close(counter)
+            self._epoll.register(told, select.EPOLLIN)
+        except OSError:
+            os.close(told)
+            raise
+        self._levels[directory] = _Level(told, usage)
+
+    def _off(self, directory: str) -> None:
+        there = self._levels.pop(directory, None)
+        if there is not None:
+            with contextlib.suppress(OSError):
+                self._epoll.unregister(there.handle)
+            os.close(there.handle)
+
+    def heard(self) -> bool:
+        """Whether the kernel told something since the last time; levels that did are off now."""
+        told = {handle for handle, _ in self._epoll.poll(0)}
+        for directory in [one for one, level in self._levels.items() if level.handle in told]:
+            self._off(directory)
+        self.rings += bool(told)
+        return bool(told)
+
+    def close(self) -> None:
+        """Give everything back; the kernel ceases to tell."""
+        for directory in list(self._levels):
+            self._off(directory)
+        if self._trigger is not None:
+            os.close(self._trigger)
+            self._trigger = None
+        self._epoll.close()

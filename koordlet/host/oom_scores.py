@@ -1,0 +1,58 @@
+"""How readily the kernel kills each process of the workloads when memory is out.
+
+Covers: ``/proc/PID/oom_score_adj`` of all that runs in groups. Does not cover: what it shall say
+(``policy.oom_score``).
+
+Kernel facts (proc_pid_oom_score_adj(5)): -1000 to 1000; a child gets its parent's; without
+CAP_SYS_RESOURCE nobody goes below what somebody with it has set last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from koordlet.host import root
+from koordlet.model import cgroup
+
+#: Seconds between two looks: a process lives with its parent's until then.
+_EVERY = 5.0
+
+Scores = Mapping[str, Mapping[int, int]]
+
+
+class Reader:
+    """Reads one machine, where somebody asks for it."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self.asked = False
+        self._groups: frozenset[str] = frozenset()
+        self._at = float("-inf")
+        self._found: Scores = {}
+
+    def look(self, at: float, layout: cgroup.Layout, groups: Iterable[str]) -> Scores:
+        """Group to process to value; the same as before where that was a moment ago."""
+        if not self.asked:
+            return {}
+        wanted = frozenset(groups)
+        if wanted == self._groups and 0 <= at - self._at < _EVERY:
+            return self._found
+        self._groups, self._at = wanted, at
+        where = layout.holder("memory") or layout.tree
+        if where is not None:
+            there = {one: dict(self._of(where.directory(one))) for one in sorted(wanted)}
+            self._found = {one: scores for one, scores in there.items() if scores}
+        return self._found
+
+    def _of(self, directory: str) -> Iterator[tuple[int, int]]:
+        try:
+            pids = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
+        except OSError:
+            return
+        for pid in pids:
+            try:
+                text = self._host.read(self._host.proc(pid.decode(), "oom_score_adj"))
+                yield int(pid), int(text)
+            except (OSError, ValueError):
+                # It ended meanwhile.
+                continue

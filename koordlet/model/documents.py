@@ -1,0 +1,83 @@
+"""Text of JSON or YAML as documents, whatever somebody made it to be.
+
+Covers: both forms, several documents, bounds on nesting and on what aliases expand to.
+Does not cover: what a document means.
+
+Facts: PyYAML builds what is nested by recursion in C, and a document that is nested deeply enough
+ends the process (no exception comes). An alias costs a few bytes and stands for as much as one
+likes, so nine lines can be a thousand million nodes. Its event parser does neither, so the events
+are counted first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+#: Kubernetes objects nest fifteen deep; more than this is damage or an attack.
+MAX_DEPTH = 100
+#: Aliases may make a text so many times larger, and so much larger.
+_FACTOR, _MORE = 10, 10_000
+
+
+def load(text: str) -> list[object]:
+    """The documents; ``ValueError`` says in one line why there are none."""
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError):
+        pass
+    # JSON, the usual case, does not pay for it.
+    import yaml  # noqa: PLC0415
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _Bounds().walk(yaml.parse(text, Loader=loader))
+        return list(yaml.load_all(text, Loader=loader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        msg = f"neither JSON nor YAML: {first[:200]}"
+        raise ValueError(msg) from error
+
+
+class _Bounds:
+    """Counts what the events of a text would become."""
+
+    def __init__(self) -> None:
+        #: The anchor and the number of nodes of each collection that is open.
+        self._open: list[tuple[str | None, int]] = []
+        self._sizes: dict[str, int] = {}
+        self._plain = self._whole = 0
+
+    def walk(self, events: Iterable[Any]) -> None:
+        """``ValueError`` where it would be too much."""
+        for event in events:
+            kind = type(event).__name__
+            if kind == "DocumentStartEvent":
+                self._sizes.clear()
+            elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+                self._open.append((event.anchor, 1))
+                if len(self._open) > MAX_DEPTH:
+                    msg = f"nested more than {MAX_DEPTH} deep"
+                    raise ValueError(msg)
+            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+                self._add(*self._open.pop())
+            elif kind == "ScalarEvent":
+                self._plain += 1
+                self._add(event.anchor, 1)
+            elif kind == "AliasEvent":
+                if any(event.anchor == anchor for anchor, _ in self._open):
+                    msg = f"{event.anchor} contains itself"
+                    raise ValueError(msg)
+                self._add(None, self._sizes.get(event.anchor, 1))
+
+    def _add(self, anchor: str | None, size: int) -> None:
+        if anchor is not None:
+            self._sizes[anchor] = size
+        if self._open:
+            outer, so_far = self._open[-1]
+            self._open[-1] = outer, so_far + size
+        self._whole = max(self._whole, size)
+        if self._whole > self._plain * _FACTOR + _MORE:
+            msg = "its aliases stand for far more than is written"
+            raise ValueError(msg)

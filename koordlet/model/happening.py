@@ -1,0 +1,95 @@
+"""An Event of the API server: what happened to one object, for people.
+
+Covers: the body, within what ``events.k8s.io/v1`` accepts.
+Does not cover: what happened, whether it is said again (who says it knows).
+
+Facts: texts have limits in bytes (note 1 024, the others 128); an event lies in the namespace of
+what it is about, or in ``default``; after it is made only its ``series`` may change, and a series
+begins at two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from koordlet.model import kinds, objects
+
+_CONTROLLER = "koordlet.io/agent"
+_NOTE, _WORD = 1024, 128
+#: Of a name, which is a DNS subdomain; what makes it unique comes behind it.
+_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The object that something happened to."""
+
+    kind: kinds.Kind
+    name: str
+    namespace: str = ""
+    #: Empty where it is not known: then ``kubectl describe`` does not show the event.
+    uid: str = ""
+
+    @property
+    def room(self) -> str:
+        """The namespace of events on it."""
+        return self.namespace or "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """What is told."""
+
+    subject: Subject
+    #: What tells it from others on the same object, in the name of the event.
+    mark: str
+    reason: str
+    action: str
+    note: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> objects.Ref:
+        """The event that says it."""
+        name = f"{self.subject.name[:_NAME].rstrip('.-')}.{self.mark}"
+        return objects.Ref(kinds.EVENTS, name, self.subject.room)
+
+
+def body(told: Happening, node: str, at: float) -> objects.Object:
+    """As the API server takes it."""
+    about, ref = told.subject, told.ref
+    return {
+        "apiVersion": kinds.EVENTS.api_version,
+        "kind": kinds.EVENTS.name,
+        "metadata": {
+            "name": ref.name,
+            "namespace": ref.namespace,
+            "annotations": dict(told.annotations),
+        },
+        "eventTime": moment(at),
+        "reportingController": _CONTROLLER,
+        "reportingInstance": cut(node, _WORD),
+        "action": cut(told.action, _WORD),
+        "type": "Warning",
+        "reason": cut(told.reason, _WORD),
+        "note": cut(told.note, _NOTE),
+        "regarding": {
+            "apiVersion": about.kind.api_version,
+            "kind": about.kind.name,
+            "name": about.name,
+            **({"namespace": about.namespace} if about.namespace else {}),
+            **({"uid": about.uid} if about.uid else {}),
+        },
+    }
+
+
+def moment(at: float) -> str:
+    """A Unix time with microseconds."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def cut(text: str, most: int) -> str:
+    """So many bytes of a text at most; what UTF-8 cannot say becomes a question mark."""
+    return text.encode(errors="replace")[:most].decode(errors="ignore")

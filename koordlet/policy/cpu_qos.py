@@ -1,0 +1,217 @@
+"""cpu_qos: what the kernel's scheduler is told of a workload's class, where it wants to know.
+
+Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
+workloads; ``cpu.idle`` of groups that koordlet made.
+Does not cover: weights and quotas, the kernel's own switches (``system_qos``), core scheduling,
+which is said to whoever asks for it.
+
+Only Alibaba Cloud Linux knows a group's identity: from -1 (goes aside for everybody) to 2 (is never
+held up by those, also not by a sibling thread of its core). Elsewhere nothing is written, and one
+condition says so where somebody asked for it.
+
+Rules:
+1. Values are the peer's: a class that is switched on has its own (LSE that of LSR), the root of the
+   kubelet's tree has 0, and the QoS groups have those of LS and BE. Pods without a class, and of
+   SYSTEM, follow their Kubernetes class.
+2. The annotation ``koordinator.sh/cpuQOS`` counts for LS pods alone: not enabled is 0.
+3. While nothing but 0 is asked for, no file is ours. As soon as one group is told something all of
+   them are, because a group is born with what the one above it has.
+4. ``cpu.idle`` is set on groups that koordlet made and on no others: while it is 1 the kernel
+   refuses weights (EINVAL), which a kubelet that writes them does not survive.
+5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Nobody's
+   cookie is touched, and one condition names whoever asked for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    decision,
+    grouppath,
+    knob,
+    limits,
+    nodeslo,
+    pod,
+    qos,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import be_groups, writing
+
+STEM = "cpu_qos"
+CLASSES = ("LSR", "LS", "BE")
+#: Sources whose groups koordlet has made.
+_OURS = ("demo",)
+_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
+_KUBE_CLASS = {
+    qos.KubeQos.GUARANTEED: "LSR",
+    qos.KubeQos.BURSTABLE: "LS",
+    qos.KubeQos.BEST_EFFORT: "BE",
+}
+#: What a NodeSLO calls the other way to keep classes apart.
+_BY_CORES = "coreSched"
+_NONE = nodeslo.NEUTRAL.cpu
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces it."""
+
+    #: ``LSR``, ``LS`` or ``BE`` to the strategy, where the class has one.
+    classes: Mapping[str, strategies.CpuQos] = field(default_factory=dict)
+    #: No group is told more than this.
+    most: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Every group's identity, where any is asked for; idle groups."""
+    del past
+    deciding = _Deciding(now, _strategies(now, settings), settings.most)
+    deciding.identities()
+    deciding.idle()
+    deciding.core_sharing()
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(deciding.actions),
+        conditions=tuple(deciding.conditions),
+        explanation=deciding.why,
+    )
+
+
+def _strategies(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, strategies.CpuQos]:
+    """What holds for each class."""
+    if now.slo is not None and now.slo.source:
+        return {name: now.slo.classes[name].cpu for name in CLASSES}
+    return {name: settings.classes.get(name, _NONE) for name in CLASSES}
+
+
+class _Deciding:
+    """One decision on its way."""
+
+    def __init__(
+        self, now: snapshot.Snapshot, classes: Mapping[str, strategies.CpuQos], most: int
+    ) -> None:
+        self.now = now
+        self.most = most
+        slo = now.slo
+        self.by_cores = slo is not None and bool(slo.source) and slo.cpu_policy == _BY_CORES
+        self.classes = classes
+        self.pods = [one for one in now.pods if one.active and one.group in now.groups]
+        self.actions: list[action.Action] = []
+        self.conditions: list[decision.Condition] = []
+        self.why: dict[str, str] = {}
+
+    # Group identity (rules 1 to 3) ----------------------------------------------------------------
+
+    def identities(self) -> None:
+        """Of every group that has one."""
+        if self.by_cores:
+            return
+        wanted: dict[str, tuple[int, str]] = {}
+        for one in self.pods:
+            wanted |= self._above(one)
+        for one in self.pods:
+            value = min(self._identity(one), self.most)
+            wanted[one.group or ""] = value, f"{one.qos.value} {one.key}"
+            self.why[one.key] = f"group identity {value}"
+        wanted = {group: (min(value, self.most), who) for group, (value, who) in wanted.items()}
+        if not any(value for value, _ in wanted.values()):
+            self.why.clear()
+            return
+        for group, (value, who) in wanted.items():
+            if group in self.now.groups:
+                self._write(knob.CPU_BVT, group, value, f"{who}: group identity {value}")
+        gap = self.now.layout.why_not(knob.CPU_BVT)
+        if gap is not None:
+            self._say("CpuQosUnsupported", f"group identity: {gap}")
+
+    def _of(self, name: str) -> int:
+        return self.classes[name].group_identity or 0
+
+    def _identity(self, one: pod.Pod) -> int:
+        wish = one.wishes.cpu_qos
+        if one.raw_qos is qos.Qos.LS and wish is not None:
+            usual = nodeslo.CLASSES["LS"].cpu
+            return strategies.overlay(usual, wish).group_identity or 0 if wish.enable else 0
+        if one.kube_qos is None:
+            return self._of(_CLASS[one.qos]) if one.qos in _CLASS else 0
+        if one.raw_qos in _CLASS:
+            return self._of(_CLASS[one.raw_qos])
+        if one.kube_qos is qos.KubeQos.GUARANTEED:
+            return self._of("LSR") or self._of("LS")
+        return self._of(_KUBE_CLASS[one.kube_qos])
+
+    def _above(self, one: pod.Pod) -> Mapping[str, tuple[int, str]]:
+        """The groups above a pod of a kubelet's."""
+        tree = grouppath.parse(one.group or "").tree if one.kube_qos is not None else None
+        if tree is None:
+            return {}
+        below = {
+            tree.tier(qos.KubeQos.BURSTABLE): (self._of("LS"), "Burstable pods together"),
+            tree.tier(qos.KubeQos.BEST_EFFORT): (self._of("BE"), "BestEffort pods together"),
+        }
+        return {tree.root: (0, "all pods together"), **below}
+
+    # Idle groups (rule 4) -------------------------------------------------------------------------
+
+    def idle(self) -> None:
+        """Best-effort work that runs when nobody else wants to."""
+        if not self.classes["BE"].sched_idle:
+            return
+        left = []
+        for one in self.pods:
+            if not be_groups.is_best_effort(one):
+                continue
+            if one.source in _OURS:
+                self._write(knob.CPU_IDLE, one.group or "", 1, f"{one.key}: schedIdle")
+            else:
+                left.append(one.key)
+        if left:
+            self._say(
+                "CpuIdleLeft",
+                f"schedIdle: cpu.idle of {len(left)} workloads ({', '.join(sorted(left)[:3])}) is"
+                " left alone, because koordlet did not make their groups and whoever did could set"
+                " no weight any more; policies.adaptive gives them the least weight",
+            )
+
+    # Core scheduling (rule 5) ---------------------------------------------------------------------
+
+    def core_sharing(self) -> None:
+        """Who asked for cores that are not shared with others."""
+        asked = [
+            one.key
+            for one in self.pods
+            if (said := one.wishes.core_sharing) is not None
+            and (said.group or said.policy == "exclusive")
+        ]
+        if self.by_cores:
+            asked.insert(0, "the NodeSLO's cpuPolicy")
+        if asked:
+            self._say(
+                "CoreSchedulingUnsupported",
+                f"core scheduling, asked for by {', '.join(asked[:3])}"
+                f"{f' and {len(asked) - 3} more' if len(asked) > 3 else ''}, is not done;"
+                " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)",
+            )
+
+    def _write(self, row: knob.Knob, group: str, value: int, reason: str) -> None:
+        target = self.now.layout.file(row, group)
+        if target is not None:
+            setting = limits.Setting(row, target, str(value))
+            self.actions += writing.files((setting,), policy=STEM, reason=reason, group=group)
+
+    def _say(self, kind: str, message: str) -> None:
+        self.conditions.append(
+            decision.Condition(type=kind, status=True, reason=STEM, message=message)
+        )

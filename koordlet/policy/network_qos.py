@@ -1,0 +1,253 @@
+"""network_qos: what each class of work may send and receive, on the links to the world.
+
+Covers: the tree of classes of each link and direction, whose addresses are in which, when nothing
+is shaped and why. Does not cover: reading and making trees (``host.queueing``, ``apply.network``).
+
+Rules:
+1. It starts off: how packets leave a machine belongs to everybody on it. A NodeSLO with
+   ``netQOSPolicy: tc`` decides what the classes get, else the configuration; without a total
+   bandwidth there is nothing to give parts of, and nothing is shaped.
+2. Three classes as the peer has them: system (whatever nobody claims), latency-sensitive and
+   best-effort, with 40, 30 and 30 percent for certain, up to the whole link, and asked in that
+   order when there is something to borrow. A pod with a limit of its own has a class of its own
+   below.
+3. Packets are told apart by the addresses of pods. That is the same on cgroup v1 and v2, in both
+   directions, and for every kernel with traffic control. ``net_cls`` (v1 alone, and a classifier
+   module) and marks by cgroup path (nftables, sent packets only) know nothing about what arrives.
+   The price: a pod in the network of the host cannot be told apart, nor what is translated or
+   wrapped before it reaches the link. Such packets are in the system class, and best-effort pods in
+   the network of the host are named in a condition.
+4. A queueing that somebody made is never replaced: the condition names it.
+5. A part that is larger than the whole is the whole; what is certain is never more than the limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from koordlet.history import series
+from koordlet.model import (
+    action,
+    decision,
+    pod,
+    qos,
+    quantity,
+    queueing,
+    snapshot,
+    strategies,
+)
+from koordlet.policy import be_groups
+
+STEM = "network_qos"
+
+#: The node's own bandwidth, which counts before that of the strategy.
+ANNOTATION = "node.koordinator.sh/network-bandwidth"
+TC = "tc"
+ROOT, SYSTEM, LS, BE = 1, 2, 3, 4
+#: Who of a class has no class of its own: an inner class has no queue.
+LS_REST, BE_REST = 0x13, 0x14
+_REST = {LS: LS_REST, BE: BE_REST}
+#: Where the classes of single pods begin, and how many there can be.
+_OWN, _OWN_MOST = 0x100, 0xFE00
+#: Percent for certain, by class; the order is that of borrowing.
+_CERTAIN = {SYSTEM: 40, LS: 30, BE: 30}
+_WHOLE = 100
+#: The kernel counts bytes, and what is less than this is no rate at all.
+_LEAST = 8_000
+#: More than any link has: a typing error, not a bandwidth.
+_MOST = 10**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces classes and total."""
+
+    #: Bits per second; 0: nothing is shaped.
+    total: int = 0
+    #: Links; empty: those of the default routes.
+    interfaces: tuple[str, ...] = ()
+    #: Whether what arrives is shaped, too.
+    ingress: bool = True
+    classes: Mapping[int, strategies.NetworkQos] = field(default_factory=dict)
+    #: No class and no pod is limited to fewer bits per second than this.
+    least: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """The trees of all links, or why there are none."""
+    del past
+    total, classes, why = _asked(now, settings)
+    if why:
+        return decision.Decision(next_state=state, explanation={"bandwidth": why})
+    problems = list(now.links.problems)
+    actions: list[action.Action] = []
+    sides = (queueing.EGRESS, queueing.INGRESS) if settings.ingress else (queueing.EGRESS,)
+    for direction in sides:
+        value = queueing.text(tree(now.pods, total, classes, direction, settings.least))
+        for link in now.links.links:
+            there = link.side(direction)
+            if not queueing.is_ours(there) and not queueing.is_free(there):
+                problems.append(f"{link.name} {direction}: {there} is somebody else's, left alone")
+                continue
+            actions.append(
+                action.SetQdisc(
+                    target=queueing.target(link.name, direction),
+                    value=value,
+                    policy=STEM,
+                    reason=f"{total} bit/s for system, latency-sensitive and best-effort work",
+                )
+            )
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(actions),
+        conditions=_conditions(problems, _unknown(now.pods)),
+        explanation={
+            "bandwidth": f"{total} bit/s",
+            "links": ", ".join(one.name for one in now.links.links) or "none",
+        },
+    )
+
+
+def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decision.Condition, ...]:
+    found = []
+    if problems:
+        found.append(("NetworkNotShaped", "; ".join(problems)))
+    if unknown:
+        which = ", ".join(unknown)
+        found.append(
+            ("NetworkNotTold", f"in the network of the host, so in the system class: {which}")
+        )
+    return tuple(
+        decision.Condition(type=kind, status=True, reason="NetworkQos", message=message)
+        for kind, message in found
+    )
+
+
+# What was asked for ------------------------------------------------------------------------------
+
+
+def _asked(
+    now: snapshot.Snapshot, settings: Settings
+) -> tuple[int, Mapping[int, strategies.NetworkQos], str]:
+    """Total, classes, and why nothing is shaped."""
+    slo = now.slo if now.slo is not None and now.slo.source else None
+    total, classes = settings.total, settings.classes
+    if slo is not None:
+        if slo.network_policy != TC:
+            return 0, {}, f"the NodeSLO leaves it to {slo.network_policy}"
+        names = {SYSTEM: "SYSTEM", LS: "LS", BE: "BE"}
+        found = {number: slo.classes[name].network for number, name in names.items()}
+        classes = {number: one for number, one in found.items() if one.enable}
+        if not classes:
+            return 0, {}, "no class of the NodeSLO has networkQOS enabled"
+        total = slo.system.total_network_bandwidth or 0
+    total = _annotated(now.node) or total
+    if not _LEAST <= total <= _MOST:
+        return 0, {}, "no total network bandwidth is given that a link can have"
+    return total, classes, ""
+
+
+def _annotated(node: snapshot.NodeInfo) -> int:
+    """What the node's annotation says; 0 where it says nothing that can be read."""
+    text = node.annotations.get(ANNOTATION)
+    try:
+        return 0 if text is None else max(0, quantity.units(text))
+    except ValueError:
+        return 0
+
+
+def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
+    """Best-effort pods whose packets look like those of the host."""
+    return tuple(
+        sorted(
+            f"{one.namespace}/{one.name}"
+            for one in pods
+            if one.active and one.host_network and be_groups.is_best_effort(one)
+        )
+    )
+
+
+# The tree ----------------------------------------------------------------------------------------
+
+
+def tree(
+    pods: Sequence[pod.Pod],
+    total: int,
+    classes: Mapping[int, strategies.NetworkQos],
+    direction: str,
+    least: int,
+) -> queueing.Tree:
+    """Classes and addresses of one direction."""
+    whole = _bytes(total)
+    least = min(whole, max(_LEAST, _bytes(least)))
+    made = {ROOT: queueing.Class(0, whole, whole)}
+    for place, (number, percent) in enumerate(_CERTAIN.items()):
+        said = classes.get(number, strategies.NetworkQos())
+        into = direction == queueing.INGRESS
+        certain = _part(said.ingress_request if into else said.egress_request, total, percent)
+        most = _part(said.ingress_limit if into else said.egress_limit, total, _WHOLE)
+        most = max(least, most)
+        made[number] = queueing.Class(ROOT, min(certain, most), most, place)
+        if number in _REST:
+            made[_REST[number]] = replace(made[number], parent=number)
+    addresses: dict[str, int] = {}
+    for one in sorted(pods, key=lambda each: each.uid):
+        kind = _class_of(one)
+        if kind is None or not one.addresses:
+            continue
+        inside = _own(one, kind, direction, made, least)
+        for address in one.addresses:
+            addresses.setdefault(address, inside)
+    return queueing.Tree(SYSTEM, made, addresses)
+
+
+def _class_of(one: pod.Pod) -> int | None:
+    """The class of a pod; ``None`` for the one of whatever nobody claims."""
+    if not one.active or one.host_network or one.raw_qos is qos.Qos.SYSTEM:
+        return None
+    return BE if be_groups.is_best_effort(one) else LS
+
+
+def _own(
+    one: pod.Pod, kind: int, direction: str, made: dict[int, queueing.Class], least: int
+) -> int:
+    """The class of a pod's packets: one of its own where it has a limit of its own.
+
+    Its number comes from its UID, so that others keep theirs when it goes.
+    """
+    asked = one.wishes.network
+    limit = None
+    if asked is not None:
+        limit = asked.ingress if direction == queueing.INGRESS else asked.egress
+    if not limit or len(made) > _OWN_MOST // 2:
+        return _REST[kind]
+    number = zlib.crc32(one.uid.encode()) % _OWN_MOST
+    while _OWN + number in made:
+        number = (number + 1) % _OWN_MOST
+    above = made[kind]
+    most = min(above.ceil, max(least, _bytes(limit)))
+    made[_OWN + number] = queueing.Class(kind, min(_LEAST, most), most, above.priority)
+    return _OWN + number
+
+
+def _part(asked: strategies.Share | None, total: int, percent: int) -> int:
+    """So much of the whole: never more than it, never nothing."""
+    bits = None if asked is None else asked.bits
+    if asked is not None and asked.percent is not None:
+        percent = asked.percent
+    found = total * percent // 100 if bits is None else bits
+    return max(_LEAST, _bytes(min(found, total)))
+
+
+def _bytes(bits: int) -> int:
+    """Whole bytes, in bits: the kernel counts no others."""
+    return bits // 8 * 8

@@ -1,0 +1,149 @@
+"""oom_score: whom the kernel kills first when memory is out, by class, as the kubelet documents it.
+
+Covers: ``oom_score_adj`` of the processes of every workload; the annotations of the co-location
+peer for a pod and for single containers.
+Does not cover: evicting before it comes to that (``node_pressure``).
+
+Rules:
+1. Guaranteed pods and critical ones of the class system-node-critical: -997. Best-effort: 1000.
+   Others: 1000 less the thousandths of the machine's memory that the container asks for, between 3
+   and 999; a sidecar is never killed before the pod's regular containers.
+2. An annotation wins, that of a container over that of its pod.
+3. A workload of this machine's own counts by its class: LSE and LSR as guaranteed, BE as
+   best-effort. An LS workload that asks for no memory is left alone, and so are SYSTEM ones.
+4. It starts off: for pods, the kubelet does the same when a container starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, decision, pod, qos, resources, snapshot
+
+STEM = "oom_score"
+GUARANTEED, BEST_EFFORT = -997, 1000
+_LEAST, _MOST = 3, 999
+_NODE_CRITICAL = "system-node-critical"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Nothing is configured but the mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def decide(
+    now: snapshot.Snapshot, _past: series.History, _settings: Settings, state: State
+) -> decision.Decision[State]:
+    """What each process shall say."""
+    total = now.pressure.total
+    actions: list[action.WriteFile] = []
+    why: dict[str, str] = {}
+    owners = dict(_owners(now.pods))
+    for group, scores in now.oom_scores.items():
+        owner = _owner(group, owners)
+        value, reason = (None, "") if owner is None else wanted(*owner, total)
+        if value is None or owner is None:
+            continue
+        why[owner[0].key] = f"{value}: {reason}"
+        actions += [
+            action.WriteFile(
+                target=f"/proc/{pid}/oom_score_adj",
+                value=str(value),
+                policy=STEM,
+                reason=f"{owner[0].key}: {reason}",
+                group=group,
+            )
+            for pid in scores
+        ]
+    return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
+
+
+_Owner = tuple[pod.Pod, pod.Container | None]
+
+
+def _owners(pods: tuple[pod.Pod, ...]) -> Iterator[tuple[str, _Owner]]:
+    for one in pods:
+        if one.group is None or not one.active:
+            continue
+        yield one.group, (one, None)
+        yield from ((box.group, (one, box)) for box in one.containers if box.group is not None)
+
+
+def _owner(group: str, owners: dict[str, _Owner]) -> _Owner | None:
+    """Whose group it is, or is inside of."""
+    while group:
+        if group in owners:
+            return owners[group]
+        group = group.rpartition("/")[0]
+    return None
+
+
+def wanted(one: pod.Pod, box: pod.Container | None, total: int | None) -> tuple[int | None, str]:
+    """The value and why; ``None``: it is left as it is."""
+    said = _annotated(one, box)
+    if said is not None:
+        return said, "its annotation"
+    if one.kube_qos is None:
+        return _declared(one, total)
+    if box is None:
+        # The sandbox, which is the runtime's.
+        return None, ""
+    if one.kube_qos is qos.KubeQos.GUARANTEED or (
+        one.critical and one.priority_class == _NODE_CRITICAL
+    ):
+        return GUARANTEED, "guaranteed" if one.kube_qos is qos.KubeQos.GUARANTEED else "critical"
+    if one.kube_qos is qos.KubeQos.BEST_EFFORT:
+        return BEST_EFFORT, "best-effort"
+    return _burstable(one, box, total)
+
+
+def _annotated(one: pod.Pod, box: pod.Container | None) -> int | None:
+    """Rule 2."""
+    said = one.wishes.oom_score
+    if said is None:
+        return None
+    return said.containers.get(box.name, said.pod) if box is not None else said.pod
+
+
+def _declared(one: pod.Pod, total: int | None) -> tuple[int | None, str]:
+    """Rule 3."""
+    if one.qos in (qos.Qos.LSE, qos.Qos.LSR):
+        return GUARANTEED, f"class {one.qos.value}"
+    if one.qos is qos.Qos.BE:
+        return BEST_EFFORT, "class BE"
+    asked = one.requests.get(resources.MEMORY, 0)
+    if one.qos is not qos.Qos.LS or not asked or not total:
+        return None, ""
+    return _clamped(1000 - 1000 * asked // total), f"asks for {asked} of {total} bytes"
+
+
+def _burstable(one: pod.Pod, box: pod.Container, total: int | None) -> tuple[int | None, str]:
+    if not total:
+        return None, ""
+    counted = [each for each in one.containers if each.kind is not pod.Kind.EPHEMERAL]
+    share = 0
+    if one.own_requests.get(resources.MEMORY) and counted:
+        spare = one.own_requests[resources.MEMORY] - sum(map(_memory, counted))
+        share = max(0, spare) // len(counted)
+    asked = _memory(box) + share
+    value = 1000 - 1000 * asked // total
+    if box.kind is pod.Kind.SIDECAR:
+        regular = [_memory(each) for each in counted if each.kind is pod.Kind.REGULAR]
+        least = min(regular, default=0) + share
+        value = min(value, 1000 - 1000 * least // total)
+    return _clamped(value), f"asks for {asked} of {total} bytes"
+
+
+def _memory(box: pod.Container) -> int:
+    return box.requests.get(resources.MEMORY, 0)
+
+
+def _clamped(value: int) -> int:
+    return max(_LEAST, min(_MOST, value))

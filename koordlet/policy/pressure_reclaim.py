@@ -1,0 +1,81 @@
+"""Page cache that is taken back before anybody is evicted for memory. Pure.
+
+Covers: when that can be enough, from whom, how much. Does not cover: who goes otherwise
+(``node_pressure``), dead containers and images (no machine has any that are ours: on one of its own
+koordlet starts nothing, and beside a kubelet they are the kubelet's).
+
+Rules:
+1. Inactive page cache counts as available already; what is left is the active part. Only where that
+   could be enough is anything taken back: else it would only cost time that an eviction needs.
+2. Only without swap, where the kernel has nothing but page cache to take (``memory.reclaim``, v2;
+   v1's ``force_empty`` cannot be told how much, and is not used).
+3. Best-effort workloads give first, then whoever has most; the kernel takes inactive pages before
+   active ones, so both are asked for. It is asked for once; until the next pass the victim is named
+   and stays. What is short half a minute later is short again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from koordlet.history import series
+from koordlet.model import action, knob, meter, pod, qos, snapshot, thresholds
+from koordlet.policy import pressure_signals
+
+#: Seconds for which nothing is asked for again.
+PAUSE = 30.0
+HELD = "page cache is taken back first"
+_LEAST = 1 << 20
+
+
+def asked(
+    now: snapshot.Snapshot,
+    past: series.History,
+    due: thresholds.Threshold,
+    seen: pressure_signals.Observation,
+    policy: str,
+) -> tuple[action.Reclaim, ...]:
+    """What is taken back for a threshold; nothing where that cannot be enough."""
+    where = now.pressure.pods if due.signal == thresholds.ALLOCATABLE_MEMORY else now.pressure.root
+    if due.signal not in thresholds.MEMORY_SIGNALS or where is None or now.pressure.swap_total != 0:
+        return ()
+    need = due.value.of(seen.capacity) - seen.available
+    if due.reclaim is not None:
+        need += due.reclaim.of(seen.capacity)
+    if need > where.active_file:
+        return ()
+    found: list[action.Reclaim] = []
+    for one, target, active, idle in _givers(now, past):
+        if need <= 0:
+            break
+        gives = min(active, max(need, _LEAST))
+        need -= gives
+        found.append(
+            action.Reclaim(
+                target=target,
+                amount_bytes=idle + gives,
+                policy=policy,
+                reason=f"{due.signal} is short, {one.key} has {active} bytes of active page cache",
+                group=one.group or "",
+            )
+        )
+    return tuple(found) if need <= 0 else ()
+
+
+def _givers(
+    now: snapshot.Snapshot, past: series.History
+) -> Iterator[tuple[pod.Pod, str, int, int]]:
+    """Rule 3: workload, its file, its active and its inactive page cache."""
+    known: list[tuple[bool, int, str, pod.Pod, int]] = []
+    for one in now.pods:
+        if one.group is None or not one.active or one.group not in now.groups:
+            continue
+        cache = past.groups.last(one.group, meter.MEMORY_CACHE)
+        idle = past.groups.last(one.group, meter.MEMORY_INACTIVE_FILE)
+        if cache is not None and idle is not None and cache - idle >= _LEAST:
+            active = int(cache - idle)
+            known.append((one.qos is not qos.Qos.BE, -active, one.uid, one, int(idle)))
+    for _, active, _, one, idle in sorted(known, key=lambda each: each[:3]):
+        target = now.layout.file(knob.MEMORY_RECLAIM, one.group or "")
+        if target is not None:
+            yield one, target, -active, idle

@@ -1,0 +1,55 @@
+"""Workloads that are about to run into their own memory limit: a signal of ours. Pure.
+
+Covers: the one that is nearest to its limit, the condition that follows.
+Does not cover: evicting: this only tells, since such a workload harms nobody but itself.
+"""
+
+from __future__ import annotations
+
+from koordlet.history import series
+from koordlet.model import decision, meter, pod, qos, quantity_text, resources, snapshot
+
+SIGNAL = "workload.memory.available"
+CONDITION = "WorkloadMemoryTight"
+
+
+def judge(
+    now: snapshot.Snapshot, past: series.History, percent: int
+) -> tuple[decision.Signal, decision.Condition]:
+    """Met while some workload has used this percent of its limit."""
+    known = [
+        (used / limit, one, used, limit)
+        for one in now.pods
+        if one.group is not None
+        and one.active
+        and (limit := _limit(one))
+        and (used := past.groups.last(one.group, meter.WORKING_SET)) is not None
+    ]
+    if not known:
+        why = "no workload has a limit of memory and is counted"
+        signal = decision.Signal(
+            name=SIGNAL, observed="", threshold=f"{percent}%", met=None, why=why
+        )
+        return signal, _condition("")
+    part, one, used, limit = max(known, key=lambda each: (each[0], each[1].uid))
+    sizes = f"{quantity_text.binary(int(used))} of {quantity_text.binary(limit)}"
+    text = f"{one.key} uses {sizes}"
+    met = part * 100 >= percent
+    signal = decision.Signal(
+        name=SIGNAL, observed=text, threshold=f"{percent}%", met=met, spelled=f"{percent}%"
+    )
+    return signal, _condition(text if met else "")
+
+
+def _limit(one: pod.Pod) -> int:
+    batch = one.limits.get(resources.BATCH_MEMORY) if one.raw_qos is qos.Qos.BE else None
+    return batch or one.limits.get(resources.MEMORY, 0)
+
+
+def _condition(text: str) -> decision.Condition:
+    return decision.Condition(
+        type=CONDITION,
+        status=bool(text),
+        reason=f"Koordlet{CONDITION}" if text else f"KoordletNo{CONDITION}",
+        message=text or "within its limits",
+    )

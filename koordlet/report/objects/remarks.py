@@ -1,0 +1,86 @@
+"""What could not be read of objects that others wrote: one remark for each object and mistake.
+
+Covers: pods, the NodeSLO or the map that stands for it, reservations, the Node.
+Does not cover: writing them as Events (``report.remarking``), configuration (its errors are ours).
+
+Rules:
+1. A mistake is the object and the text: the same mistake is the same remark, also after a restart.
+2. An object has ``_MOST`` remarks of its own; further mistakes are counted in one more, so that a
+   pod of a thousand broken annotations is nine events.
+3. Workloads of this machine's files are no objects of the cluster: nothing is said about them here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+from koordlet.model import happening, kinds, nodeslo, snapshot
+
+#: What a pod's source is called where the cluster knows the pod.
+_OF_CLUSTER = frozenset({"cluster", "kubelet"})
+#: Conditions that say what is wrong with the Node's own annotations.
+_OF_NODE = frozenset({"CPUNormalizationInvalid", "ReservedCPUsInvalid", "ReservedCPUsPartial"})
+_MOST = 8
+_MAP = happening.Subject(
+    kind=kinds.CONFIG_MAPS, name="slo-controller-config", namespace="koordinator-system"
+)
+
+
+def of(
+    now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]] = ()
+) -> tuple[happening.Happening, ...]:
+    """All of this moment. ``conditions`` are types and messages of those that hold of the node."""
+    return tuple(
+        told for subject, mistakes in _listed(now, conditions) for told in _each(subject, mistakes)
+    )
+
+
+def _listed(
+    now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]]
+) -> Iterator[tuple[happening.Subject, Iterable[str]]]:
+    for pod in now.pods:
+        if pod.problems and pod.source in _OF_CLUSTER:
+            uid = pod.uid if pod.uid != pod.key else ""
+            yield (
+                happening.Subject(kind=kinds.PODS, name=pod.name, namespace=pod.namespace, uid=uid),
+                pod.problems,
+            )
+    if now.slo is not None and now.slo.problems:
+        yield _strategies(now.node.name, now.slo), now.slo.problems
+    for one in now.reservations:
+        if one.problems:
+            yield (
+                happening.Subject(kind=kinds.RESERVATIONS, name=one.name, uid=one.uid),
+                one.problems,
+            )
+    said = [message for name, message in conditions if name in _OF_NODE]
+    # As the kubelet does it: the UID of a Node in events is its name.
+    node = happening.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
+    yield node, (*now.node.problems, *said)
+
+
+def _strategies(node: str, slo: nodeslo.NodeSlo) -> happening.Subject:
+    if slo.source != kinds.NODE_SLOS.name:
+        return _MAP
+    return happening.Subject(kind=kinds.NODE_SLOS, name=node, uid=slo.uid)
+
+
+def _each(subject: happening.Subject, mistakes: Iterable[str]) -> Iterator[happening.Happening]:
+    """Rule 2. The order is that of the texts, so that it does not change with the object's."""
+    several = sorted(set(mistakes))
+    for text in several[:_MOST]:
+        left = "" if subject.kind is kinds.NODES else " (left out; the rest counts)"
+        yield _remark(subject, text, f"{text}{left}")
+    if len(several) > _MOST:
+        # Named without the number, so that it is one event however the number moves.
+        more = f"{len(several) - _MOST} more mistakes of this kind; the agent's log has them all."
+        yield _remark(subject, "more", more)
+
+
+def _remark(subject: happening.Subject, what: str, note: str) -> happening.Happening:
+    named = f"{subject.kind.name}\0{subject.uid}\0{subject.name}\0{what}"
+    mark = hashlib.blake2s(named.encode(errors="replace"), digest_size=8).hexdigest()
+    return happening.Happening(
+        subject=subject, mark=mark, reason="Malformed", action="Read", note=note
+    )

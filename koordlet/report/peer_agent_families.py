@@ -1,0 +1,109 @@
+"""Metric families of Koordinator's agent about itself, its pools and the node's promises.
+
+Covers: the peer's names for the start, collecting, evictions, pools, allocatable. Does not cover:
+use and pressure (``peer_families``), what we leave out and why (``docs/observe.md``).
+
+The peer's counters are called without ``_total``. So that its dashboards find them in both text
+formats (OpenMetrics knows no such counter) they are gauges here; ``rate()`` takes either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from koordlet.model import resources
+from koordlet.report import families, peer_families, view
+
+_RESULTS = "succeeded, failed"
+
+
+def _node(now: view.View) -> str:
+    return now.snapshot.node.name
+
+
+def _collected(what: str) -> Callable[[view.View], families.Rows]:
+    """Both results, once this was tried at all."""
+
+    def rows(now: view.View) -> families.Rows:
+        counted = now.counters.collected.get(what)
+        if counted is not None:
+            yield (_node(now), "succeeded"), counted[0]
+            yield (_node(now), "failed"), counted[1]
+
+    return rows
+
+
+def _evicted(now: view.View) -> families.Rows:
+    """Those that went, by what they went for."""
+    counted: dict[str, int] = {}
+    for (policy, signal, outcome), count in now.counters.evictions.items():
+        if outcome == "evicted":
+            reason = f"{policy}/{signal}"
+            counted[reason] = counted.get(reason, 0) + count
+    return (((_node(now), reason), count) for reason, count in counted.items())
+
+
+def _members(kind: str) -> Callable[[view.View], families.Rows]:
+    """A series of 1 for each CPU of a pool."""
+    return lambda now: (((_node(now), str(cpu)), 1) for cpu in now.plan.ledger.pool(kind))
+
+
+def _allocatable(now: view.View) -> families.Rows:
+    for name, amount in now.snapshot.node.allocatable.items():
+        value = amount / 1000 if name == resources.CPU else amount
+        yield (_node(now), name, peer_families.unit(name)), value
+
+
+FAMILIES = (
+    families.Family(
+        name="koordlet_start_time",
+        help="Unix time at which the agent began.",
+        labels=("node",),
+        rows=lambda now: (((_node(now),), now.counters.started),),
+        form="%d",
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_collect_node_{what}_status",
+            help=f"Passes by whether {text} was known then ({_RESULTS}).",
+            labels=("node", "status"),
+            bound="2",
+            rows=_collected(what),
+            form="%d",
+        )
+        for what, text in (
+            ("cpu_info", "the shape of the processors"),
+            ("numa_info", "the shape of the NUMA nodes"),
+            ("local_storage_info", "the room on file systems"),
+        )
+    ),
+    families.Family(
+        name="koordlet_pod_eviction",
+        help="Pods that were evicted, by policy and signal.",
+        labels=("node", "reason"),
+        bound="policies that evict times their signals, at most 128",
+        most=128,
+        rows=_evicted,
+        form="%d",
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_cpuset_{stem}share_pool_info",
+            help=f"1 for each CPU of the {kind} pool.",
+            labels=("node", "cpu"),
+            bound="one for each CPU, at most 4096",
+            most=4096,
+            rows=_members(kind),
+            form="%d",
+        )
+        for stem, kind in (("", "LS"), ("be_", "BE"))
+    ),
+    families.Family(
+        name="koordlet_node_resource_allocatable",
+        help="What the Node says may be given to pods, batch and mid resources among it.",
+        labels=("node", "resource", "unit"),
+        bound="one for each resource of the node, at most 256",
+        rows=_allocatable,
+        form="%.15g",
+    ),
+)

@@ -1,0 +1,99 @@
+"""CPUs and amounts of NUMA nodes that are held on a node, and what reservations hand over of them.
+
+Covers: the shares of pods and reservations, each thing once; what is left in one reservation.
+Does not cover: which reservation a pod draws on (``reservation.fit``), choosing CPUs
+(``policy.cpu_allocation``).
+
+Rules:
+1. A reservation's stand-in holds what was chosen for it, less what its owners have of it.
+2. Who draws on a reservation finds that rest free. CPUs of it are taken first; Restricted gives
+   nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import cpuset
+from koordlet.scheduler import requests
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation.fit import Judge
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Policy
+
+_Parts = dict[int, dict[str, int]]
+NO_ROOM = "pod has a nominated reservation but cannot be allocated within its NUMA scope"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What somebody has of a machine."""
+
+    pod: Pod
+    cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+
+
+def drawn(sort: PodClass, row: int) -> Held | None:
+    """The reservation that a pod of a class would draw on there."""
+    judge = sort.claim.judge if sort.claim is not None else None
+    return judge.judge(row).chosen if isinstance(judge, Judge) else None
+
+
+def rest(held: Held) -> Share | None:
+    """What its owners have left of it; ``None`` where nothing was chosen for it."""
+    mine = held.stand_in
+    if mine is None or not (mine.cpus or mine.parts):
+        return None
+    cpus = mine.cpus or cpuset.CPUSet()
+    parts: _Parts = {number: dict(part) for number, part in mine.parts.items()}
+    for owner in held.owners.values():
+        cpus = cpus - owner.cpus if owner.cpus else cpus
+        for number, part in owner.parts.items():
+            left = parts.get(number, {})
+            for name in left.keys() & part.keys():
+                left[name] = max(0, left[name] - part[name])
+    return Share(mine, cpus, parts)
+
+
+def exclusive(held: Held, name: str) -> bool:
+    """Whether its owners get nothing but what is in it."""
+    return held.spec.policy is Policy.RESTRICTED and name in held.spec.restricted
+
+
+def shares(columns: Columns, row: int, without: Held | None = None) -> Iterator[Share]:
+    """Who has what; what is left in one reservation may be left out."""
+    for pod in columns.pods[row].values():
+        if not (pod.cpus or pod.parts):
+            continue
+        held: Held | None = None
+        if columns.keeper is not None and (pod.stands_for or pod.operates):
+            held = columns.keeper.find(pod.stands_for or pod.uid)
+        found = rest(held) if held is not None else None
+        if found is None:
+            yield Share(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
+        elif held is not without:
+            yield found
+
+
+def zones(machine: Machine, columns: Columns, row: int, draws: Held | None, *, cpu: bool) -> _Parts:
+    """What is left of each NUMA node; CPU time only where nobody is bound to CPUs."""
+    free = {
+        number: {name: much for name, much in zone.items() if cpu or name != requests.CPU}
+        for number, zone in machine.zones.items()
+    }
+    for share in shares(columns, row, draws):
+        for number, part in share.parts.items():
+            zone = free.get(number, {})
+            for name in zone.keys() & part.keys():
+                zone[name] = max(0, zone[name] - part[name])
+    mine = rest(draws) if draws is not None else None
+    if draws is not None and mine is not None and mine.parts:
+        for number, zone in free.items():
+            for name in zone:
+                if exclusive(draws, name):
+                    zone[name] = min(zone[name], mine.parts.get(number, {}).get(name, 0))
+    return free

@@ -1,0 +1,137 @@
+"""Pages look as they did: each panel's place, and what a coarse look at its picture shows.
+
+Covers: screenshots of every panel, compared with ``layouts.json``.
+Does not cover: that nothing overlaps or sticks out at any size (``test_sizes``).
+
+A picture is not compared pixel by pixel: fonts and their smoothing differ between machines, and so
+do heights, by a line more or less. What must not change is where each panel is and how wide, and
+the light and dark parts of each: its picture is scaled down to a few cells, whose luminance is
+compared with a tolerance that a line of text in another font stays within, and a colour that is
+gone or a table that has become a heap does not.
+
+    KOORDLET_LAYOUTS=write make browser ARGS="-k layout"     writes the reference anew; look at it
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser import conftest, looking
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+REFERENCE = Path(__file__).with_name("layouts.json")
+COLUMNS, ROWS = 12, 6
+#: Of the width of the page; of the height of a panel; mean and worst cell, of 255.
+_ACROSS, _DOWN, _MEAN, _WORST = 0.02, 0.3, 9.0, 60.0
+_BOXES = """() => Object.fromEntries([...document.querySelectorAll("section")].map((one) => {
+  const box = one.getBoundingClientRect(), wide = document.documentElement.clientWidth;
+  return [one.id,
+    [box.left / wide, box.width / wide, box.height, box.top + scrollY]];
+}))"""
+_SCALED = """async ([data, columns, rows]) => {
+  const picture = new Image();
+  picture.src = data;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [columns, rows];
+  const context = canvas.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.drawImage(picture, 0, 0, columns, rows);
+  const { data: rgba } = context.getImageData(0, 0, columns, rows);
+  return Array.from({ length: columns * rows }, (_, n) => Math.round(
+    0.2126 * rgba[4 * n] + 0.7152 * rgba[4 * n + 1] + 0.0722 * rgba[4 * n + 2]));
+}"""
+
+Layout = dict[str, dict[str, Any]]
+
+
+def layout(browser: Browser, page: Page) -> Layout:
+    """Each panel: its place across, its height, its order, its cells."""
+    boxes: dict[str, list[float]] = page.evaluate(_BOXES)
+    aside = browser.new_page()
+    found: Layout = {}
+    for name, (left, width, height, top) in boxes.items():
+        shot = page.locator(f"section#{name}").screenshot()
+        data = "data:image/png;base64," + base64.b64encode(shot).decode()
+        cells = aside.evaluate(_SCALED, [data, COLUMNS, ROWS])
+        found[name] = {
+            "across": [round(left, 3), round(width, 3)],
+            "height": round(height),
+            "top": round(top),
+            "cells": cells,
+        }
+    aside.close()
+    return found
+
+
+def differences(now: Layout, wanted: Layout) -> list[str]:
+    """What is not as it was, in words."""
+    if now.keys() != wanted.keys():
+        return [f"panels are {sorted(now)}, were {sorted(wanted)}"]
+    said = []
+    order, before = (sorted(each, key=lambda n: (each[n]["top"], n)) for each in (now, wanted))
+    if order != before:
+        said.append(f"panels come as {order}, came as {before}")
+    for name, one in now.items():
+        was = wanted[name]
+        if any(abs(a - b) > _ACROSS for a, b in zip(one["across"], was["across"], strict=True)):
+            said.append(f"{name} is at {one['across']}, was at {was['across']}")
+        if abs(one["height"] - was["height"]) > _DOWN * was["height"]:
+            said.append(f"{name} is {one['height']} high, was {was['height']}")
+        apart = [abs(a - b) for a, b in zip(one["cells"], was["cells"], strict=True)]
+        mean, worst = sum(apart) / len(apart), max(apart)
+        if mean > _MEAN or worst > _WORST:
+            said.append(f"{name} looks different: {mean:.1f} in the mean, {worst} at most")
+    return said
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_layout(
+    browser: Browser, page: Page, console: conftest.Console, width: int, theme: str
+) -> None:
+    """The agent's page, narrow and wide, light and dark."""
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.set_viewport_size({"width": width, "height": 900})
+    console.show(conftest.owned(console.now, "3"))
+    page.wait_for_selector('[data-cpu="3"].lse')
+    looking.expect_text(page, "#audit", "bursts")
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+
+    found = layout(browser, page)
+
+    known = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else {}
+    name = f"console {width} {theme}"
+    if os.environ.get("KOORDLET_LAYOUTS") == "write":
+        known[name] = found
+        REFERENCE.write_text(json.dumps(dict(sorted(known.items()))) + "\n")
+    assert differences(found, known[name]) == []
+
+
+def test_what_is_noticed() -> None:
+    """A panel that moved, grew, went away or lost its colours; not a line more or another font."""
+    panel = {"across": [0.0, 0.5], "height": 200, "top": 0, "cells": [200] * 72}
+    other = {**panel, "across": [0.5, 0.5], "top": 10}
+    was: Layout = {"map": panel, "chart": other}
+
+    def changed(**more: object) -> list[str]:
+        return differences({**was, "map": {**panel, **more}}, was)
+
+    assert changed() == []
+    assert changed(height=220, cells=[205] * 72) == []
+    assert "is at" in changed(across=[0.1, 0.5])[0]
+    assert "high" in changed(height=300)[0]
+    assert "come as" in changed(top=20)[0]
+    assert "looks different" in changed(cells=[100, *[200] * 71])[0]
+    assert "looks different" in changed(cells=[185] * 72)[0]
+    assert "panels are" in differences({"map": panel}, was)[0]

@@ -1,0 +1,85 @@
+"""Where ``koordlet top`` gets its document: an agent, whatever it answers, or this program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from koordlet.cli import top_source
+from koordlet.model import errors
+from tests.cli.test_top import answering
+from tests.kit import large_machines, machines
+
+GOOD = b'{"version": "v1", "name": "n1"}'
+
+
+def words(**changes: object) -> argparse.Namespace:
+    """A command line without options."""
+    usual = {"root": None, "config": None, "address": None, "now": None, "pods": None}
+    usual |= {"state_dir": None, "cgroup_root": None, "set": None}
+    return argparse.Namespace(**{**usual, **changes})
+
+
+def test_a_good_answer() -> None:
+    """The agent's document as it is."""
+    with answering(GOOD) as address:
+        assert json.loads(GOOD) == top_source.Agent(address).read()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>not me</html>",
+        GOOD[:-3],
+        b"[]",
+        b"null",
+        b'{"version": 1}',
+        b'{"version": "v9"}',
+        b"\xff\xfe",
+        b"[" * 200_000,
+        b'{"version": "v1", "error": "text"}'[:20],
+    ],
+)
+def test_somebody_else_answers(body: bytes) -> None:
+    """No document of ours: one clear error that names the address, whatever came."""
+    with answering(body) as address, pytest.raises(errors.HostError) as caught:
+        top_source.Agent(address).read()
+
+    assert "no agent answers there" in str(caught.value)
+    assert address == caught.value.culprit
+
+
+def test_an_agent_that_refuses_says_why() -> None:
+    """Its own words, also where they are not as they should be."""
+    refusal = {"version": "v1", "error": {"message": "no such pod", "fix": "look"}}
+    for body, said in (
+        (json.dumps(refusal).encode(), "no such pod"),
+        (b'{"version": "v1", "error": 7}', "the agent refused"),
+    ):
+        with (
+            answering(body, 404) as address,
+            pytest.raises(errors.UsageError, match=said),
+        ):
+            top_source.Agent(address).ask("/api/v1/pods/x")
+
+
+def test_nobody_answers() -> None:
+    """A port that nobody listens on is the same error, and says what to do."""
+    with answering(GOOD) as address:
+        pass
+    with pytest.raises(errors.HostError, match="koordlet run"):
+        top_source.Agent(address).read()
+
+
+def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
+    """It is looked at, even where an agent would answer; an address that is given is asked."""
+    machines.to_directory(large_machines.full(4), tmp_path)
+    found = top_source.choose(words(root=str(tmp_path)))
+
+    assert isinstance(found, top_source.Self)
+    assert "v1" == found.read()["version"]
+    assert isinstance(top_source.choose(words(address="127.0.0.1:1")), top_source.Agent)

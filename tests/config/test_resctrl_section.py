@@ -1,0 +1,59 @@
+"""The section ``policies.resctrl``: the peer's defaults, ranges and partitions that make sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.config import loader, resctrl_section, schema
+from koordlet.model import errors
+from tests.config.conftest import Write
+
+
+def load(write: Write, text: str) -> resctrl_section.Resctrl:
+    """The section with this inside."""
+    return loader.load(write(f"policies: {{resctrl: {{{text}}}}}"), {}, {}).config.policies.resctrl
+
+
+def test_the_peers_defaults() -> None:
+    """Latency-sensitive classes have every way, best-effort work thirty percent; only shown."""
+    said = schema.defaults().policies.resctrl
+
+    assert "shadow" == said.mode
+    assert [100, 100, 30] == [
+        one.cat_range_end_percent for one in (said.lsr_class, said.ls_class, said.be_class)
+    ]
+    assert {100} == {one.mba_percent for one in (said.lsr_class, said.ls_class, said.be_class)}
+
+
+def test_a_whole_section(write: Write) -> None:
+    """The peer's names count, and two partitions of the whole are taken in order."""
+    parts = "[{name: a, ways: 60, classes: [LSR, LS]}, {name: b, ways: 40, classes: [BE]}]"
+    said = load(write, f"beClass: {{catRangeEndPercent: 50, mbaPercent: 40}}, partitions: {parts}")
+
+    assert (50, 40) == (said.be_class.cat_range_end_percent, said.be_class.mba_percent)
+    assert [("a", ("LSR", "LS")), ("b", ("BE",))] == [
+        (one.name, one.classes) for one in said.partitions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("lsClass: {catRangeStartPercent: 50, catRangeEndPercent: 50}", "is empty"),
+        ("beClass: {catRangeStartPercent: 40}", "is empty"),
+        ("lsClass: {mbaPercent: 0}", "mbaPercent"),
+        ("lsClass: {catRangeEndPercent: 101}", "catRangeEndPercent"),
+        ("lsClass: {mbaPercent: '50'}", "mbaPercent"),
+        ("partitions: [{name: a, ways: 60}, {name: b, ways: 41}]", "101 %"),
+        ("partitions: [{name: a, ways: 1, classes: [BE, BE]}]", "BE is in more than one"),
+        ("partitions: [{name: '', ways: 1}]", "name"),
+        ("partitions: [{name: a, ways: 1, classes: [LSE]}]", "classes"),
+        ("mountOptions: [cdp, wrong]", "mountOptions"),
+        ("bandwidth: 0", "bandwidth"),
+        ("limits: {podMonitors: -1}", "podMonitors"),
+    ],
+)
+def test_what_makes_no_sense(write: Write, text: str, culprit: str) -> None:
+    """It is refused, naming the value or its key."""
+    with pytest.raises(errors.ConfigError, match=culprit):
+        load(write, text)

@@ -1,0 +1,115 @@
+"""Where the demo plays, and the whole story on the recorded machine, without waiting for it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent
+from koordlet.config import loader
+from koordlet.demo import kernel, recorded, stage
+from koordlet.host import machine, root
+from koordlet.report import view
+from koordlet.state import paths
+
+REPO = Path(__file__).resolve().parents[2]
+FLAGS: dict[str, object] = {
+    "policies.shared_pools.enableControllers": loader.Flag(value=True, spelling="--demo"),
+    "policies.reserved_cpus.quantity": loader.Flag("1", "--demo"),
+}
+
+
+@pytest.fixture
+def args(tmp_path: Path) -> argparse.Namespace:
+    """A command line with a file that says nothing."""
+    file = tmp_path / "config.yaml"
+    file.write_text("apiVersion: koordlet.io/v1\nkind: Config\n")
+    return argparse.Namespace(config=str(file), state_dir=None, cgroup_root=None)
+
+
+class Clock:
+    """Goes on when a test says so."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> machine.Now:
+        return machine.Now(at=self.at, wall=1.7e9 + self.at)
+
+
+def test_the_recording_is_the_one_that_was_judged() -> None:
+    """The demo's machine is that of the fixtures, byte for byte."""
+    fixture = REPO / "fixtures/sysfs/vm-2s8t.tar.gz"
+
+    assert recorded.ARCHIVE.read_bytes() == fixture.read_bytes()
+
+
+def test_the_story(
+    args: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three owners, a spike that takes CPUs from best-effort work, and everything is put back."""
+    clock = Clock()
+    monkeypatch.setattr(machine, "now", clock)
+    play = stage.Elsewhere(args, FLAGS)
+    where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
+    who = agent.Agent(play.line, play.paths(where), enforce=True)
+    before = who.line.host.list(who.line.host.at(kernel.TOP))
+
+    calm, spike = _pass(who, clock, 12.0), _pass(who, clock, 6.0)
+    assert (calm.plan.limit is not None, spike.plan.limit is not None) == (True, True)
+    busy = play.latency()
+    later = _pass(who, clock, 8.0)
+
+    owners = {one.owner.value for one in calm.plan.ledger.claims}
+    assert {"reserved", "LSE"} <= owners
+    assert calm.plan.limit is not None
+    assert spike.plan.limit is not None
+    assert later.plan.limit is not None
+    assert (calm.plan.limit.milli, later.plan.limit.milli) == (None, None)
+    assert spike.plan.limit.milli is not None
+    assert spike.plan.limit.milli < 5000
+    rest = play.latency()
+    assert busy is not None
+    assert rest is not None
+    assert busy.p99 > rest.p99
+    who.restore()
+    assert who.line.host.list(who.line.host.at(kernel.TOP)) == before
+    who.close()
+    play.close()
+
+
+def _pass(who: agent.Agent, clock: Clock, seconds: float) -> view.View:
+    """So many seconds of an agent; the last view."""
+    end = clock.at + seconds
+    for n in range(round(10 * seconds)):
+        clock.at = end - seconds + 0.1 * (n + 1)
+        if who.strained() or n % 10 == 9:
+            who.one_pass(slow=n % 100 == 9)
+    assert who.teller.view is not None
+    return who.teller.view
+
+
+def test_without_root_it_plays_elsewhere(
+    args: argparse.Namespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says so; nobody is asked or evicted; who wants to observe, observes this machine."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    play = stage.choose(args, root.LiveHost(), FLAGS)
+    said = capsys.readouterr().err
+    play.line.observer.close()
+    play.close()
+    watching = {**FLAGS, "mode": loader.Flag("observe", "--observe")}
+    here = stage.choose(args, root.LiveHost(), watching)
+    here.close()
+
+    assert isinstance(play, stage.Elsewhere)
+    assert said.count("\n") == 1
+    assert "not running as root: the demo plays on a recorded machine" in said
+    assert play.config.config.eviction.by == "api"
+    assert not play.line.host.live
+    assert (type(here), here.line.host.live) == (stage.Stage, True)
+    assert "observing only" in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""What the kernel tells when memory grows short; tried on the real one in ``tests/e2e``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.host import alarms, root
+
+_MI = 1 << 20
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[alarms.Alarms]:
+    """Over a group of plain files, without a pressure file."""
+    (tmp_path / "memory.usage_in_bytes").write_text("0\n")
+    (tmp_path / "cgroup.event_control").touch()
+    made = alarms.Alarms(root.LiveHost(), str(tmp_path / "nowhere"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def asked(top: Path) -> tuple[int, int]:
+    """What the kernel was asked for: the descriptor that it shall tell on, and the use."""
+    where, _, usage = (top / "cgroup.event_control").read_text().split()
+    return int(where), int(usage)
+
+
+def test_a_level_tells_once(tmp_path: Path, told: alarms.Alarms) -> None:
+    """It is heard, taken off, and set anew with the next tick."""
+    told.set({str(tmp_path): 50 * _MI})
+    where, usage = asked(tmp_path)
+    assert usage == 50 * _MI
+    assert not told.heard()
+    os.eventfd_write(where, 1)
+
+    assert told.heard()
+    assert not told.heard()
+    told.set({str(tmp_path): 50 * _MI})
+    os.eventfd_write(asked(tmp_path)[0], 1)
+    assert told.heard()
+    assert told.rings == 2
+
+
+def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: alarms.Alarms) -> None:
+    """By steps of a mebibyte; without a level it is off."""
+    told.set({str(tmp_path): 50 * _MI})
+    told.set({str(tmp_path): 50 * _MI + 1})
+    assert asked(tmp_path)[1] == 50 * _MI
+    told.set({str(tmp_path): 52 * _MI})
+    assert asked(tmp_path)[1] == 52 * _MI
+    where, _ = asked(tmp_path)
+    told.set({})
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.eventfd_write(where, 1)
+
+
+def test_what_cannot_be_had_is_said(tmp_path: Path, told: alarms.Alarms) -> None:
+    """No pressure file, a file that is none, a group that v2 counts: nothing is told, and why."""
+    told.set({str(tmp_path / "gone"): _MI})
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    other = alarms.Alarms(root.LiveHost(), str(plain))
+
+    assert "No such file" in told.problems["pressure"]
+    assert "No such file" in told.problems[str(tmp_path / "gone")]
+    assert other.problems["pressure"]
+    assert not told.heard()
+    other.close()

@@ -1,0 +1,54 @@
+"""Text of JSON or YAML: what nests without end or stands for more than it says is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.model import documents
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, one in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("{}", [{}]),
+        ('{"a": [1]}', [{"a": [1]}]),
+        ("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        (
+            "base: &b {x: 1}\none: *b\ntwo: {<<: *b}\n",
+            [{"base": {"x": 1}} | {k: {"x": 1} for k in ("one", "two")}],
+        ),
+    ],
+)
+def test_documents(text: str, expected: list[object]) -> None:
+    """JSON is one document, YAML as many as it has; ordinary aliases are what they stand for."""
+    assert expected == documents.load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 100_000, "neither JSON nor YAML"),
+        ("[" * 100_000 + "]" * 100_000, "nested more than 100 deep"),
+        ("- " * 20_000 + "x", "nested more than 100 deep"),
+        ("".join(" " * n + "a:\n" for n in range(3000)), "nested more than 100 deep"),
+        (BOMB, "its aliases stand for far more than is written"),
+        ("a: 2026-13-45", "month must be in 1..12"),
+        ("a: !!python/object:os.system {}", "could not determine a constructor"),
+        ("a: *nobody", "undefined alias"),
+        ("a: &a [*a]", "a contains itself"),
+        ("\x00", "neither JSON nor YAML"),
+        ("a: 'b", "while scanning"),
+    ],
+)
+def test_what_is_refused(text: str, why: str) -> None:
+    """In one line, and without harm to whoever reads."""
+    with pytest.raises(ValueError, match=why) as caught:
+        documents.load(text)
+
+    assert 1 == len(str(caught.value).splitlines())

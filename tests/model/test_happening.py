@@ -1,0 +1,55 @@
+"""The body of an Event: within what the API server accepts, whatever the texts are."""
+
+from __future__ import annotations
+
+from koordlet.model import happening, kinds
+
+
+def told(**changes: str) -> happening.Happening:
+    """Something that happened to a pod."""
+    named = {"name": "web", "note": "it happened", **changes}
+    return happening.Happening(
+        subject=happening.Subject(
+            kind=kinds.PODS, name=named["name"], namespace="shop", uid="uid-1"
+        ),
+        mark="0123",
+        reason="Happened",
+        action="Look",
+        note=named["note"],
+    )
+
+
+def test_an_event_names_its_object() -> None:
+    """Kind, name, namespace and UID of the object; the event lies beside it."""
+    made = happening.body(told(), "n1", 1e9)
+
+    assert {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "web",
+        "namespace": "shop",
+        "uid": "uid-1",
+    } == made["regarding"]
+    assert ("web.0123", "shop") == (made["metadata"]["name"], made["metadata"]["namespace"])
+    assert "2001-09-09T01:46:40.000000Z" == made["eventTime"]
+
+
+def test_an_event_on_something_without_a_namespace() -> None:
+    """It lies in ``default``, and what is not known of the object is left out."""
+    subject = happening.Subject(kind=kinds.NODES, name="n1")
+    made = happening.body(
+        happening.Happening(subject=subject, mark="1", reason="R", action="A", note="n"), "n1", 1e9
+    )
+
+    assert "default" == made["metadata"]["namespace"]
+    assert {"apiVersion": "v1", "kind": "Node", "name": "n1"} == made["regarding"]
+
+
+def test_limits_are_bytes() -> None:
+    """A long note is cut between characters, a lone surrogate is no reason to fail, names fit."""
+    made = happening.body(told(name="x" * 253, note="\ud800" + "é" * 2000), "n" * 300, 1e9)
+
+    assert 1024 >= len(made["note"].encode())
+    assert made["note"].startswith("?é")
+    assert 253 >= len(made["metadata"]["name"])
+    assert 128 == len(made["reportingInstance"])

@@ -1,0 +1,199 @@
+"""What the kernel's scheduler is told of each class, decided from a moment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import action, cgroup, decision, nodeslo, pod, qos, strategies, wishes
+from koordlet.policy import cpu_qos as policy
+from tests.kit import moments
+
+ORDINARY = cgroup.Hierarchy(
+    mount="/cg", unified=True, controllers=frozenset({"cpu"}), lacks=frozenset({"cpu.bvt_warp_ns"})
+)
+#: A kernel that knows a group's identity, and one that does not.
+KNOWS = cgroup.Layout(hierarchies=(replace(ORDINARY, lacks=frozenset()),))
+KNOWS_NOT = cgroup.Layout(hierarchies=(ORDINARY,))
+TIERS = {
+    qos.KubeQos.GUARANTEED: "kubepods",
+    qos.KubeQos.BURSTABLE: "kubepods/burstable",
+    qos.KubeQos.BEST_EFFORT: "kubepods/besteffort",
+}
+ON = nodeslo.CLASSES
+ALL = {name: replace(ON[name].cpu, enable=True) for name in policy.CLASSES}
+OFF = strategies.CpuQos(enable=False, group_identity=2)
+
+
+def workload(
+    raw: qos.Qos | None, kube: qos.KubeQos | None, asked: strategies.CpuQos | None = None
+) -> pod.Pod:
+    """A pod where its kubelet puts it, or a declared workload."""
+    return moments.workload(
+        "web",
+        raw or qos.Qos.LS,
+        raw_qos=raw if kube is not None else None,
+        kube_qos=kube,
+        group=f"{TIERS[kube]}/podweb" if kube is not None else "web",
+        wishes=wishes.Wishes(cpu_qos=asked),
+    )
+
+
+def decide(
+    *pods: pod.Pod,
+    classes: dict[str, strategies.CpuQos] | None = None,
+    layout: cgroup.Layout = KNOWS,
+    slo: nodeslo.NodeSlo | None = None,
+    most: int = 2,
+) -> decision.Decision[policy.State]:
+    """One decision."""
+    paths = {"", *TIERS.values(), *(one.group or "" for one in pods)}
+    groups = [moments.group(path, "0-11") for path in sorted(paths)]
+    now = moments.moment(moments.machine(), pods, layout=layout, groups=groups)
+    settings = policy.Settings(classes=classes or {}, most=most)
+    return policy.decide(replace(now, slo=slo), series.History(), settings, policy.State())
+
+
+def told(found: decision.Decision[policy.State]) -> dict[str, str]:
+    """Group and file to what is written."""
+    writes = [one for one in found.actions if isinstance(one, action.WriteFile)]
+    return {one.target.removeprefix("/cg/"): one.value for one in writes}
+
+
+@pytest.mark.parametrize(
+    ("raw", "kube", "expected"),
+    [
+        (qos.Qos.LSE, qos.KubeQos.GUARANTEED, "2"),
+        (qos.Qos.LSR, qos.KubeQos.GUARANTEED, "2"),
+        (qos.Qos.LS, qos.KubeQos.BURSTABLE, "1"),
+        (qos.Qos.BE, qos.KubeQos.BURSTABLE, "-1"),
+        (None, qos.KubeQos.GUARANTEED, "2"),
+        (None, qos.KubeQos.BURSTABLE, "1"),
+        (None, qos.KubeQos.BEST_EFFORT, "-1"),
+        (qos.Qos.SYSTEM, qos.KubeQos.GUARANTEED, "2"),
+        (qos.Qos.BE, None, "-1"),
+        (qos.Qos.SYSTEM, None, "0"),
+    ],
+)
+def test_each_class_has_its_identity(
+    raw: qos.Qos | None, kube: qos.KubeQos | None, expected: str
+) -> None:
+    """By its own name, else by what Kubernetes says; the groups above have theirs."""
+    classes = {**ALL, "LS": replace(ALL["LS"], group_identity=1)}
+    one = workload(raw, kube)
+    other = replace(workload(qos.Qos.LSR, None), group="other", uid="other")
+    found = told(decide(one, other, classes=classes))
+
+    assert ("2", expected) == (
+        found["other/cpu.bvt_warp_ns"],
+        found[f"{one.group}/cpu.bvt_warp_ns"],
+    )
+    tiers = [found.get(f"{tier}/cpu.bvt_warp_ns") for tier in TIERS.values()]
+    assert ([None] * 3 if kube is None else ["0", "1", "-1"]) == tiers
+
+
+def test_a_guaranteed_pod_without_a_class_is_ls_where_lsr_is_off() -> None:
+    """The peer's rule."""
+    found = told(decide(workload(None, qos.KubeQos.GUARANTEED), classes={"LS": ALL["LS"]}))
+    assert "2" == found["kubepods/podweb/cpu.bvt_warp_ns"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (strategies.CpuQos(enable=True, group_identity=1), "1"),
+        (strategies.CpuQos(enable=True), "2"),
+        (strategies.CpuQos(group_identity=1), "0"),
+        (OFF, "0"),
+    ],
+)
+def test_an_annotation_counts_for_ls_alone(asked: strategies.CpuQos, expected: str) -> None:
+    """Not enabled is 0; for another class it is nothing."""
+    ls = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, asked)
+    be = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT, asked)
+
+    assert expected == told(decide(ls, classes=ALL))["kubepods/burstable/podweb/cpu.bvt_warp_ns"]
+    assert "-1" == told(decide(be, classes=ALL))["kubepods/besteffort/podweb/cpu.bvt_warp_ns"]
+
+
+def test_the_operator_has_the_last_word() -> None:
+    """No group is told more than he allows."""
+    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE, strategies.CpuQos(enable=True))
+    found = told(decide(one, classes=ALL, most=0))
+    values = {where.rpartition("/")[0]: value for where, value in found.items()}
+
+    expected = {"kubepods": "0", "kubepods/burstable": "0", "kubepods/burstable/podweb": "0"}
+    assert {**expected, "kubepods/besteffort": "-1"} == values
+
+
+def test_nothing_is_ours_while_nobody_asks() -> None:
+    """Neither without a strategy nor where all of it is 0."""
+    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    nothing = {name: replace(ALL[name], group_identity=0) for name in ALL}
+
+    for classes in ({}, nothing):
+        found = decide(one, classes=classes)
+        assert ((), (), {}) == (found.actions, found.conditions, found.explanation)
+
+
+def test_another_kernel() -> None:
+    """Nothing is written, and one condition says why."""
+    found = decide(workload(qos.Qos.LS, qos.KubeQos.BURSTABLE), classes=ALL, layout=KNOWS_NOT)
+
+    assert () == found.actions
+    (said,) = found.conditions
+    assert "CpuQosUnsupported" == said.type
+    assert "this kernel has no cpu.bvt_warp_ns (since Alibaba Cloud Linux)" in said.message
+
+
+def test_a_nodeslo_replaces_the_configuration() -> None:
+    """Where it says something, the file counts no more."""
+    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    off = replace(nodeslo.DEFAULTS, source="cluster")
+    classes = {**off.classes, "LS": replace(off.classes["LS"], cpu=ALL["LS"])}
+
+    assert {} == told(decide(one, classes=ALL, slo=off))
+    found = told(decide(one, slo=replace(off, classes=classes)))
+    assert "2" == found["kubepods/burstable/podweb/cpu.bvt_warp_ns"]
+
+
+def test_only_groups_of_our_own_are_idle() -> None:
+    """A kubelet could set no weight in an idle group: its groups are left, which is said."""
+    idle = {"BE": strategies.CpuQos(enable=True, group_identity=0, sched_idle=1)}
+    theirs = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT)
+    ours = replace(workload(qos.Qos.BE, None), source="demo", uid="ours", name="ours")
+    found = decide(theirs, ours, classes=idle)
+
+    assert {"web/cpu.idle": "1"} == told(found)
+    (said,) = found.conditions
+    assert ("CpuIdleLeft", True) == (said.type, "(t/web)" in said.message), said
+    assert {} == told(decide(workload(qos.Qos.LS, None), classes=idle))
+
+
+@pytest.mark.parametrize(
+    ("asked", "by_node", "who"),
+    [
+        (wishes.CoreSharing(group="a", policy=None), False, "t/web"),
+        (wishes.CoreSharing(group=None, policy="exclusive"), False, "t/web"),
+        (wishes.CoreSharing(group=None, policy="none"), False, None),
+        (None, True, "the NodeSLO's cpuPolicy"),
+        (None, False, None),
+    ],
+)
+def test_core_scheduling_is_said(
+    asked: wishes.CoreSharing | None, *, by_node: bool, who: str | None
+) -> None:
+    """Whoever asks for it is named; where the node does, there are no identities either."""
+    one = workload(qos.Qos.LS, qos.KubeQos.BURSTABLE)
+    one = replace(one, wishes=wishes.Wishes(core_sharing=asked))
+    policy_of_node = "coreSched" if by_node else "groupIdentity"
+    node = replace(nodeslo.DEFAULTS, source="cluster", cpu_policy=policy_of_node)
+    classes = {**node.classes, "LS": replace(node.classes["LS"], cpu=ALL["LS"])}
+    found = decide(one, slo=replace(node, classes=classes))
+
+    said = [one.message for one in found.conditions if one.type == "CoreSchedulingUnsupported"]
+    assert ([] if who is None else [True]) == [who in text for text in said if who is not None]
+    assert (who is None) == (not said)
+    assert by_node == (not found.actions)

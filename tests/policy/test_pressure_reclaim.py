@@ -1,0 +1,107 @@
+"""Page cache is taken back before anybody goes, where that can be enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import action, decision, meter, pressure, resources, snapshot, thresholds
+from koordlet.model.qos import Qos
+from koordlet.policy import node_pressure, pressure_reclaim
+from koordlet.policy.node_pressure import Settings, State
+from tests.kit import colocation, counting, moments
+
+_MI = 1 << 20
+SHAPE = moments.machine(1, 2)
+WEB = colocation.declared("web", Qos.LS, group="web", requests={resources.MEMORY: 900 * _MI})
+BATCH = colocation.declared("batch", Qos.BE, group="batch")
+HARD = Settings(limits=thresholds.parse(thresholds.Texts(hard={"memory.available": "500Mi"})))
+
+
+def past() -> series.History:
+    """Page cache, and the inactive part of it: a lot of the one, some of the other."""
+    made = series.History()
+    columns = {
+        meter.MEMORY: [800.0 * _MI, 300.0 * _MI],
+        meter.MEMORY_CACHE: [600.0 * _MI, 90.0 * _MI],
+        meter.MEMORY_INACTIVE_FILE: [100.0 * _MI, 20.0 * _MI],
+    }
+    made.take({"groups": counting.reading(100.0, columns, names=("web", "batch"))})
+    made.complete = True
+    return made
+
+
+def moment(available: int, *, at: float = 100.0, **more: object) -> snapshot.Snapshot:
+    """So many MiB of 10 000 are available."""
+    memory = pressure.Memory(
+        usage=(10_000 - available) * _MI,
+        inactive_file=0,
+        limit=10_000 * _MI,
+        active_file=570 * _MI,
+    )
+    read = pressure.Reading(at=at, root=memory, swap_total=0, disks_at=at)
+    made = colocation.moment(SHAPE, (WEB, BATCH), layout=colocation.V2, at=at)
+    layout = replace(
+        made.layout,
+        hierarchies=tuple(
+            replace(one, controllers=one.controllers | {"memory"})
+            for one in made.layout.hierarchies
+        ),
+    )
+    return replace(made, layout=layout, pressure=replace(read, **more))  # type: ignore[arg-type]
+
+
+def decided(now: snapshot.Snapshot, state: State | None = None) -> decision.Decision[State]:
+    """The decision."""
+    return node_pressure.decide(now, past(), HARD, state or State())
+
+
+def asked(made: decision.Decision[State]) -> dict[str, int]:
+    """Group to MiB."""
+    found = [one for one in made.actions if isinstance(one, action.Reclaim)]
+    return {one.group: one.amount_bytes // _MI for one in found}
+
+
+def test_first_once_then_evicted() -> None:
+    """Best-effort work gives first; the victim is named and stays; what is still short evicts."""
+    first = decided(moment(400))
+    later = decided(moment(450, at=101.0), first.next_state)
+
+    assert asked(first) == {"batch": 90, "web": 130}
+    assert [(one.pod, one.held) for one in first.evictions] == [(BATCH.key, pressure_reclaim.HELD)]
+    assert not asked(later)
+    assert [type(one) for one in later.actions] == [action.Evict]
+
+
+def test_relief_evicts_nobody() -> None:
+    """The page cache was enough."""
+    first = decided(moment(400))
+    later = decided(moment(600, at=101.0), first.next_state)
+
+    assert not later.evictions
+    assert not later.actions
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"swap_total": _MI},
+        {"swap_total": None},
+        {"root": pressure.Memory(usage=9600 * _MI, inactive_file=0, limit=10_000 * _MI)},
+    ],
+)
+def test_not_where_it_cannot_be_enough(more: dict[str, object]) -> None:
+    """With swap, and where less of it is active than is short, the victim goes at once."""
+    made = decided(moment(400, **more))  # type: ignore[arg-type]
+
+    assert not asked(made)
+    assert [type(one) for one in made.actions] == [action.Evict]
+
+
+def test_not_beside_a_kubelet() -> None:
+    """The kubelet does not, and it acts."""
+    now = replace(moment(400), sources=(snapshot.Source(name="kubelet pods", ok=True),))
+
+    assert not asked(decided(now))

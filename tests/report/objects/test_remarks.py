@@ -1,0 +1,63 @@
+"""What is wrong with whose object, as values."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from koordlet.model import kinds, nodeslo, pod, reservation
+from koordlet.report.objects import remarks
+from tests.kit import views
+
+SEEN = views.view().snapshot
+
+
+def broken(name: str, *problems: str, source: str = "kubelet") -> pod.Pod:
+    """A workload with mistakes."""
+    return dataclasses.replace(views.workload(name), source=source, problems=problems)
+
+
+def test_one_remark_for_each_object_and_mistake() -> None:
+    """Two mistakes of two pods are four remarks; the same mistake twice is one."""
+    pods = (broken("a", "x", "y", "x"), broken("b", "y", "x"))
+    found = remarks.of(dataclasses.replace(SEEN, pods=pods))
+
+    assert 4 == len({one.ref for one in found}) == len(found)
+    assert {"uid-a", "uid-b"} == {one.subject.uid for one in found}
+    again = remarks.of(dataclasses.replace(SEEN, pods=pods[::-1]))
+    assert {one.ref for one in again} == {one.ref for one in found}
+
+
+def test_a_pod_of_a_thousand_mistakes() -> None:
+    """Eight are said, and how many more there are; the number is not part of the event's name."""
+    many = [f"annotation {n:04}: no" for n in range(1000)]
+    found, fewer = (
+        remarks.of(dataclasses.replace(SEEN, pods=(broken("a", *many[:count]),)))
+        for count in (1000, 500)
+    )
+
+    assert 9 == len(found)
+    assert found[-1].note.startswith("992 more")
+    assert found[-1].ref == fewer[-1].ref
+
+
+def test_workloads_of_files_are_no_objects() -> None:
+    """What a file of this machine says wrongly is in our log; the cluster has no object for it."""
+    pods = (broken("a", "x", source="configuration"), broken("b", "x", source="manifest"))
+
+    assert () == remarks.of(dataclasses.replace(SEEN, pods=pods))
+
+
+def test_other_objects() -> None:
+    """The NodeSLO or its map, reservations, the Node with its conditions: each on itself."""
+    slo = dataclasses.replace(nodeslo.DEFAULTS, source="NodeSLO", uid="u", problems=("p",))
+    held = reservation.Reservation(name="r", uid="ur", problems=("p",))
+    node = dataclasses.replace(SEEN.node, problems=("p",))
+    now = dataclasses.replace(SEEN, slo=slo, reservations=(held,), node=node)
+    found = remarks.of(now, [("ReservedCPUsInvalid", "no CPUs left"), ("MemoryLimitHeld", "m")])
+
+    assert [kinds.NODE_SLOS, kinds.RESERVATIONS, kinds.NODES, kinds.NODES] == [
+        one.subject.kind for one in found
+    ]
+    assert ["no CPUs left", "p"] == [one.note for one in found[2:]]
+    by_map = dataclasses.replace(now, slo=dataclasses.replace(slo, source="slo-controller-config"))
+    assert kinds.CONFIG_MAPS is remarks.of(by_map)[0].subject.kind

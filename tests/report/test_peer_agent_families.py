@@ -1,0 +1,55 @@
+"""The peer's names for what the agent says of itself, read back by the reference parser."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from koordlet.report import metrics, peer_agent_families, view
+from tests.kit import views
+from tests.report.test_metrics import scraped, value
+
+
+def test_the_agents_own() -> None:
+    """Start, collecting, evictions and allocatable, under the peer's names in both formats."""
+    counted = view.Counters(
+        started=1.5e9,
+        collected={"cpu_info": (7, 1)},
+        evictions={
+            ("memory_evict", "memory", "evicted"): 3,
+            ("memory_evict", "memory", "refused"): 5,
+        },
+    )
+    now = views.view(counters=counted)
+    node = dataclasses.replace(
+        now.snapshot.node, allocatable={"cpu": 7500, "kubernetes.io/batch-cpu": 2500}
+    )
+    now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
+    for form in (metrics.TEXT, metrics.OPENMETRICS):
+        found = scraped(now, form)
+        status, reason = "koordlet_collect_node_cpu_info_status", "memory_evict/memory"
+
+        assert value(found, "koordlet_start_time", node="n1") == 1.5e9
+        assert value(found, status, node="n1", status="succeeded") == 7
+        assert value(found, status, node="n1", status="failed") == 1
+        assert value(found, "koordlet_pod_eviction", node="n1", reason=reason) == 3
+        allocatable = "koordlet_node_resource_allocatable"
+        assert value(found, allocatable, node="n1", resource="cpu", unit="core") == 7.5
+        batch = {"resource": "kubernetes.io/batch-cpu", "unit": "integer"}
+        assert value(found, allocatable, node="n1", **batch) == 2500
+
+
+def test_a_pool_has_a_series_for_each_cpu() -> None:
+    """The CPUs of the LS pool, and no others."""
+    found = scraped(views.view())
+    cpus = views.view().plan.ledger.pool("LS")
+
+    for cpu in range(8):
+        shown = value(found, "koordlet_cpuset_share_pool_info", node="n1", cpu=str(cpu))
+        assert (1 if cpu in cpus else None) == shown
+
+
+def test_what_was_never_tried_is_not_counted() -> None:
+    """No zero for a part of the machine that nobody asked for."""
+    found = {one.name: list(one.rows(views.view())) for one in peer_agent_families.FAMILIES}
+
+    assert [] == found["koordlet_collect_node_local_storage_info_status"]

@@ -1,0 +1,37 @@
+"""What the page of the policies says beside the code: of every policy, of files that there are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from koordlet.config import catalog
+from koordlet.model import knob
+from koordlet.policy import registry
+from koordlet.report import policy_page, policy_parts
+
+#: Every cgroup file that a row of the table names.
+FILES = {one for row in knob.TABLE.values() for one in (row.v1, row.v2) if one is not None}
+_NAMED = re.compile(r"`((?:cpu|cpuset|memory|io|blkio|cgroup)\.[\w.*]+)`")
+
+
+def test_no_policy_is_left_out() -> None:
+    """Formula, what it writes, how to see it and what off means, for each."""
+    page = policy_page.page()
+    for row in registry.POLICIES:
+        section = page.partition(f"\n## {row.stem}\n")[2].partition("\n## ")[0]
+        for part in ("Formula", "Writes", "See it", "Off"):
+            assert f"**{part}:** " in section, (row.stem, part)
+        for field in catalog.fields():
+            below = field.path.removeprefix(f"policies.{row.stem}.")
+            assert below == field.path or f"| `{below}` |" in section, field.path
+
+
+@pytest.mark.parametrize("stem", policy_parts.PARTS)
+def test_files_are_those_of_the_table(stem: str) -> None:
+    """A file that is said to be written has a row; a star stands for several."""
+    for name in _NAMED.findall(policy_parts.PARTS[stem].writes):
+        pattern = re.compile(re.escape(name).replace(r"\*", ".*"))
+        assert any(pattern.fullmatch(one) for one in FILES), name
+    assert "`" not in policy_parts.PARTS[stem].formula

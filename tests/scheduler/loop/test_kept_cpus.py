@@ -1,0 +1,57 @@
+"""CPUs of reservations at work: chosen once, written down, known again, handed to the owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from koordlet.model import cpuset, kinds, objects
+from tests.kit import schedulers
+from tests.kit.reservations import reservation
+from tests.kit.schedulers import World
+from tests.scheduler.plugins.test_numa import STATUS, topology
+
+LSR = {"koordinator.sh/qosClass": "LSR"}
+
+
+def chosen(body: Mapping[str, Any]) -> cpuset.CPUSet:
+    """The CPUs that an object was given."""
+    notes = body["metadata"].get("annotations") or {}
+    return cpuset.CPUSet.parse(json.loads(notes.get(STATUS, "{}")).get("cpuset", ""))
+
+
+async def kept(world: World) -> cpuset.CPUSet:
+    """The CPUs of the reservation, once it is available."""
+    found = await world.until(
+        lambda known: (known["r"].get("status") or {}).get("phase") == "Available",
+        kinds.RESERVATIONS,
+    )
+    return chosen(found["r"])
+
+
+def test_chosen_written_and_handed_over(ram: Path) -> None:
+    """The object names its CPUs; after a restart a stranger avoids them, the owner has them."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.store.create(kinds.NODE_RESOURCE_TOPOLOGIES, topology("n"))
+            await world.node("n", cpu="8")
+            made = reservation("r", cpu="4", allocateOnce=False, meta={"labels": LSR})
+            made["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
+            await world.store.create(kinds.RESERVATIONS, made)
+            async with schedulers.scheduler(world.client):
+                mine = await kept(world)
+            assert len(mine) == 4
+            async with schedulers.scheduler(world.client, instance="two"):
+                await world.pod("stranger", labels=LSR, cpu="4")
+                await world.pod("owner", labels={**LSR, "app": "web"}, cpu="4")
+                await world.until_placed("stranger", "owner")
+            pods = await world.pods()
+            assert chosen(pods["owner"]) == mine
+            assert not chosen(pods["stranger"]) & mine
+            again = await world.store.get(objects.Ref(kinds.RESERVATIONS, "r"))
+            assert chosen(again) == mine
+
+    schedulers.run(body())
