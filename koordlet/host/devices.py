@@ -1,18 +1,24 @@
 """The PCI devices that work is placed near: graphics, network, storage, accelerators.
 
-Covers: class, driver, NUMA node and the name that people know (``eth0``, ``nvme0``), from sysfs.
+Covers: class, driver, NUMA node and the name that people know (``eth0``, ``nvme0``), from sysfs;
+memory and identity of GPUs whose driver tells them in a file; RDMA and virtual functions.
 Does not cover: bridges, USB and what else boards are made of; links of other network namespaces
 (``host.netlink``).
 
 Kernel facts: ``class`` is 24 bits (base, sub, interface; include/linux/pci_ids.h); ``numa_node`` is
 -1 where firmware is silent; an entry of ``/sys/class/*`` is a link whose path leads through its PCI
-device, also where something is between them (``.../0000:00:03.0/virtio1/net/eth0``).
+device, also where something is between them (``.../0000:00:03.0/virtio1/net/eth0``). ``virtfnN``
+and ``physfn`` link the functions of SR-IOV (Documentation/PCI/pci-iov-howto.rst).
+``mem_info_vram_total`` is amdgpu's (Documentation/gpu/amdgpu/driver-misc.rst); NVIDIA's driver has
+UUID and minor below ``/proc/driver/nvidia/gpus``, and the memory in its library alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from koordlet.host import root, sysfs
 from koordlet.model import topology
@@ -39,6 +45,9 @@ CLASSES = (
 )
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _CLASS = re.compile(r"0x([0-9a-f]{6})\Z")
+_FUNCTION = re.compile(r"virtfn([0-9]{1,4})\Z")
+_UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]{8,40})\s*$", re.MULTILINE)
+_MINOR = re.compile(r"^Device Minor:\s*([0-9]{1,4})\s*$", re.MULTILINE)
 _WORD = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
 
 
@@ -46,6 +55,7 @@ def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
     """All devices of interest, in the order of their addresses."""
     found: list[topology.Device] = []
     names: Mapping[str, list[str]] | None = None
+    rdma: Mapping[str, list[str]] = {}
     nameless = 0
     for address in reader.names(reader.host.sys("bus", "pci", "devices")):
         if not _ADDRESS.match(address):
@@ -56,8 +66,13 @@ def scan(reader: sysfs.Reader) -> tuple[topology.Device, ...]:
         if code is None or kind is None:
             continue
         if names is None:
-            names = _names(reader)
-        found.append(_device(reader, address, code, kind, names.get(address, [])))
+            names, rdma = _names(reader)
+        one = _device(reader, address, code, kind, names.get(address, []))
+        if kind == "gpu":
+            one = _told(reader, one)
+        if address in rdma:
+            one = _connected(reader, one, rdma[address][0])
+        found.append(one)
     if nameless:
         reader.warn(f"/sys/bus/pci/devices: {nameless} devices do not say their class")
     return tuple(found)
@@ -75,6 +90,36 @@ def _device(
         node=reader.ident(reader.host.below(at, "numa_node")),
         name=",".join(names) or None,
     )
+
+
+def _told(reader: sysfs.Reader, one: topology.Device) -> topology.Device:
+    """A GPU with what its driver says of it."""
+    if one.driver == "amdgpu":
+        at = reader.host.sys("bus", "pci", "devices", one.address, "mem_info_vram_total")
+        memory = reader.integer(at)
+        return replace(one, memory_bytes=memory if memory and memory > 0 else None)
+    if one.driver != "nvidia":
+        return one
+    at = reader.host.proc("driver", "nvidia", "gpus", one.address, "information")
+    text = reader.text(at) or ""
+    uuid, minor = _UUID.search(text), _MINOR.search(text)
+    return replace(one, uuid=uuid and uuid[1], minor=int(minor[1]) if minor else None)
+
+
+def _connected(reader: sysfs.Reader, one: topology.Device, name: str) -> topology.Device:
+    """An RDMA device with its functions."""
+    at = reader.host.sys("bus", "pci", "devices", one.address)
+    numbers: dict[int, str] = {}
+    virtual = False
+    for entry in reader.names(at):
+        match = _FUNCTION.match(entry)
+        virtual |= entry == "physfn"
+        if match is not None:
+            with contextlib.suppress(OSError):
+                link = reader.host.readlink(reader.host.below(at, entry))
+                numbers[int(match[1])] = nearest(link) or ""
+    functions = tuple(numbers[number] for number in sorted(numbers) if numbers[number])
+    return replace(one, rdma=name, functions=functions, virtual=virtual)
 
 
 def _class(reader: sysfs.Reader, address: str) -> str | None:
@@ -98,9 +143,10 @@ def _driver(reader: sysfs.Reader, at: root.HostPath) -> str | None:
     return word if _WORD.match(word) else None
 
 
-def _names(reader: sysfs.Reader) -> dict[str, list[str]]:
-    """PCI address to the names in the first class that knows the device."""
+def _names(reader: sysfs.Reader) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """PCI address to the names in the first class that knows the device, and among RDMA devices."""
     known: dict[str, list[str]] = {}
+    rdma: dict[str, list[str]] = {}
     for folder, wanted in CLASSES:
         here: dict[str, list[str]] = {}
         for name in reader.names(reader.host.sys("class", folder)):
@@ -108,7 +154,8 @@ def _names(reader: sysfs.Reader) -> dict[str, list[str]]:
                 for address in _addresses(reader, reader.host.sys("class", folder, name)):
                     here.setdefault(address, []).append(name)
         known = here | known
-    return known
+        rdma = here if folder == "infiniband" else rdma
+    return known, rdma
 
 
 def _addresses(reader: sysfs.Reader, path: root.HostPath) -> Iterator[str]:

@@ -84,6 +84,15 @@ class Device:
     driver: str | None = None
     node: int | None = None
     name: str | None = None
+    #: Of a GPU, as far as its driver tells: its own memory, its number, its UUID.
+    memory_bytes: int | None = None
+    minor: int | None = None
+    uuid: str | None = None
+    #: Its name among the RDMA devices, and its virtual functions in the order of their numbers.
+    rdma: str | None = None
+    functions: tuple[str, ...] = ()
+    #: A virtual function of another one.
+    virtual: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

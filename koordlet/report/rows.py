@@ -223,7 +223,7 @@ class Device:
         def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
             spec = there.get("spec")
             listed = spec.get("devices") if isinstance(spec, Mapping) else None
-            foreign = [one for one in listed or () if one.get("type") != "gpu"]
+            foreign = [one for one in listed or () if one.get("type") not in device_object.TYPES]
             body = {"spec": {"devices": [*ours["spec"]["devices"], *foreign]}}
             return None if says(there, body) else body
 

@@ -150,3 +150,44 @@ def test_devices_survive_a_recording() -> None:
 
     assert discover(tree).devices == discover(again).devices
     assert "nvme0" == discover(again).devices[0].name
+
+
+def test_a_gpu_as_its_driver_tells_it() -> None:
+    """Memory of amdgpu, identity of NVIDIA's; what is no number or no UUID is unknown."""
+    about = "proc/driver/nvidia/gpus/0000:3b:00.0/information"
+    amd = "sys/devices/pci0000:00/0000:5e:00.0/mem_info_vram_total"
+    parts = (
+        pci("0000:3b:00.0", "0x030200", 0, "nvidia"),
+        pci("0000:5e:00.0", "0x030000", 1, "amdgpu"),
+        {amd: "17163091968\n"},
+    )
+    text = "Model: \t\t H\nGPU UUID: \t GPU-1a2b3c4d-0000\nDevice Minor: \t 3\n"
+    devices = found(*parts, {about: text})
+    assert ("GPU-1a2b3c4d-0000", 3) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
+    assert 17163091968 == devices["0000:5e:00.0"].memory_bytes
+
+    devices = found(*parts, {about: "GPU UUID: ????\n", amd: "0\n"})
+    assert (None, None) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
+    assert devices["0000:5e:00.0"].memory_bytes is None
+
+
+def test_rdma_and_its_functions() -> None:
+    """A card keeps the name of its interface; its functions come in the order of their numbers."""
+    at = "sys/devices/pci0000:00/0000:3b:00.0"
+    devices = found(
+        pci("0000:3b:00.0", "0x020000", 1, "mlx5_core"),
+        pci("0000:3b:00.1", "0x020000", 1, "mlx5_core"),
+        named("net", "eth0", "0000:3b:00.0"),
+        named("infiniband", "mlx5_0", "0000:3b:00.0"),
+        named("infiniband", "mlx5_1", "0000:3b:00.1"),
+        {
+            f"{at}/virtfn10": "->../0000:3b:01.2",
+            f"{at}/virtfn2": "->../0000:3b:00.1",
+            "sys/devices/pci0000:00/0000:3b:00.1/physfn": "->../0000:3b:00.0",
+        },
+    )
+    card, function = devices["0000:3b:00.0"], devices["0000:3b:00.1"]
+
+    assert ("eth0", "mlx5_0", False) == (card.name, card.rdma, card.virtual)
+    assert ("0000:3b:00.1", "0000:3b:01.2") == card.functions
+    assert ("mlx5_1", True) == (function.rdma, function.virtual)

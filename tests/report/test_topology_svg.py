@@ -148,10 +148,17 @@ def test_offline_and_isolated_are_marked() -> None:
     assert ["isolated", "nohz_full"] == texts(xeon)[-2:]
 
 
-def device(address: str, node: int | None, **more: str) -> topology.Device:
+def device(
+    address: str, node: int | None, name: str | None = None, driver: str | None = None
+) -> topology.Device:
     """A network device."""
     return topology.Device(
-        address=address, device_class="0x020000", kind="network", node=node, **more
+        address=address,
+        device_class="0x020000",
+        kind="network",
+        node=node,
+        name=name,
+        driver=driver,
     )
 
 

@@ -227,16 +227,16 @@ def test_the_nodes_status(ram: Path) -> None:
 
 
 def test_devices_of_others_stay(ram: Path) -> None:
-    """We write GPUs; what else is there is somebody else's."""
+    """We write GPUs and RDMA devices; what else is there is somebody else's."""
 
     async def body(store: Counting) -> None:
         ref = objects.Ref(kinds.DEVICES, NODE)
-        rdma = {"type": "rdma", "id": "x", "minor": 0}
+        other = {"type": "fpga", "id": "x", "minor": 0}
         gone = {"type": "gpu", "id": "gone", "minor": 0}
-        spec = {"devices": [gone, rdma]}
+        spec = {"devices": [gone, other]}
         await store.store.create(kinds.DEVICES, {"metadata": {"name": NODE}, "spec": spec})
         assert 1 == await rows.Device(MANNERS, Clock()).bring(store, seen())
-        assert [rdma] == (await store.store.get(ref))["spec"]["devices"]
+        assert [other] == (await store.store.get(ref))["spec"]["devices"]
 
     play(ram, body)
 

@@ -1,7 +1,9 @@
-"""Device: the accelerators of this node, as far as the PCI bus tells. Pure.
+"""Device: the accelerators and RDMA devices of this node, as far as the kernel tells. Pure.
 
-Covers: GPUs with their NUMA node. Does not cover: memory of a GPU and its health beyond a bound
-driver, which only the vendor's library knows; so this object is written on request only.
+Covers: GPUs and RDMA devices with their NUMA node, virtual functions; a GPU's identity and memory
+where its driver has them in a file (``host.devices``).
+Does not cover: what only a vendor's library knows: memory of NVIDIA's GPUs, health beyond a bound
+driver. So this object is written on request only.
 """
 
 from __future__ import annotations
@@ -11,28 +13,54 @@ from typing import Any
 from koordlet.model import topology
 from koordlet.report import view
 
+#: What we write; devices of other types are somebody else's.
+TYPES = frozenset({"gpu", "rdma"})
 _GPU = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}
 
 
 def render(now: view.View) -> dict[str, Any]:
-    """Everything of the object that is ours; minors count in the order of the addresses."""
+    """Everything of the object that is ours; minors count within a type, by address or driver."""
     seen = now.snapshot
-    found = [one for one in seen.topology.devices if one.kind == "gpu"]
+    every = sorted(seen.topology.devices, key=lambda one: one.address)
+    gpus = [one for one in every if one.kind == "gpu"]
+    # Drivers count from 0 as well, but not always in the order of the addresses: all or none.
+    told = all(one.minor is not None for one in gpus)
+    made = [
+        _gpu(one, one.minor if told and one.minor is not None else number, seen.topology)
+        for number, one in enumerate(gpus)
+    ]
+    rdma = (one for one in every if one.rdma is not None and not one.virtual)
+    made += [_rdma(one, number, seen.topology) for number, one in enumerate(rdma)]
     return {
         "metadata": {
             "name": seen.node.name,
             "labels": {"app.kubernetes.io/managed-by": "Koordinator"},
         },
-        "spec": {
-            "devices": [
-                _device(one, minor, seen.topology)
-                for minor, one in enumerate(sorted(found, key=lambda one: one.address))
-            ]
-        },
+        "spec": {"devices": made},
     }
 
 
-def _device(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
+def _gpu(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
+    resources = dict(_GPU)
+    if one.memory_bytes is not None:
+        resources["koordinator.sh/gpu-memory"] = str(one.memory_bytes)
+    return {**_device(one, "gpu", minor, machine), "id": one.uuid or one.address,
+            "resources": resources}  # fmt: skip
+
+
+def _rdma(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
+    made = {**_device(one, "rdma", minor, machine), "resources": {"koordinator.sh/rdma": "100"}}
+    if one.functions:
+        functions = [
+            {"minor": number, "busID": address} for number, address in enumerate(one.functions)
+        ]
+        made["vfGroups"] = [{"vfs": functions}]
+    return made
+
+
+def _device(
+    one: topology.Device, kind: str, minor: int, machine: topology.Topology
+) -> dict[str, Any]:
     node = -1 if one.node is None else one.node
     sockets = {
         cpu.socket for cpu in machine.cpus if cpu.node == one.node and cpu.socket is not None
@@ -41,10 +69,9 @@ def _device(one: topology.Device, minor: int, machine: topology.Topology) -> dic
     # Domain and bus of ``0000:3b:00.0``: devices below one root port share them.
     root = one.address.rpartition(":")[0]
     return {
-        "type": "gpu",
+        "type": kind,
         "id": one.address,
         "minor": minor,
         "health": one.driver is not None,
-        "resources": dict(_GPU),
         "topology": {"socketID": socket, "nodeID": node, "pcieID": root, "busID": one.address},
     }

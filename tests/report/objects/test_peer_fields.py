@@ -103,7 +103,7 @@ METRIC: dict[str, Check] = {
 DEVICE: dict[str, Check] = {
     "metadata.name": TEXT,
     "metadata.labels.*": TEXT,
-    "!spec.devices[].type": matching("gpu"),
+    "!spec.devices[].type": matching("gpu|rdma"),
     "!spec.devices[].id": TEXT,
     "!spec.devices[].minor": whole,
     "!spec.devices[].health": flag,
@@ -112,6 +112,8 @@ DEVICE: dict[str, Check] = {
     "!spec.devices[].topology.nodeID": whole,
     "!spec.devices[].topology.pcieID": TEXT,
     "!spec.devices[].topology.busID": TEXT,
+    "spec.devices[].vfGroups[].vfs[].minor": whole,
+    "spec.devices[].vfGroups[].vfs[].busID": TEXT,
 }
 _POOL: dict[str, Check] = {"![].socket": whole, "![].node": whole, "![].cpuset": CPUS}
 #: Annotation of NodeResourceTopology to the fields of its JSON.
@@ -171,12 +173,19 @@ def problems(table: Mapping[str, Check], body: Any) -> list[str]:
 
 
 def with_gpu() -> view.View:
-    """A node that has one."""
+    """A node that has one, and a network card for RDMA."""
     seen = test_topology_object.seen()
     gpu = topology.Device(
         address="0000:3b:00.0", device_class="0x030200", kind="gpu", driver="nvidia", node=1
     )
-    machine = dataclasses.replace(seen.snapshot.topology, devices=(gpu,))
+    gpu = dataclasses.replace(gpu, memory_bytes=16 << 30, minor=0, uuid="GPU-1")
+    card = topology.Device(
+        address="0000:5e:00.0", device_class="0x020000", kind="network", driver="mlx5_core",
+        rdma="mlx5_0", functions=("0000:5e:00.1", "0000:5e:00.2"),
+    )  # fmt: skip
+    function = dataclasses.replace(card, address="0000:5e:00.1", functions=(), virtual=True)
+    devices = (gpu, card, function)
+    machine = dataclasses.replace(seen.snapshot.topology, devices=devices)
     return dataclasses.replace(seen, snapshot=dataclasses.replace(seen.snapshot, topology=machine))
 
 
@@ -208,11 +217,18 @@ def test_the_metric() -> None:
 
 
 def test_the_device() -> None:
-    """Every field of a GPU."""
+    """Every field of a GPU and of an RDMA device; a virtual function is no device of its own."""
     body = device_object.render(with_gpu())
+    gpu, card = body["spec"]["devices"]
 
-    assert 1 == len(body["spec"]["devices"])
     assert [] == problems(DEVICE, body)
+    assert ("GPU-1", 0, str(16 << 30)) == (
+        gpu["id"], gpu["minor"], gpu["resources"]["koordinator.sh/gpu-memory"]
+    )  # fmt: skip
+    assert ("rdma", "0000:5e:00.0", {"koordinator.sh/rdma": "100"}) == (
+        card["type"], card["id"], card["resources"]
+    )  # fmt: skip
+    assert ["0000:5e:00.1", "0000:5e:00.2"] == [one["busID"] for one in card["vfGroups"][0]["vfs"]]
 
 
 @pytest.mark.parametrize(
