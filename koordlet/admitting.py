@@ -14,7 +14,8 @@ Rules:
    It is in the journal before the container runs, and is put back like any other.
 4. The runtime keeps a record of what it gave, and writes it again with every update. Where that
    record names CPUs, it follows what we write later; an update that asks for other CPUs, as the
-   kubelet's CPU manager does, gets those that were decided.
+   kubelet's CPU manager does, gets those that were decided. On v2 one that only inherits is cut by
+   the kernel, and left.
 """
 
 from __future__ import annotations
@@ -258,10 +259,20 @@ class Desk:
             return _NOTHING
         self._recorded[group] = one.container.id
         wanted = self.newborn.wanted(group)
-        if not wanted or asked <= wanted:
+        if not wanted or asked <= wanted or self._cut_above(group):
             return _NOTHING
         self.kept += 1
         return adjustment.Adjustment(cpus=asked & wanted or wanted)
+
+    def _cut_above(self, group: str) -> bool:
+        """On v2 a container that only inherits may ask for more: the group above cuts it.
+
+        What it were given instead would be a set of its own that is nobody's to put back.
+        """
+        line = self.who.line
+        holder = line.observer.layout.holder("cpuset")
+        unified = holder is not None and holder.unified
+        return unified and not line.decided(knob.CPUSET_CPUS, group)
 
     def _ended(self, one: session.Heard) -> None:
         box = one.container.id

@@ -14,7 +14,7 @@ from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, session, trust
 from koordlet.workloads.nri.messages import Event
 from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, trees
 
 TOP = "/sys/fs/cgroup/cpuset"
 POD = messages.Pod(
@@ -225,6 +225,27 @@ def test_an_update_gets_what_was_decided(scene: Scene) -> None:
     scene.who.done = scene.desk.done
     scene.who.restore()
     assert (BOX.id, "0-4") == scene.told[-1]
+
+
+def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
+    """A container that inherits is given no set of its own, which nobody would put back."""
+    site = test_interrupted.workloads("v2", ram)
+    top, made = trees.top("v2"), ""
+    for step in GROUP.split("/"):
+        switches = site.host.at(f"{top}/{made}".rstrip("/") + "/cgroup.subtree_control")
+        site.host.write(switches, b"+cpuset\n")
+        made = f"{made}/{step}".strip("/")
+        site.host.mkdir(site.host.at(f"{top}/{made}"))
+    with site.agent() as who:
+        rest = {"trust": trust.Trust(2), "newborn": births.Births(who=who), "open": True}
+        desk = admitting.Desk(who=who, alone=True, **rest)  # type: ignore[arg-type]
+        one = Scene(site, who, desk)
+        one.happens(Event.RUN_POD_SANDBOX)
+        agents.settle(who, site.clock)
+
+        assert "0-4" != site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip()
+        assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
+        assert 0 == desk.kept
 
 
 def test_who_knows_a_pod(scene: Scene) -> None:

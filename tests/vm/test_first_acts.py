@@ -1,0 +1,42 @@
+"""Containerd and runc ask the agent on cgroup v2: containers are right before they begin.
+
+Covers: CPUs with both drivers, under a running systemd; an update; a silent connection; the end.
+Does not cover: cgroup v1 and failures (``tests.e2e.test_nri``).
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.kit.containerd import programs
+from tests.vm import machine, qemu
+
+pytestmark = pytest.mark.vm
+
+#: Where the guest finds the programs that the host fetched.
+CACHE = "/srv/cache"
+#: The machine has eight CPUs, and the first is kept from workloads.
+EVERY, OURS = "0-7", "1-7"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
+def test_a_container_s_first_act_is_on_its_cpus(driver: str) -> None:
+    """It inherits them; an update leaves them; at the end it has all again."""
+    found = programs.kept()
+    if not found.there:
+        pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
+    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder}
+    # Emulated, each of a container's dozen programs takes seconds to begin.
+    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
+    words = ["python3", "tests/vm/probes/first_acts.py", driver]
+    try:
+        with machine.boot("2s8t", systemd=True, shares=shares) as guest:
+            said = json.loads(guest.run(words, env=patient, timeout=700).check().stdout)
+    except qemu.NotAvailableError as error:
+        pytest.skip(str(error))
+
+    assert [OURS] * 3 == [said[k] for k in ("first", "updated", "again")], said["log"]
+    assert (True, 0, EVERY) == (said["renewed"], said["status"], said["after"]), said["log"]
