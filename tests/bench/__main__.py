@@ -44,6 +44,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "resctrl.moving_threads": moving.threads,
     "eviction.ranking": eviction.ranking,
     "newcomer.until_right": newcomer.until_right,
+    "pressure.crossing": pressure.crossing,
     "pressure.stops_placing": pressure_heard.stops_placing,
     "metrics.ten_thousand_series": exposition.ten_thousand_series,
     "feed.hundred_watchers": fanout.hundred_watchers,
@@ -73,7 +74,6 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
 #: by name.
 PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "startup.first_tick": startup.first_tick,
-    "pressure.crossing": pressure.crossing,
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
     "tick.lateness": lateness.p99,
