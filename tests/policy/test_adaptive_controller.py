@@ -142,17 +142,17 @@ def test_no_limit_cycle_after_a_step(
 def test_no_limit_cycle_of_its_own_on_a_sawtooth(
     period: float, low: float, high: float, share: float
 ) -> None:
-    """It turns with the load, and once more for each begun tenth of the machine that it rises."""
+    """It turns with the load, and once more for each tenth of its room that the load takes."""
     seconds = 300
-    limits = ran(
-        lambda at: low + (high - low) * (at % period) / period,
-        lambda ls: max(LAW.floor, share * (8 - ls)),
-        seconds,
-    )
+
+    def room(ls: float) -> float:
+        return max(LAW.floor, share * (8 - ls))
+
+    limits = ran(lambda at: low + (high - low) * (at % period) / period, room, seconds)
     late = limits[len(limits) // 2 :]
 
-    teeth = math.ceil(seconds / 2 / period) + 1
-    tenths = math.ceil((high - low) / 0.8) + 1
+    teeth = seconds / 2 / period + 1
+    tenths = math.log(room(low) / room(high)) / -math.log(0.9) + 1
     # And a turn at either end, where a tooth is cut.
     assert reversals(late) <= 2 * teeth * tenths + 2
 
