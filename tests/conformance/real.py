@@ -12,9 +12,10 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from koordlet.kube import adapter, credentials
 from koordlet.model import kinds, objects, refusals
@@ -82,8 +83,10 @@ def assets() -> Path | None:
 
 
 @contextmanager
-def running(folder: Path, state: Path) -> Iterator[Path]:
-    """An API server; the kubeconfig for it."""
+def running(
+    folder: Path, state: Path, definitions: Sequence[Mapping[str, Any]] = (DEFINITION,)
+) -> Iterator[Path]:
+    """An API server with these custom kinds, Reservation among them; the kubeconfig for it."""
     ports = free_ports(3)
     etcd = _start(state / "etcd.log", _etcd(folder, state, ports))
     try:
@@ -91,7 +94,7 @@ def running(folder: Path, state: Path) -> Iterator[Path]:
         try:
             config = _kubeconfig(state, ports[2])
             try:
-                asyncio.run(_define(config))
+                asyncio.run(_define(config, definitions))
             except refusals.ObjectsError as error:
                 log = (state / "apiserver.log").read_text(errors="replace")[-3000:]
                 msg = f"the API server did not start: {error}\n{log}"
@@ -146,8 +149,8 @@ def _kubeconfig(state: Path, port: int) -> Path:
     return path
 
 
-async def _define(config: Path) -> None:
-    """Wait for the server, and define the custom kind."""
+async def _define(config: Path, definitions: Sequence[Mapping[str, Any]]) -> None:
+    """Wait for the server, and define the custom kinds."""
     client = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
     loop = asyncio.get_running_loop()
     end = loop.time() + START_SECONDS
@@ -165,7 +168,8 @@ async def _define(config: Path) -> None:
 
     try:
         await until(kinds.NAMESPACES)
-        await client.create(kinds.CUSTOM_RESOURCES, DEFINITION)
+        for one in definitions:
+            await client.create(kinds.CUSTOM_RESOURCES, one)
         await until(kinds.RESERVATIONS)
     finally:
         await client.close()

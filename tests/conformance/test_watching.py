@@ -21,6 +21,9 @@ async def test_a_watch_goes_on_where_a_list_ended(world: World) -> None:
     await world.store.delete(old)
 
     changes = await world.changes(kinds.PODS, since, 3)
+    if changes[-1].verb is objects.Verb.MODIFIED:
+        # An API server marks a pod before it removes it, also where nobody has to stop it.
+        (changes[-1],) = await world.changes(kinds.PODS, changes[-1].revision, 1)
     assert told(changes) == [("ADDED", ref.name), ("MODIFIED", ref.name), ("DELETED", old.name)]
     assert "a" not in (changes[0].object["metadata"].get("labels") or {})
     assert changes[1].object["metadata"]["labels"] == {"a": "b"}

@@ -42,6 +42,8 @@ def faults(schema: Schema, at: str = "") -> Iterator[str]:
             yield f"{at}: required {name} is no property"
     if "default" in schema:
         value = schema["default"]
+        if value in ("", None):
+            yield f"{at}: an empty default, which kube-apiserver 1.20 takes for null"
         yield from (f"{at}: default: {one}" for one in problems(schema, value))
         if pruned(schema, value) != value:
             yield f"{at}: default would be pruned"

@@ -15,7 +15,8 @@ class Topology(fields.Open):
 
     socket_id: fields.Int32 = Field(default=-1, alias="socketID")
     node_id: fields.Int32 = Field(default=-1, alias="nodeID")
-    pcie_id: str = Field(default="", alias="pcieID")
+    # No default: API servers take an empty text there for none (seen with 1.20) and refuse it.
+    pcie_id: str | None = Field(default=None, alias="pcieID")
     bus_id: str | None = Field(default=None, alias="busID")
 
 

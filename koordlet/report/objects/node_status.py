@@ -117,7 +117,8 @@ def _conditions(status: Mapping[str, Any], want: Wanted, wall: float) -> list[di
     for kind, one in shall.items():
         before = there.get(kind, {})
         text = "True" if one.status else "False"
-        said = (before.get("status"), before.get("reason"), before.get("message"))
+        # API servers leave out a text that is empty.
+        said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
         if said == (text, one.reason, one.message) or (one is past and said[0] == text):
             continue
         now = metric_object.time_text(wall)

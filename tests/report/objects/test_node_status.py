@@ -94,6 +94,17 @@ def test_conditions_have_our_prefix_and_move_once() -> None:
     )
 
 
+def test_an_empty_text_that_is_left_out_is_no_change() -> None:
+    """An API server keeps no empty message: a condition without one is written once."""
+    now = seen(None, decision.Condition(type="Pool", status=False, reason="Enough", message=""))
+    there = applied(made({}, now))
+    for one in there["status"]["conditions"]:
+        if not one["message"]:
+            del one["message"]
+
+    assert made(there, now) is None
+
+
 def test_conditions_of_pods_are_not_the_nodes() -> None:
     """Only what is about the node stands there."""
     other = dataclasses.replace(PRESSED, subject="default/web")
