@@ -9,8 +9,7 @@ import pytest
 from tests.vm import machine
 from tests.vm.fixtures import Boot
 
-#: Minutes in emulation: not part of the usual run.
-pytestmark = [pytest.mark.vm, pytest.mark.soak]
+pytestmark = pytest.mark.vm
 
 
 def test_out_of_everything(boot: Boot) -> None:
