@@ -119,12 +119,17 @@ class Alarms:
             os.close(there.handle)
 
     def heard(self) -> bool:
-        """Whether the kernel told something since the last time; levels that did are off now."""
+        """After the handle was readable: whether something was told; levels that did are off now.
+
+        Where nothing is left to be seen it was the trigger: its word is taken by whoever looks
+        first (``psi_trigger_poll`` clears it), and that was the look at the handle.
+        """
         told = {handle for handle, _ in self._epoll.poll(0)}
         for directory in [one for one, level in self._levels.items() if level.handle in told]:
             self._off(directory)
-        self.rings += bool(told)
-        return bool(told)
+        rang = bool(told) or self._trigger is not None
+        self.rings += rang
+        return rang
 
     def close(self) -> None:
         """Give everything back; the kernel ceases to tell."""

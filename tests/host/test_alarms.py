@@ -73,3 +73,14 @@ def test_what_cannot_be_had_is_said(tmp_path: Path, told: alarms.Alarms) -> None
     assert other.problems["pressure"]
     assert not told.heard()
     other.close()
+
+
+def test_the_look_at_the_handle_takes_the_word_of_a_trigger(tmp_path: Path) -> None:
+    """It rang although nothing is left to be seen; a pipe stands for the pressure file."""
+    pressure = tmp_path / "memory"
+    os.mkfifo(pressure)
+    made = alarms.Alarms(root.LiveHost(), str(pressure))
+
+    assert made.heard()
+    assert (made.rings, made.problems) == (1, {})
+    made.close()
