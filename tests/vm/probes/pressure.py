@@ -233,7 +233,8 @@ def stalls() -> dict[str, Any]:
 
         until("the condition CPUStalled", held)
     finally:
-        load.terminate()
+        # Not SIGTERM: who is held up gets to it late.
+        (group / "cgroup.kill").write_text("1")
         load.wait()
         told.close()
     return {"condition": "CPUStalled", "rung": rung, "problems": told.problems}
