@@ -72,6 +72,7 @@ def test_hotplug(name: str, cgroup: qemu.Cgroup) -> None:
         assert one["online"] == one["placed"], about
         assert one["warnings"] == [], about
     assert ("off", "on") == (changes["SMT off"]["smt"], changes["SMT on"]["smt"])
-    assert len(told["writes"]) >= 2 * len(changes)
+    # On v1 the kernel itself takes an offline CPU out of a set: there may be nothing left to write.
+    assert len(told["writes"]) >= len(changes)
     assert [] == [one for one in told["writes"] if one["gone"]]
     assert 0 == told["status"]
