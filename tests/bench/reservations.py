@@ -80,6 +80,7 @@ def _drawing() -> tuple[float, float]:
     loaded = cluster.load(_labelled([*shapes.generate("SchedulingBasic", _NODES, _MINE)]))
     one, register, mine = _scheduler(loaded)
     stand_ins = [register.put(_reservation(f"r{number}", "mine")) for number in range(_MINE)]
+    gc.collect()
     start = time.process_time()
     for stand_in in stand_ins:
         if stand_in is not None:
