@@ -15,13 +15,16 @@ pytestmark = pytest.mark.vm
 def test_out_of_everything(boot: Boot) -> None:
     """Memory, inodes, bytes, processes, one after the other; then stalls, that are only told.
 
-    Who is above its request goes first, and of those of one priority who is more above; who does
-    not listen is killed by the kernel's ``cgroup.kill``; a unit is stopped by systemd.
+    Page cache is taken back before anybody goes. Who is above its request goes first, and of those
+    of one priority who is more above; who does not listen is killed by the kernel's
+    ``cgroup.kill``; a unit is stopped by systemd.
     """
     guest = boot("1s2c", systemd=True)
     words = ["python3", "-m", "tests.vm.probes.pressure"]
     seen = cast("dict[str, Any]", guest.run(words, timeout=2 * machine.COMMAND_TIMEOUT).json())
 
+    reader = seen["reader"]
+    assert (set(reader["given"]), reader["gone"], reader["ended"]) == ({"memory.reclaim"}, [], None)
     assert (seen["deaf"], seen["polite_then"]) == ("SIGKILL", None), seen
     assert [seen[name] for name in ("polite", "inodes", "bytes")] == ["SIGTERM"] * 3, seen
     assert seen["unit"] == "success", seen

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pathlib
 import select
 import signal
@@ -45,6 +46,10 @@ for line in sys.stdin:
     for _ in range(int(count)):
         if what == "memory":
             held.append(b"x" * (1 << 20))
+        elif what == "read":
+            with open("/var/tmp/big", "rb") as file:
+                while file.read(1 << 20):
+                    pass
         elif what == "threads":
             threading.Thread(target=for_ever.wait, daemon=True).start()
         else:
@@ -82,6 +87,7 @@ workloads:
 #: Name to class, priority, memory that it asks for. Who is to go when nobody asked for disk or
 #: processes has the lowest priority then.
 _WORK = {
+    "reader": ("BE", 9, 300),
     "small": ("BE", 9, 150),
     "asked": ("BE", 0, 300),
     "deaf": ("LS", 5, 20),
@@ -198,14 +204,14 @@ def agent() -> Iterator[None]:
         one.wait()
 
 
-def audited() -> list[str]:
-    """The pods of which the audit log says that they went, in order."""
+def audited(kind: str = "Evict") -> list[str]:
+    """The last part of what the audit log says was done to, in order: who went."""
     lines = pathlib.Path("/run/state/audit.jsonl")
     found = next((p for p in pathlib.Path("/run/state").rglob("audit.jsonl")), lines)
     names = []
     for line in found.read_text().splitlines() if found.exists() else []:
         one = json.loads(line)
-        if one.get("kind") == "Evict" and one.get("verdict") == "done":
+        if one.get("kind") == kind and one.get("verdict") == "done":
             names.append(str(one.get("target", "")).rpartition("/")[2])
     return names
 
@@ -263,6 +269,7 @@ def main() -> dict[str, Any]:
     work = {"deaf": start("deaf", "deaf")} | {name: start(name) for name in names}
     seen: dict[str, Any] = {}
     with agent():
+        seen["reader"] = cache()
         tell(work["small"], "memory", 60)
         tell(work["polite"], "memory", 70)
         tell(work["deaf"], "memory", 60)
@@ -290,6 +297,27 @@ def main() -> dict[str, Any]:
         one.kill()
         one.wait()
     return seen
+
+
+def cache() -> dict[str, Any]:
+    """A file that is read again and again, in memory that grows short, for a while."""
+    big = pathlib.Path("/var/tmp/big")
+    with big.open("wb") as file:
+        for _ in range(150):
+            file.write(b"x" * _MI)
+        os.fsync(file.fileno())
+        # Pages belong to the group that touches them first: that is to be the reader's.
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    reader = start("reader")
+    tell(reader, "read", 3)
+    tell(reader, "memory", 120)
+    until("page cache is taken back", lambda: audited("Reclaim"))
+    until("it is enough", lambda: not short("memory.available"))
+    said = {"given": audited("Reclaim"), "gone": audited(), "ended": reader.poll()}
+    reader.kill()
+    reader.wait()
+    big.unlink()
+    return said
 
 
 def ended(one: subprocess.Popen[bytes]) -> str:
