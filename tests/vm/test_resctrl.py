@@ -127,9 +127,7 @@ def test_partitions_and_what_is_shown() -> None:
 CACHE = "/srv/cache"
 
 
-@pytest.mark.parametrize(
-    "wish", ["intel", pytest.param("amd", marks=pytest.mark.soak)], ids=["intel", "amd"]
-)
+@pytest.mark.parametrize("wish", ["intel", "amd"])
 def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
     """Containerd and runc put it there before it begins; an update keeps it; then it is put back.
 
