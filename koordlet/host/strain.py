@@ -64,6 +64,9 @@ class Reader:
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
+        #: Groups with their files: CPU time by kind, pressure.
+        self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
+        self._stalls: Sequence[tuple[str, str]] = ()
         self._handles: dict[str, int] = {}
         #: The sample: group to threads, the group that was listed last at the end.
         self._sample: dict[str, list[str]] = {}
@@ -94,10 +97,16 @@ class Reader:
         if (layout, groups, found) == (self._layout, self._groups, self._watched):
             return
         self._layout, self._groups, self._watched = layout, groups, found
+        self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
+        self._stalls = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
         self._renewed = float("-inf")
         self._sample, self._threads = {}, ()
         self._looked = self._passed = self.latest = None
         self.close()
+
+    def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[tuple[str, str]]:
+        found = ((group, self._layout.file(row, group)) for group in groups)
+        return [(group, path) for group, path in found if path is not None]
 
     def look(self, at: float) -> strain.Strain | None:
         """Look now; the same as before where that was a moment ago."""
@@ -128,16 +137,14 @@ class Reader:
 
     def _read(self, at: float) -> _Moment:
         now = _Moment(at)
-        for groups, into in zip(self._groups, (now.plus, now.minus, now.be), strict=True):
-            for group in groups:
-                path = self._layout.file(knob.CPU_USAGE, group)
-                seconds = None if path is None else _used(self._text(path))
+        for files, into in zip(self._uses, (now.plus, now.minus, now.be), strict=True):
+            for group, path in files:
+                seconds = _used(self._text(path))
                 if seconds is not None:
                     into[group] = seconds
-        for group in self._watched[:_GROUPS]:
-            path = self._layout.file(knob.CPU_PRESSURE, group)
+        for group, path in self._stalls:
             try:
-                text = b"" if path is None else self._text(path)
+                text = self._text(path)
                 if text:
                     now.stalled[group] = psi.values(text)[3]
             except ValueError:
