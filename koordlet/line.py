@@ -35,8 +35,6 @@ from koordlet.workloads import announced, declared, unmanaged
 
 #: Seconds that a command which looks once waits for file systems.
 _PATIENCE = 2.0
-#: Passes in a row that may trust that files which nobody reported to have changed did not.
-_TRUST = 4
 
 if typing.TYPE_CHECKING:
     from koordlet.model import observed
@@ -91,7 +89,7 @@ class Line:
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
         self._before: Pass | None = None
-        self._trusted = 0
+        self._trust = standstill.Trust()
         #: The workloads as they were found last, and what was known then.
         self._found: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
@@ -352,17 +350,17 @@ class Line:
         seen = self.look(entries.values(), slow=slow, full=full)
         said = self.decide(seen)
         before = self._before
+        known = self.observer.reader, self.observer.reader.generation
         if (
             before is not None
             and not slow
-            and self._trusted < _TRUST
             and standstill.stands(before.draft, (before.snapshot, before.said), (seen, said))
+            and self._trust.lasts(known)
         ):
-            self._trusted += 1
             again = planner.again(before.draft, said, seen)
             made = Pass(snapshot=seen, said=said, draft=again, repeated=True)
         else:
-            self._trusted = 0
+            self._trust.begins(known)
             made = Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
         self._before = made
         return replace(

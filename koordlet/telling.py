@@ -15,7 +15,7 @@ from typing import Any
 
 from koordlet import line, log
 from koordlet.history import recent
-from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
+from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.report import plan_json, view
 from koordlet.state import audit
 
@@ -55,6 +55,7 @@ class Teller:
         self._lacking: frozenset[absence.Unsupported] = frozenset()
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
+        self._places: Mapping[str, str | None] = {}
         self._results: tuple[result.Result, ...] = ()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
@@ -63,6 +64,7 @@ class Teller:
         if pods is not self._pods:
             self._pods = pods
             self._subjects = {one.group: one.key for one in pods if one.group is not None}
+            self._places = {one.key: one.group for one in pods}
 
     def heard(self, one: result.Result) -> None:
         """One step: to the audit log and, where a person should know, to the log."""
@@ -180,6 +182,7 @@ class Teller:
         results: Sequence[result.Result],
     ) -> None:
         seen = made.snapshot
+        self.concern(seen.pods)
         content = (seen.topology, seen.pods, seen.unsupported, shown.ledger, shown.conditions)
         if content != self._content:
             self._content = content
@@ -192,10 +195,7 @@ class Teller:
             snapshot=seen,
             plan=shown,
             results=self._results,
-            usage={
-                one.key: None if one.group is None else made.used.groups.value(one.group, meter.CPU)
-                for one in seen.pods
-            },
+            usage=view.Cores(self._places, made.used.groups),
             used=made.used,
             predicted=made.predicted,
             checks=self._checks(shown, results),

@@ -8,7 +8,9 @@ What tells that somebody waits, the first that there is:
 * ``cpu.pressure`` of the groups (v2, also in a tree without controllers): the time in which some
   task waited;
 * ``/proc/TID/schedstat`` of their threads: the time that each waited on a run queue. At most
-  ``_THREADS`` are looked at, in turns over the groups, and chosen anew every ``_RENEW`` seconds.
+  ``_THREADS`` are looked at, of at most ``_GROUPS`` groups. Every ``_RENEW`` seconds the threads of
+  a few groups are listed again, and the groups that were longest in the sample give way to others;
+  of a group whose threads ended they are listed at once.
 
 Kernel facts: Documentation/scheduler/sched-stats.rst (time on a CPU, time waited, in nanoseconds);
 Documentation/accounting/psi.rst.
@@ -24,6 +26,8 @@ from koordlet.model import cgroup, knob, strain
 _GROUPS = 32
 _THREADS = 64
 _RENEW = 2.0
+#: Groups whose threads are listed in one renewal, so that none costs more than another.
+_AT_ONCE = 4
 #: Two looks that are closer say nothing.
 _CLOSEST = 0.05
 #: Less CPU time than this is no use that somebody could wait in.
@@ -60,7 +64,12 @@ class Reader:
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
+        #: Groups with their files: CPU time by kind, pressure.
+        self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
+        self._stalls: Sequence[tuple[str, str]] = ()
         self._handles: dict[str, int] = {}
+        #: The sample: group to threads, the group that was listed last at the end.
+        self._sample: dict[str, list[str]] = {}
         self._threads: tuple[str, ...] = ()
         self._renewed = float("-inf")
         self._turn = 0
@@ -84,19 +93,26 @@ class Reader:
         groups whose threads may wait.
         """
         groups = tuple(tuple(list(one)[:_GROUPS]) for one in (plus, minus, best_effort))
-        found = tuple(watched)
+        found = tuple(dict.fromkeys(watched))
         if (layout, groups, found) == (self._layout, self._groups, self._watched):
             return
         self._layout, self._groups, self._watched = layout, groups, found
+        self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
+        self._stalls = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
         self._renewed = float("-inf")
+        self._sample, self._threads = {}, ()
         self._looked = self._passed = self.latest = None
         self.close()
+
+    def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[tuple[str, str]]:
+        found = ((group, self._layout.file(row, group)) for group in groups)
+        return [(group, path) for group, path in found if path is not None]
 
     def look(self, at: float) -> strain.Strain | None:
         """Look now; the same as before where that was a moment ago."""
         if not self._watched or (self._looked is not None and at - self._looked.at < _CLOSEST):
             return self.latest
-        if at - self._renewed >= _RENEW:
+        if at - self._renewed >= _RENEW and not (self._looked and self._looked.stalled):
             self._renew(at)
         now = self._read(at)
         lately, since = self._looked, self._passed
@@ -121,16 +137,14 @@ class Reader:
 
     def _read(self, at: float) -> _Moment:
         now = _Moment(at)
-        for groups, into in zip(self._groups, (now.plus, now.minus, now.be), strict=True):
-            for group in groups:
-                path = self._layout.file(knob.CPU_USAGE, group)
-                seconds = None if path is None else _used(self._text(path))
+        for files, into in zip(self._uses, (now.plus, now.minus, now.be), strict=True):
+            for group, path in files:
+                seconds = _used(self._text(path))
                 if seconds is not None:
                     into[group] = seconds
-        for group in self._watched[:_GROUPS]:
-            path = self._layout.file(knob.CPU_PRESSURE, group)
+        for group, path in self._stalls:
             try:
-                text = b"" if path is None else self._text(path)
+                text = self._text(path)
                 if text:
                     now.stalled[group] = psi.values(text)[3]
             except ValueError:
@@ -155,19 +169,28 @@ class Reader:
             return b""
 
     def _renew(self, at: float) -> None:
-        """Choose the threads anew, beginning with another group each time."""
+        """List the threads of the groups whose turn it is; at first those of all in the sample."""
         self._renewed = at
-        groups = self._watched
-        self._turn = (self._turn + 1) % max(1, len(groups))
-        turned = [*groups[self._turn :], *groups[: self._turn]][:_GROUPS]
-        each = max(1, _THREADS // max(1, len(turned)))
-        found: list[str] = []
-        for group in turned:
-            found += self._of_group(group)[:each]
+        groups, sample = self._watched, self._sample
+        size = min(_GROUPS, len(groups))
+        ended = [one for one, threads in sample.items() if threads and not self._alive(threads)]
+        for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
+            sample.pop(one, None)
+        while len(sample) < size:
+            self._turn = (self._turn + 1) % len(groups)
+            one = groups[self._turn]
+            if one not in sample:
+                sample[one] = self._of_group(one)
+        each = max(1, _THREADS // max(1, size))
+        found = [path for threads in sample.values() for path in threads[:each]][:_THREADS]
         for path in set(self._threads).difference(found):
             if path in self._handles:
                 self._host.close(self._handles.pop(path))
-        self._threads = tuple(found[:_THREADS])
+        self._threads = tuple(found)
+
+    def _alive(self, threads: Iterable[str]) -> bool:
+        """Whether one of them could be read at the last look."""
+        return self._looked is None or not self._looked.ran.keys().isdisjoint(threads)
 
     def _of_group(self, group: str) -> list[str]:
         """The threads of a group, of the groups inside it where it has none itself."""

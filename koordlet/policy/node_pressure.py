@@ -194,9 +194,9 @@ def _due(
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    there = {one.uid for one in now.pods if _runs(one, past)}
     acted = [one for one in state.victims if not one.held]
     if acted:
+        there = {one.uid for one in now.pods if _runs(one, past)}
         left = [one for one in acted if one.uid in there]
         return not left or waited >= _CLEANUP
     seconds = settings.pass_seconds

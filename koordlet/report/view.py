@@ -5,10 +5,10 @@ Covers: the published value. Does not cover: rendering it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import counters, plan, prediction, result, snapshot
+from koordlet.model import counters, meter, plan, prediction, result, snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,23 @@ class Counters:
     evictions: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     #: Descriptors that are kept for counters.
     descriptors: int = 0
+
+
+class Cores(Mapping[str, float | None]):
+    """What each pod uses, looked up where somebody asks; ``None`` while unknown."""
+
+    def __init__(self, pods: Mapping[str, str | None], groups: counters.Table) -> None:
+        self._pods, self._groups = pods, groups
+
+    def __getitem__(self, key: str) -> float | None:
+        group = self._pods[key]
+        return None if group is None else self._groups.value(group, meter.CPU)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
+    def __len__(self) -> int:
+        return len(self._pods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
