@@ -130,6 +130,7 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         systemd.gate.clear()
         site.clock.tick()
         who.one_pass(slow=False)
+        assert who.teller.view is not None
         assert result.Verdict.WAITING in {one.verdict for one in who.teller.view.results}
         assert 0 == who.teller.counters.contested
         systemd.gate.set()

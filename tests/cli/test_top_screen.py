@@ -68,8 +68,8 @@ def test_order_and_filter() -> None:
 def test_network_is_shown() -> None:
     """In and out of the node, of each class that uses anything, of each workload; and sorted by."""
     both = ("receivedBytesPerSecond", "sentBytesPerSecond")
-    links = {name: dict(zip(both, (2 << 20, 1 << 10), strict=True)) for name in ("eth0", "eth1")}
-    links["wg0"] = dict.fromkeys(both, None)  # type: ignore[arg-type]
+    link = dict(zip(both, (2 << 20, 1 << 10), strict=True))
+    links = {"eth0": link, "eth1": link, "wg0": dict.fromkeys(both)}
     busy = {"cpuCores": 1.5, "memoryBytes": 1 << 30, "network": dict.fromkeys(both, 5 << 20)}
     host = {"cpuCores": 0.5, "memoryBytes": 1 << 20, "network": dict.fromkeys(both)}
     idle = {"cpuCores": 0.0, "memoryBytes": 0, "network": dict.fromkeys(both)}
