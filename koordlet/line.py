@@ -174,6 +174,7 @@ class Line:
                 kubelet=self.observed.kubelet,
                 metric=self.observed.metric,
                 reservations=self.observed.reservations,
+                unread=self.observed.unread,
             )
         seen = asking.complete(seen, self.observer, self.settings, self.modes, slow=slow)
         self.feeling.follow(seen, self._adaptive)

@@ -74,8 +74,9 @@ class Executor:
         self.manager = manager
         self.pauses = backoff.Backoff()
         self.worker: worker.Worker[Work] = worker.Worker(inline=not host.live)
-        #: Steps that the worker has and no answer of yet, by target.
+        #: Steps that the worker has and no answer of yet, by target, and who are contested of them.
         self.away: dict[str, plan.Step] = {}
+        self.contested_away: set[str] = set()
         #: What systemd said of the properties of steps to come, by target.
         self.looked: dict[str, unit_properties.Properties] = {}
         #: Who carries out evictions; without one they are refused.
@@ -233,6 +234,8 @@ class _Run:
         except OSError as error:
             return self._refused(step, error)
         if effect is None:
+            if contested and one.target in self.hands.away:
+                self.hands.contested_away.add(one.target)
             if isinstance(one, action.WriteFile):
                 self._open.append(one)
             return _result(step, result.Verdict.WAITING, "on its way: it blocks")
@@ -260,8 +263,10 @@ class _Run:
                 with contextlib.suppress(OSError):
                     self._learn(target.removeprefix(_LOOK), answer.get())
                 continue
+            contested = target in self.hands.contested_away
+            self.hands.contested_away.discard(target)
             try:
-                outcome = self._done(step, _effect(answer.get()), contested=False)
+                outcome = self._done(step, _effect(answer.get()), contested=contested)
             except OSError as error:
                 outcome = self._refused(step, error)
             self._pace(outcome)

@@ -30,7 +30,15 @@ koordlet top --once               one look, for a person
 koordlet top --once -o json       one look, for a program
 koordlet top --sort m             most memory first
 """
-_SORTS = {"cpu": "c", "memory": "m", "throttling": "t", "pressure": "p", "io": "i", "name": "n"}
+_SORTS = {
+    "cpu": "c",
+    "memory": "m",
+    "throttling": "t",
+    "pressure": "p",
+    "io": "i",
+    "network": "w",
+    "name": "n",
+}
 _ESCAPE, _ENTER, _BACKSPACE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
 _UP, _DOWN = "\x1b[A", "\x1b[B"
 

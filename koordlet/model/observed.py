@@ -25,6 +25,8 @@ class Observed:
     #: Those bound to this node.
     reservations: tuple[reservation.Reservation, ...] = ()
     sources: tuple[snapshot.Source, ...] = ()
+    #: Objects that cost themselves: their last good value counts, if there ever was one.
+    unread: tuple[snapshot.Unread, ...] = ()
     #: What was dropped or defaulted, each naming its object.
     problems: tuple[str, ...] = ()
 

@@ -67,6 +67,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An object of the cluster of which nothing could be used."""
+
+    #: As its ``kind`` spells it.
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One moment of one machine."""
 
@@ -85,6 +97,7 @@ class Snapshot:
     #: Containers that nobody declared, for people to see: no policy is about them.
     unmanaged: tuple[pod.Pod, ...] = ()
     sources: tuple[Source, ...] = ()
+    unread: tuple[Unread, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
     #: Cache ways and memory bandwidth; ``None`` where they cannot be controlled (see unsupported).

@@ -26,7 +26,7 @@ from koordlet.model import (
     strategies,
     wishes,
 )
-from koordlet.workloads import matching
+from koordlet.workloads import matching, shapes
 
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
@@ -39,11 +39,11 @@ _PASSED = ("node.koordinator.sh/resctrl", "scheduling.koordinator.sh/resource-sp
 
 
 def decode(body: objects.Object) -> reservation.Reservation:
-    """Parts of a wrong type are as if they were not there; annotations are said."""
-    status, spec = _part(body, "status"), _part(body, "spec")
-    notes = _part(objects.metadata(body), "annotations")
-    owners = spec.get("owners")
+    """Parts of a wrong type are as if they were not there, and are said."""
     problems: list[str] = []
+    status, spec = (_said(body, name, problems) for name in ("status", "spec"))
+    notes = _said(objects.metadata(body), "annotations", problems)
+    owners = spec.get("owners")
     return reservation.Reservation(
         name=objects.key(body)[1],
         uid=objects.text(body, "uid"),
@@ -143,6 +143,14 @@ def _count(amounts: Mapping[str, Any]) -> int | None:
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _said(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
+    """The same; what is there and is none is a problem."""
+    found = body.get(name)
+    if found is not None and not isinstance(found, Mapping):
+        problems.append(f"{name}: expected an object, found {shapes.shown(found)}")
+    return _part(body, name)
 
 
 def _text(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -32,15 +33,18 @@ def test_a_reservation() -> None:
     [
         {},
         {"spec": None, "status": []},
+        {"spec": "nonsense", "status": None},
         {"spec": {"owners": {}}, "status": {"phase": 3}},
         {"spec": {"owners": ["all", None]}, "status": {"nodeName": {}}},
     ],
 )
 def test_parts_of_a_wrong_type(rest: dict[str, Any]) -> None:
-    """They are as if they were not there."""
-    assert reservations.decode({"metadata": {"name": "r"}, **rest}) == reservation.Reservation(
-        name="r"
-    )
+    """They are as if they were not there; where no part of them can be read that is said."""
+    found = reservations.decode({"metadata": {"name": "r"}, **rest})
+
+    wrong = [name for name, part in rest.items() if part is not None and not isinstance(part, dict)]
+    assert wrong == [one.partition(":")[0] for one in found.problems]
+    assert dataclasses.replace(found, problems=()) == reservation.Reservation(name="r")
 
 
 def test_cpus_by_number_and_for_a_unit() -> None:
