@@ -73,8 +73,9 @@ PARTS: Mapping[str, Parts] = {
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "adaptive": Parts(
-        "pain = (waiting - own waiting) / tolerance; above 1 the limit is cut to 60 %, without pain"
-        " it grows by a tenth of the machine each second",
+        "pain = (waiting - own waiting) / tolerance, or cycles per instruction beyond the usual /"
+        " tolerance; above 1 the limit is cut to 60 %, without pain it grows by a tenth of the"
+        " machine each second",
         f"`cpu.idle` or the least `cpu.weight`; then {_SET}; below one CPU `cpu.max` as well",
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
