@@ -98,6 +98,12 @@ PARTS: Mapping[str, Parts] = {
         "`cpu.bvt_warp_ns` where the kernel has it; `cpu.idle` of groups that koordlet made",
         "`koordlet explain pod NS/NAME`, `koordlet explain write PATH`",
     ),
+    "core_scheduling": Parts(
+        "none: one cookie for each group of pods; LSR and LS apart from BE",
+        "no file: cookies of workloads' processes, prctl(PR_SCHED_CORE)",
+        "`koordlet explain pod NS/NAME`, `koordlet plan`",
+        "our cookies are taken from every process that has one, whoever started it",
+    ),
     "cpu_burst": Parts(
         "burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each"
         " second between the limit and cfsQuotaBurstPercent of it",
