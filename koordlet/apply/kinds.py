@@ -146,8 +146,8 @@ def same(one: FileAction, wanted: str, current: str) -> bool:
 def is_ours(one: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
     """Whether a text read from a file is one that we wrote.
 
-    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, and does
-    not bring them back.
+    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, all of
+    them if need be, and does not bring them back.
     """
     return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
 
@@ -159,7 +159,7 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
         wrote, reads = cpuset.CPUSet.parse(ours), cpuset.CPUSet.parse(current)
     except ValueError:
         return False
-    return bool(reads) and reads <= wrote and wrote - reads <= lost
+    return reads <= wrote and wrote - reads <= lost
 
 
 def journaled(one: action.Action) -> bool:
