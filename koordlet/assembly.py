@@ -45,6 +45,7 @@ from koordlet.policy import (
     batch_resources,
     blkio_qos,
     bound_quota,
+    core_scheduling,
     cpu_allocatable_evict,
     cpu_burst,
     cpu_evict,
@@ -120,7 +121,10 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
         cpu_burst.STEM: _cpu_burst(config.policies.cpu_burst),
-        cpu_qos.STEM: _cpu_qos(config.policies.cpu_qos),
+        core_scheduling.STEM: core_scheduling.Settings(
+            classes=frozenset(config.policies.core_scheduling.classes)
+        ),
+        cpu_qos.STEM: _cpu_qos(config),
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
@@ -192,7 +196,8 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
     )
 
 
-def _cpu_qos(section: cpu_qos_section.CpuQos) -> cpu_qos.Settings:
+def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
+    section = config.policies.cpu_qos
     classes: Mapping[str, cpu_qos_section.CpuQosClass | cpu_qos_section.BeCpuQosClass] = {
         "LSR": section.lsr_class,
         "LS": section.ls_class,
@@ -205,6 +210,7 @@ def _cpu_qos(section: cpu_qos_section.CpuQos) -> cpu_qos.Settings:
             if one.enable
         },
         most=section.limits.max_identity,
+        cores=config.policies.core_scheduling.mode != "off",
     )
 
 
@@ -274,6 +280,7 @@ def _adaptive(section: adaptive_section.Adaptive, *, stand_back: bool) -> adapti
     return adaptive.Settings(
         stand_back=stand_back,
         tolerance=section.tolerance_percent / 100,
+        work_tolerance=section.cycles_tolerance_percent / 100,
         floor_milli=section.floor_milli,
         max_age=float(section.max_age_seconds),
         max_percent=section.limits.max_percent,

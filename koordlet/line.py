@@ -378,12 +378,8 @@ class Line:
         self.moved(results)
 
     def moved(self, results: Iterable[result.Result]) -> None:
-        """Threads were moved between resctrl groups: where they are now has to be seen."""
-        did = [one.step.action for one in results if one.step is not None]
-        if any(isinstance(one, action.MoveTasks) and one.taken_from for one in did):
-            self.observer.resctrl.tasks.due()
-        if any(isinstance(one, action.SetQdisc) for one in did):
-            self.observer.changed()
+        """What a plan changed has to be seen."""
+        asking.acted(self.observer, results)
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""

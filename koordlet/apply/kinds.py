@@ -10,6 +10,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | SetUnitProperty | we set it, and the file says so | text and properties | setting those, if ours |
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | SetQdisc | the side says so | the kernel's own default | taking ours away |
+| ShareCore | all of them have one cookie, and nobody else | none had it | clearing that cookie |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 | Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
@@ -37,6 +38,8 @@ _BLOCKING = (action.SetUnitProperty, action.SetQdisc, action.Reclaim)
 PRESENT = "present"
 #: … and for one that is there and takes no task yet.
 INCOMPLETE = "incomplete"
+#: Before the number of the process that gets a new cookie, in the journal.
+LEADER = "of process "
 
 
 class Phase(enum.IntEnum):
@@ -71,7 +74,7 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
     match one:
         case action.MakeDir():
             return Phase.MAKE
-        case action.MoveTasks():
+        case action.MoveTasks() | action.ShareCore():
             return Phase.MOVE
         case action.RemoveDir():
             return Phase.REMOVE
@@ -117,6 +120,8 @@ def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911
             return False
         case action.SetQdisc():
             return current == one.value
+        case action.ShareCore():
+            return one.settled
         case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(one, one.value, current)
         case _:
@@ -141,8 +146,8 @@ def same(one: FileAction, wanted: str, current: str) -> bool:
 def is_ours(one: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
     """Whether a text read from a file is one that we wrote.
 
-    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, and does
-    not bring them back.
+    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, all of
+    them if need be, and does not bring them back.
     """
     return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
 
@@ -154,7 +159,7 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
         wrote, reads = cpuset.CPUSet.parse(ours), cpuset.CPUSet.parse(current)
     except ValueError:
         return False
-    return bool(reads) and reads <= wrote and wrote - reads <= lost
+    return reads <= wrote and wrote - reads <= lost
 
 
 def journaled(one: action.Action) -> bool:
@@ -181,6 +186,9 @@ def value(one: action.Action) -> str:
             return str(one.amount_bytes)
         case action.Evict():
             return one.victim.pod
+        case action.ShareCore():
+            # Whose cookie it is that is about to be made: also one that nobody could write down.
+            return one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(one)
         case _:

@@ -10,7 +10,7 @@ import errno
 from dataclasses import dataclass
 from typing import assert_never
 
-from koordlet.apply import devices, kinds, network, present, resctrl, units
+from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
@@ -54,12 +54,18 @@ def perform(  # noqa: PLR0911 -- one return for each kind
             return Effect(resctrl.mount(host, one))
         case action.Reclaim():
             return _reclaim(host, one)
-        case action.SetQdisc():
-            return Effect(*network.carry_out(host, one))
+        case action.SetQdisc() | action.ShareCore():
+            return Effect(*_carry_out(host, one))
         case action.SetUnitProperty():
             return _set_property(host, manager, one)
         case _:
             assert_never(one)
+
+
+def _carry_out(host: root.HostRoot, one: action.SetQdisc | action.ShareCore) -> tuple[str, str]:
+    if isinstance(one, action.SetQdisc):
+        return network.carry_out(host, one)
+    return core_cookies.carry_out(host, one)
 
 
 def _set_property(

@@ -48,6 +48,7 @@ def stands(
         and then.groups is seen.groups
         and then.unsupported == seen.unsupported
         and then.resctrl is seen.resctrl
+        and then.cookies is seen.cookies
         and _same_wishes(wanted, wants)
     )
 

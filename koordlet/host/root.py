@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify, perf_events
+    from koordlet.host import core_cookies, inotify, perf_events
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
@@ -197,6 +197,10 @@ class HostRoot(abc.ABC):
         """The processor's counters; ``ENOSYS`` where nothing runs that could be counted."""
         raise fail(errno.ENOSYS, "perf_event_open")
 
+    def cores(self) -> core_cookies.Cores:
+        """Who may share a core; ``ENOSYS`` where nothing runs that could."""
+        raise fail(errno.ENOSYS, "prctl")
+
     # Conveniences on top of the calls -----------------------------------------------------------
 
     def content(self, path: HostPath, limit: int) -> bytes:
@@ -233,13 +237,11 @@ def fail(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def kind_of(mode: int) -> Kind:
-    """The kind that mode bits speak of."""
-    if stat_bits.S_ISDIR(mode):
-        return Kind.DIRECTORY
-    if stat_bits.S_ISREG(mode):
-        return Kind.FILE
-    return Kind.LINK if stat_bits.S_ISLNK(mode) else Kind.OTHER
+_KINDS = {
+    stat_bits.S_IFDIR: Kind.DIRECTORY,
+    stat_bits.S_IFREG: Kind.FILE,
+    stat_bits.S_IFLNK: Kind.LINK,
+}
 
 
 class Disk(HostRoot):
@@ -259,8 +261,7 @@ class Disk(HostRoot):
                 if not rest:
                     return data
                 data += rest
-            parts = [data]
-            total = len(data)
+            parts, total = [data], len(data)
             while more := os.read(handle, _CHUNK):
                 parts.append(more)
                 total += len(more)
@@ -292,7 +293,7 @@ class Disk(HostRoot):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=kind_of(found.st_mode),
+            kind=_KINDS.get(stat_bits.S_IFMT(found.st_mode), Kind.OTHER),
             inode=found.st_ino,
             links=found.st_nlink,
             mode=stat_bits.S_IMODE(found.st_mode),
@@ -345,8 +346,7 @@ class LiveHost(Disk):
         return answers
 
     def exchange(self, path: HostPath, data: bytes) -> bytes | OSError:
-        # One descriptor for both: half the lookups. A file that is only written (memory.reclaim)
-        # refuses to be opened like that.
+        # One descriptor for both; what is only written (memory.reclaim) refuses to be opened so.
         try:
             handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except PermissionError:
@@ -384,17 +384,17 @@ class LiveHost(Disk):
 
         return perf_events.Counters()
 
+    def cores(self) -> core_cookies.Cores:
+        from koordlet.host import core_cookies  # noqa: PLC0415 -- as above
+
+        return core_cookies.Cores()
+
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        _libc_call("mount", source, target, fstype, 0, options, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- mounting is rare
+
+        libc.call("mount", source, target, fstype, 0, options, path=target)
 
     def unmount(self, target: HostPath) -> None:
-        _libc_call("umount2", target, 0, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- as above
 
-
-def _libc_call(name: str, *args: str | int, path: str) -> None:
-    """Call a libc function that Python does not wrap. Imported late: mounting is rare."""
-    import ctypes  # noqa: PLC0415
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), name)
-    if call(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
-        raise fail(ctypes.get_errno(), path)
+        libc.call("umount2", target, 0, path=target)

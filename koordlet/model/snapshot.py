@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.
-    from koordlet.model import blocks, kubelet, nodemetric, nodeslo, reservation, strain
+    from koordlet.model import (
+        blocks,
+        cookies,
+        kubelet,
+        nodemetric,
+        nodeslo,
+        reservation,
+        strain,
+    )
 
 from koordlet.model import (
     absence,
@@ -126,6 +134,8 @@ class Snapshot:
     kernel_work: Mapping[str, str] = field(default_factory=dict)
     #: Of the processes of workloads, by group; empty where nobody asks.
     oom_scores: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    #: Which processes of workloads may share a core; ``None`` while nobody asks.
+    cookies: cookies.Cookies | None = None
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: What the whole node may run out of.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from koordlet.host.root import HostPath, HostRoot, Kind, Stat, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import affinity
+from tests.kit.kernel.cookies import Cookies
 from tests.kit.kernel.cpuset1 import Cpuset1
 from tests.kit.kernel.cpuset2 import Cpuset2
 from tests.kit.kernel.group import Controller, Group, Hierarchy, Process, Processes
@@ -73,6 +74,8 @@ class KernelHost(HostRoot):
         self.mount_table: list[tuple[str, str, str]] = []
         #: Resource control, where this machine has any.
         self.resctrl: Resctrl | None = None
+        #: Who may share a core.
+        self.cookies = Cookies(self.processes, machine)
         #: Called after the set of online CPUs changed, to bring sysfs up to date.
         self.on_hotplug: Callable[[], None] = lambda: None
         self._handles: dict[int, File] = {}
@@ -122,6 +125,9 @@ class KernelHost(HostRoot):
     def unplug(self, number: str) -> None:
         """One less."""
         self.machine.disks.discard(number)
+    def cores(self) -> Cookies:
+        """The calls of this machine's kernel."""
+        return self.cookies
 
     def alive(self, pid: int) -> bool:
         """Whether a process still runs."""
