@@ -84,8 +84,8 @@ class Surfaces(Protocol):
     def publish(self, now: view.View | None) -> None:
         """There is a new view."""
 
-    async def stop(self) -> None:
-        """Go away."""
+    async def stop(self, *, final: bool) -> None:
+        """Go away; ``final``: for good."""
 
 
 class Runtime(Protocol):
@@ -193,7 +193,7 @@ class Daemon:
                 await self._show()
                 await self._loop()
             finally:
-                await self.surfaces.stop()
+                await self.surfaces.stop(final=self._final)
         finally:
             await self.agent.cease_evicting()
             if self.child is not None:
@@ -375,11 +375,15 @@ class Daemon:
     def _status(self) -> str:
         return f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
 
+    @property
+    def _final(self) -> bool:
+        return self.agent.line.effective.config.state.on_stop == "restore"
+
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""
         if self.runtime is not None:
             self.runtime.closes()
-        if self.agent.enforce and self.agent.line.effective.config.state.on_stop == "restore":
+        if self.agent.enforce and self._final:
             self.notifier.stopping("restoring")
             done = self.agent.restore()
             self.teller.log.info(

@@ -54,8 +54,9 @@ class Shown:
         self.views.append(now)
         self.published.set()
 
-    async def stop(self) -> None:
+    async def stop(self, *, final: bool) -> None:
         """Go away."""
+        del final
         self.events.append("stop")
 
     async def next(self, wanted: Callable[[], bool]) -> None:

@@ -47,6 +47,8 @@ class NodeInfo:
     allocatable: resources.Amounts = field(default_factory=dict)
     #: Condition types to whether they hold.
     conditions: Mapping[str, bool] = field(default_factory=dict)
+    #: As ``KEY:EFFECT``.
+    taints: tuple[str, ...] = ()
     #: What was wrong with the object; each is shown, none is fatal.
     problems: tuple[str, ...] = ()
     #: False while the control plane was not heard yet: what it annotated is unknown, not absent.
