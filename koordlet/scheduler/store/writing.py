@@ -148,11 +148,14 @@ def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: 
     new = _allowed(old, wanted, rule, subresource)
     if rule.generation and _wish(new) != _wish(old):
         new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+    owner = ownership.Owner(moment.manager, "Update", subresource)
+    if isinstance(patch, objects.Apply):
+        owner = ownership.Owner(patch.manager, "Apply", subresource)
     if owned is None:
-        owner = ownership.Owner(moment.manager, "Update", subresource)
         before = ownership.read(old["metadata"].get("managedFields"))
         owned = ownership.update(old, new, before, owner, _keys(ref))
-    return _with_owners(new, owned, old["metadata"].get("managedFields"), moment)
+    known = old["metadata"].get("managedFields")
+    return _with_owners(new, owned, known, moment, None if new == old else owner)
 
 
 def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
@@ -207,8 +210,12 @@ def _wanted(
 
 def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Body:
     """The part of an applied object that the resource or the subresource takes."""
+    if objects.metadata(body).get("managedFields"):
+        raise refusals.Malformed("metadata.managedFields must be nil", reason="BadRequest")
     if subresource:
-        return {key: value for key, value in body.items() if key == "status"}
+        status = {key: value for key, value in body.items() if key == "status"}
+        marks = _marks(objects.metadata(body)) if rule.status_with_metadata else {}
+        return {**status, **({"metadata": marks} if marks else {})}
     return {key: value for key, value in body.items() if key != "status" or not rule.status}
 
 
@@ -254,8 +261,14 @@ def _wish(body: Body) -> Body:
     return {key: value for key, value in body.items() if key not in {"metadata", "status"}}
 
 
-def _with_owners(body: Body, owned: ownership.Owned, old: Any, moment: Moment) -> Body:
-    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp)
+def _with_owners(
+    body: Body,
+    owned: ownership.Owned,
+    old: Any,
+    moment: Moment,
+    writer: ownership.Owner | None = None,
+) -> Body:
+    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp, writer)
     return {**body, "metadata": {**body["metadata"], "managedFields": entries}}
 
 
