@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from koordlet.model import objects
-from koordlet.scheduler import messages, preemption, profile
+from koordlet.scheduler import dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
@@ -194,7 +194,7 @@ class Simulation:
         preempts = cycle.profile.preempts and (pod.preempts or not pod.stands_for)
         if preempts and self._columns.rows:
             found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
-            if isinstance(found, preemption.Candidate):
+            if isinstance(found, dryrun.Candidate):
                 self._preempt(pod, found)
                 return
             message = messages.joined(failure.message, rescue.message, found)
@@ -242,7 +242,7 @@ class Simulation:
         self._register.placed(stand_in, row, adopted)
         self._freed = True
 
-    def _preempt(self, pod: Pod, found: preemption.Candidate) -> None:
+    def _preempt(self, pod: Pod, found: dryrun.Candidate) -> None:
         node = self._columns.nodes[found.row]
         for victim in found.victims:
             self._columns.remove(victim)

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from koordlet.scheduler import messages, preemption
+from koordlet.scheduler import disruption, dryrun, messages, preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
@@ -54,7 +54,7 @@ class Core:
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets: dict[str, preemption.Budget] = {}
+        self.budgets: dict[str, disruption.Budget] = {}
         self.nominated = Nominations()
         self.diary = Diary()
         self._profiles = profiles
@@ -240,7 +240,7 @@ class Core:
         guests = self._before(pod, row)
         if not guests:
             return True
-        with preemption.joined(cycle.columns, row, guests):
+        with dryrun.joined(cycle.columns, row, guests):
             return cycle.admits(pod, row)
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
@@ -302,7 +302,7 @@ class Core:
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
         )
-        if not isinstance(found, preemption.Candidate):
+        if not isinstance(found, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, found))
         return self._nominate(pod, failure.message, found)
@@ -315,7 +315,7 @@ class Core:
             for one in self.census.columns.pods[row].values()
         )
 
-    def _nominate(self, pod: Pod, message: str, found: preemption.Candidate) -> Refusal:
+    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate) -> Refusal:
         node = self.census.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
