@@ -46,10 +46,10 @@ def koordlet(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(whole, capture_output=True, text=True, check=False)
 
 
-def until(what: str, true: Callable[[], object]) -> None:
+def until(what: str, true: Callable[..., object], *words: str) -> None:
     """Look until it is so."""
     deadline = time.monotonic() + PATIENCE
-    while not true():
+    while not true(*words):
         if time.monotonic() > deadline:
             sys.exit(f"waited in vain for: {what}\n{seen()}\n{LOG.read_text()[-6000:]}")
         time.sleep(0.5)
@@ -127,6 +127,9 @@ def main() -> None:
     children = []
     for name in ("web", "batch", "job"):
         (GROUPS / "own" / name).mkdir(parents=True)
+        # Whoever made the group has to hand memory down; systemd does so for its units itself.
+        for above in (GROUPS, GROUPS / "own"):
+            (above / "cgroup.subtree_control").write_text("+memory")
         children.append(subprocess.Popen(["sleep", "infinity"]))
         (GROUPS / "own" / name / "cgroup.procs").write_text(str(children[-1].pid))
     config = pathlib.Path("/run/koordlet.yaml")
@@ -144,12 +147,12 @@ def main() -> None:
             made = koordlet("reserve", name, "--node", "n1", *more)
             said[f"reserve {name}"] = made.stderr
         for name in ASKED:
-            until(f"{name} has what was reserved", lambda name=name: held(name))
+            until(f"{name} has what was reserved", held, name)
         said["held"] = seen()
         for name in ASKED:
             koordlet("delete", "reservation", name)
         for name in ASKED:
-            until(f"{name} has nothing of its own", lambda name=name: free(name))
+            until(f"{name} has nothing of its own", free, name)
         said["deleted"] = seen()
         agent.terminate()
         said["status"] = agent.wait(PATIENCE)
