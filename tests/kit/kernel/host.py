@@ -125,6 +125,7 @@ class KernelHost(HostRoot):
     def unplug(self, number: str) -> None:
         """One less."""
         self.machine.disks.discard(number)
+
     def cores(self) -> Cookies:
         """The calls of this machine's kernel."""
         return self.cookies
