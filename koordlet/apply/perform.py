@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from koordlet.apply import devices, kinds, network, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What the machine says after an action."""
 
     #: The text read back (for a file), or a word.
@@ -92,7 +90,7 @@ def _write(
         # It is written, and that must be remembered, although nobody can tell what it says now.
         return Effect(one.value, f"written, but cannot be read back: {found.strerror}")
     text = found.decode("utf-8", "replace").rstrip("\n")
-    if not kinds.same(one, one.value, text):
+    if text != one.value and not kinds.same(one, one.value, text):
         return Effect(text, f"wrote {one.value!r}, reads {text!r}")
     if one.knob == knob.CPUSET_CPUS.name and one.value.strip() and not undo:
         return Effect(text, _not_effective(host, layout, one))

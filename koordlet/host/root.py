@@ -19,6 +19,7 @@ from __future__ import annotations
 import abc
 import enum
 import errno
+import functools
 import os
 import stat as stat_bits
 import typing
@@ -72,6 +73,7 @@ class HostRoot(abc.ABC):
     # Births -------------------------------------------------------------------------------------
 
     @staticmethod
+    @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
@@ -160,6 +162,10 @@ class HostRoot(abc.ABC):
     @abc.abstractmethod
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         """What is there; ``follow=False`` looks at a link itself."""
+
+    def inode(self, path: HostPath) -> int:
+        """The identity of what is there."""
+        return self.stat(path).inode
 
     @abc.abstractmethod
     def readlink(self, path: HostPath) -> str:
@@ -300,6 +306,9 @@ class Disk(HostRoot):
             mtime=found.st_mtime,
         )
 
+    def inode(self, path: HostPath) -> int:
+        return os.stat(self._where(path)).st_ino
+
     def readlink(self, path: HostPath) -> str:
         return os.readlink(self._where(path, follow=False))
 
@@ -385,16 +394,11 @@ class LiveHost(Disk):
         return perf_events.Counters()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        _libc_call("mount", source, target, fstype, 0, options, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- mounting is rare
+
+        libc.call("mount", source, target, fstype, 0, options, path=target)
 
     def unmount(self, target: HostPath) -> None:
-        _libc_call("umount2", target, 0, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- as above
 
-
-def _libc_call(name: str, *args: str | int, path: str) -> None:
-    """Call a libc function that Python does not wrap. Imported late: mounting is rare."""
-    import ctypes  # noqa: PLC0415
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), name)
-    if call(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
-        raise fail(ctypes.get_errno(), path)
+        libc.call("umount2", target, 0, path=target)

@@ -64,6 +64,15 @@ class Entry(NamedTuple):
     unit: str = ""
     properties: tuple[tuple[str, str], ...] = ()
 
+    def holding(self, values: tuple[str, ...]) -> Entry:
+        """The entry with other values."""
+        return Entry._make((*self[:4], values, *self[5:]))
+
+    def landed(self, value: str, inode: int) -> Entry:
+        """The entry once a value was read back, in the group as it is now."""
+        # By place: ``_replace`` takes four times as long.
+        return Entry._make((*self[:4], (value,), *self[5:7], inode, self[8], True, *self[10:]))
+
 
 class Journal:
     """An append-only file and the entries that it amounts to."""
@@ -122,7 +131,7 @@ class Journal:
         before = self.entries[target]
         if before.sure and before.values == (value,) and before.inode == inode:
             return
-        self.entries[target] = before._replace(values=(value,), inode=inode, sure=True)
+        self.entries[target] = before.landed(value, inode)
         if before.values[-1] == value and before.inode == inode:
             return  # the intent names it last, in the same group: the file knows enough
         self._notes.append(_line({"done": {"target": target, "value": value, "inode": inode}}))
@@ -277,9 +286,7 @@ def _fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
             entries[entry.target] = entry
         elif kind == "done":
             before = entries[body["target"]]
-            seen = (body["value"],)
-            after = before._replace(values=seen, inode=body["inode"], sure=True)
-            entries[before.target] = after
+            entries[before.target] = before.landed(body["value"], body["inode"])
         elif kind == "forget":
             entries.pop(body["target"], None)
         else:
