@@ -141,7 +141,7 @@ class _Run:
 
     def carry_out(self, planned: Iterable[plan.Step]) -> None:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
-        steps = [step for step in steps if self._has_looked(step)]
+        steps = [s for s in steps if not isinstance(s.action, _UNIT) or self._has_looked(s)]
         contested = {s.action.target for s in steps if self._intents.contested(s)}
         self._intend(steps, contested)
         for step in steps:
@@ -356,6 +356,7 @@ def _effect(said: Work) -> perform.Effect:
     raise errors.BugError("the worker answered another question")
 
 
+_UNIT = action.SetUnitProperty
 #: Before the target in the name of a question.
 _LOOK = "look:"
 _TROUBLE = frozenset({result.Verdict.REFUSED, result.Verdict.DIFFERENT, result.Verdict.HELD})
@@ -370,6 +371,8 @@ def _twice(
     """Do it, and once more where the kernel's refusal was a race that is over."""
     one = step.action
     try:
+        if isinstance(one, action.WriteFile):
+            return perform.write(host, layout, one, undo=step.undo)
         return perform.perform(host, layout, one, undo=step.undo, manager=manager)
     except OSError as error:
         if not refusals.is_over(host, layout, one, error.errno):

@@ -149,6 +149,8 @@ def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
 def inode_of(host: root.HostRoot, directory: str) -> int:
     """The identity of a group, or of a process; 0 when it is not there."""
     try:
-        return processes.identity(host, directory) or host.inode(host.at(directory))
+        if directory.startswith("/proc/"):
+            return processes.identity(host, directory) or host.inode(host.at(directory))
+        return host.inode(host.at(directory))
     except OSError:
         return 0

@@ -37,7 +37,7 @@ def perform(  # noqa: PLR0911 -- one return for each kind
     """
     match one:
         case action.WriteFile():
-            return _write(host, layout, one, undo=undo)
+            return write(host, layout, one, undo=undo)
         case action.MakeDir():
             return _make(host, one)
         case action.RemoveDir():
@@ -78,9 +78,10 @@ def _bytes(value: str) -> bytes:
     return (value if value.endswith("\n") else value + "\n").encode()
 
 
-def _write(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool
+def write(
+    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool = False
 ) -> Effect:
+    """Write one file, and say what it says then."""
     if one.knob == knob.SCHEMATA.name:
         return Effect(*resctrl.write(host, one))
     if devices.form_of(one) is not None:

@@ -22,6 +22,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import zlib
@@ -305,6 +306,8 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+#: All of a plan have one time.
+_repr = functools.lru_cache(maxsize=16)(repr)
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -321,7 +324,8 @@ def _intent(entry: Entry) -> bytes:
         f'{{"intent":{{"kind":{_quote(entry.kind)},"target":{_quote(entry.target)},'
         f'"policy":{_quote(entry.policy)},"original":{original},'
         f'"values":[{",".join(map(_quote, entry.values))}],"knob":{_quote(entry.knob)},'
-        f'"group":{_quote(entry.group)},"inode":{entry.inode},"unix_time":{entry.unix_time}{more}}}}}'
+        f'"group":{_quote(entry.group)},"inode":{entry.inode},'
+        f'"unix_time":{_repr(entry.unix_time)}{more}}}}}'
     ).encode()
 
 

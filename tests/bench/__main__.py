@@ -40,6 +40,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "memory.all_surfaces": memory.all_surfaces,
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
+    "tick.whole": tick.whole,
+    "apply.full_plan": writes.full_plan,
     "history.five_thousand_series": store.five_thousand_series,
     "history.growth": store.growth,
     "topology.discovery": topology.full,
@@ -77,9 +79,7 @@ PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "scheduler.node_memory": classes.node_memory,
     "scheduler.pod_memory": classes.pod_memory,
     "tick.lateness": lateness.p99,
-    "tick.whole": tick.whole,
     "tick.share": tick.share,
-    "apply.full_plan": writes.full_plan,
 }
 
 
