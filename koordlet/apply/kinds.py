@@ -162,6 +162,12 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
     return reads <= wrote and wrote - reads <= lost
 
 
+def is_switch(one: action.Action) -> bool:
+    """Whether a file is a list of words of which some are switched on or off."""
+    row = row_of(one) if isinstance(one, action.WriteFile) else None
+    return row is not None and row.shape is knob.Shape.SWITCHES
+
+
 def journaled(one: action.Action) -> bool:
     """Whether an original must be on disk before the action is done."""
     return not isinstance(one, _NOT_JOURNALED)
@@ -197,6 +203,8 @@ def value(one: action.Action) -> str:
 
 def directory(one: action.Action) -> str:
     """The directory of the group that an action is about."""
+    if isinstance(one, FILES):
+        return one.target.rpartition("/")[0]
     if isinstance(one, _DIRECTORIES):
         return one.target
     if isinstance(one, action.SetQdisc):

@@ -1,14 +1,12 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
 Covers: the port (``HostRoot``), this machine (``LiveHost``).
-Does not cover: recorded trees (``host.directory``) and archives (``host.archive``), the kernel's
-manners in memory (the test kit), our own state files (``state``), sockets.
+Does not cover: recordings (``host.directory``, ``host.archive``), our own files (``state``).
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
    of ``/sys/...`` too. Only this module knows where such a path lives on this disk.
-2. Methods raise ``OSError`` with errno and ``filename`` set, as the system calls do; turning errors
-   into values or explanations is the caller's job.
+2. Methods raise ``OSError`` with errno and ``filename``; explaining it is the caller's job.
 3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per
    call, and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
 4. What is recorded is read-only, and its symbolic links never lead out of it.
@@ -19,6 +17,7 @@ from __future__ import annotations
 import abc
 import enum
 import errno
+import functools
 import os
 import stat as stat_bits
 import typing
@@ -72,6 +71,7 @@ class HostRoot(abc.ABC):
     # Births -------------------------------------------------------------------------------------
 
     @staticmethod
+    @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
@@ -160,6 +160,10 @@ class HostRoot(abc.ABC):
     @abc.abstractmethod
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         """What is there; ``follow=False`` looks at a link itself."""
+
+    def inode(self, path: HostPath) -> int:
+        """The identity of what is there."""
+        return self.stat(path).inode
 
     @abc.abstractmethod
     def readlink(self, path: HostPath) -> str:
@@ -301,6 +305,9 @@ class Disk(HostRoot):
             mtime=found.st_mtime,
         )
 
+    def inode(self, path: HostPath) -> int:
+        return os.stat(self._where(path)).st_ino
+
     def readlink(self, path: HostPath) -> str:
         return os.readlink(self._where(path, follow=False))
 
@@ -332,15 +339,13 @@ class LiveHost(Disk):
         # One descriptor for all: a third of the system calls where thousands of threads move.
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         answers: list[int] = []
-        write, note = os.write, answers.append
         try:
             for line in lines:
                 try:
-                    write(handle, line)
+                    os.write(handle, line)
+                    answers.append(0)
                 except OSError as error:
-                    note(error.errno or errno.EIO)
-                else:
-                    note(0)
+                    answers.append(error.errno or errno.EIO)
         finally:
             os.close(handle)
         return answers

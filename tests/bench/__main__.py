@@ -41,6 +41,8 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "memory.all_surfaces": memory.all_surfaces,
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
+    "tick.whole": tick.whole,
+    "apply.full_plan": writes.full_plan,
     "history.five_thousand_series": store.five_thousand_series,
     "history.growth": store.growth,
     "topology.discovery": topology.full,
@@ -78,9 +80,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
 #: by name.
 PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "tick.lateness": lateness.p99,
-    "tick.whole": tick.whole,
     "tick.share": tick.share,
-    "apply.full_plan": writes.full_plan,
 }
 
 
