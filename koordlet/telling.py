@@ -16,7 +16,7 @@ from typing import Any
 from koordlet import line, log
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
-from koordlet.report import plan_json, view
+from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
 
 #: Passes of which durations and lateness are shown: ten minutes of ticks.
@@ -56,6 +56,7 @@ class Teller:
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
         self._results: tuple[result.Result, ...] = ()
+        self._scaled = scaled.Scaled()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
     def concern(self, pods: Sequence[pod.Pod]) -> None:
@@ -200,6 +201,7 @@ class Teller:
             predicted=made.predicted,
             checks=self._checks(shown, results),
             counters=self.counters,
+            scaled=self._scaled.passed(results, seen.groups),
             runtime=self.runtime(),
         )
 

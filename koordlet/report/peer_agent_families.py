@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from koordlet.model import resources
-from koordlet.report import families, peer_families, view
+from koordlet.report import families, peer_families, scaled, view
 
 _RESULTS = "succeeded, failed"
 
@@ -52,6 +52,19 @@ def _allocatable(now: view.View) -> families.Rows:
     for name, amount in now.snapshot.node.allocatable.items():
         value = amount / 1000 if name == resources.CPU else amount
         yield (_node(now), name, peer_families.unit(name)), value
+
+
+def _scaled(what: str) -> Callable[[view.View], families.Rows]:
+    """Containers whose limit or burst we have set."""
+
+    def rows(now: view.View) -> families.Rows:
+        if now.scaled:
+            for one in now.snapshot.pods:
+                for part in one.containers:
+                    labels = (_node(now), one.namespace, one.name, part.id, part.name)
+                    yield labels, now.scaled.get((what, part.group or ""))
+
+    return rows
 
 
 FAMILIES = (
@@ -97,6 +110,18 @@ FAMILIES = (
             form="%d",
         )
         for stem, kind in (("", "LS"), ("be_", "BE"))
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_container_scaled_cfs_{what}_us",
+            help=f"{text} of a container as cpu_burst wrote it last, in microseconds of a period.",
+            labels=("node", "pod_namespace", "pod_name", "container_id", "container_name"),
+            bound="one for each container, at most 8192",
+            most=8192,
+            rows=_scaled(what),
+            form="%d",
+        )
+        for what, text in ((scaled.QUOTA, "CPU limit"), (scaled.BURST, "Burst"))
     ),
     families.Family(
         name="koordlet_node_resource_allocatable",

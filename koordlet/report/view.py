@@ -76,5 +76,7 @@ class View:
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
     counters: Counters = field(default_factory=Counters)
+    #: CPU limits that were raised, and bursts that were allowed, by which and path of the group.
+    scaled: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: What was counted of the container runtime, by name; empty where none is connected to.
     runtime: Mapping[str, float] = field(default_factory=dict)

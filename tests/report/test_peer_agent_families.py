@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from koordlet.model import pod
 from koordlet.report import metrics, peer_agent_families, view
 from tests.kit import views
 from tests.report.test_metrics import scraped, value
@@ -53,3 +54,22 @@ def test_what_was_never_tried_is_not_counted() -> None:
     found = {one.name: list(one.rows(views.view())) for one in peer_agent_families.FAMILIES}
 
     assert [] == found["koordlet_collect_node_local_storage_info_status"]
+
+
+def test_limits_that_were_raised() -> None:
+    """Of the containers that have one, in microseconds; of nobody while nothing was raised."""
+    now = views.view()
+    box = pod.Container(name="main", id="c0ffee", group="shop/a/main")
+    one = dataclasses.replace(views.workload("a"), containers=(box,))
+    now = dataclasses.replace(
+        now,
+        snapshot=dataclasses.replace(now.snapshot, pods=(one,)),
+        scaled={("quota", "shop/a/main"): 240_000, ("burst", "shop/else"): 5},
+    )
+    labels = {"node": "n1", "pod_namespace": one.namespace, "pod_name": one.name}
+    labels |= {"container_id": "c0ffee", "container_name": "main"}
+    found, quota = scraped(now), "koordlet_container_scaled_cfs_quota_us"
+
+    assert value(found, quota, **labels) == 240_000
+    assert value(found, quota.replace("quota", "burst"), **labels) is None
+    assert value(scraped(dataclasses.replace(now, scaled={})), quota, **labels) is None
