@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,10 @@ from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
 from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
+
+if typing.TYPE_CHECKING:
+    # A machine without a kubelet never loads it.
+    from koordlet.model import spread
 
 #: Passes of which durations and lateness are shown: ten minutes of ticks.
 _RECENT = 600
@@ -47,6 +52,8 @@ class Teller:
         #: What is the case beside the plan, and what is counted beside the line.
         self.standing: Callable[[], tuple[decision.Condition, ...]] = tuple
         self.runtime: Callable[[], Mapping[str, float]] = dict
+        #: How long answers of the kubelet took, by path and status.
+        self.took: Callable[[], Mapping[tuple[str, str], spread.Spread]] = dict
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         #: Plans that were carried out: with the epoch, the name of one in the audit log.
@@ -203,6 +210,7 @@ class Teller:
             counters=self.counters,
             scaled=self._scaled.passed(results, seen.groups),
             runtime=self.runtime(),
+            took=self.took(),
         )
 
     def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:

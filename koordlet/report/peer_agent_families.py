@@ -67,6 +67,11 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
+def _kubelet(now: view.View) -> families.Rows:
+    for (path, status), one in now.took.items():
+        yield from families.spread_rows((_node(now), "GET", path, status), one)
+
+
 FAMILIES = (
     families.Family(
         name="koordlet_start_time",
@@ -122,6 +127,15 @@ FAMILIES = (
             form="%d",
         )
         for what, text in ((scaled.QUOTA, "CPU limit"), (scaled.BURST, "Burst"))
+    ),
+    families.Family(
+        name="koordlet_kubelet_request_duration_seconds",
+        help="How long answers of the kubelet took.",
+        type=families.HISTOGRAM,
+        labels=("node", "verb", "path", "code"),
+        bound="10 for each path and status, at most 640",
+        most=640,
+        rows=_kubelet,
     ),
     families.Family(
         name="koordlet_node_resource_allocatable",

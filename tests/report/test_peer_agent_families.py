@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from koordlet.model import pod
+import pytest
+
+from koordlet.model import pod, spread
 from koordlet.report import metrics, peer_agent_families, view
 from tests.kit import views
 from tests.report.test_metrics import scraped, value
@@ -73,3 +75,21 @@ def test_limits_that_were_raised() -> None:
     assert value(found, quota, **labels) == 240_000
     assert value(found, quota.replace("quota", "burst"), **labels) is None
     assert value(scraped(dataclasses.replace(now, scaled={})), quota, **labels) is None
+
+
+@pytest.mark.parametrize("form", [metrics.TEXT, metrics.OPENMETRICS])
+def test_answers_of_the_kubelet(form: metrics.Form) -> None:
+    """A histogram that both parsers read; none where no kubelet is asked."""
+    took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
+    now = dataclasses.replace(views.view(), took={("/pods", "200"): took})
+    labels = {"node": "n1", "verb": "GET", "path": "/pods", "code": "200"}
+    found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
+
+    assert [1, 2, 3] == [
+        value(found, f"{name}_bucket", **labels, le=le) for le in ("0.001", "4.096", "+Inf")
+    ]
+    assert (5.501, 3) == (
+        value(found, f"{name}_sum", **labels),
+        value(found, f"{name}_count", **labels),
+    )
+    assert not [key for key, _ in scraped(views.view(), form) if key.startswith(name)]
