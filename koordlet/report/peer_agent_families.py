@@ -67,6 +67,16 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
     return rows
 
 
+def _scores(now: view.View) -> families.Rows:
+    """Of containers, where ``oom_score`` looks: that of the process which goes first."""
+    for one in now.snapshot.pods if now.snapshot.oom_scores else ():
+        for part in one.containers:
+            scores = now.snapshot.oom_scores.get(part.group or "")
+            if scores:
+                labels = (_node(now), one.uid, one.name, one.namespace, part.name)
+                yield labels, max(scores.values())
+
+
 def _kubelet(now: view.View) -> families.Rows:
     for (path, status), one in now.took.items():
         yield from families.spread_rows((_node(now), "GET", path, status), one)
@@ -127,6 +137,15 @@ FAMILIES = (
             form="%d",
         )
         for what, text in ((scaled.QUOTA, "CPU limit"), (scaled.BURST, "Burst"))
+    ),
+    families.Family(
+        name="koordlet_container_oom_score_adj",
+        help="oom_score_adj of a container's processes, the highest; with the policy oom_score.",
+        labels=("node", "pod_uid", "pod_name", "pod_namespace", "container_name"),
+        bound="one for each container, at most 8192",
+        most=8192,
+        rows=_scores,
+        form="%d",
     ),
     families.Family(
         name="koordlet_kubelet_request_duration_seconds",

@@ -77,6 +77,26 @@ def test_limits_that_were_raised() -> None:
     assert value(scraped(dataclasses.replace(now, scaled={})), quota, **labels) is None
 
 
+def test_who_is_killed_first() -> None:
+    """A container's score is that of the process that goes first; a group without any has none."""
+    boxes = tuple(
+        pod.Container(name=name, id=name * 8, group=f"shop/a/{name}") for name in ("x", "y", "z")
+    )
+    one = dataclasses.replace(views.workload("a"), containers=boxes)
+    seen = dataclasses.replace(
+        views.view().snapshot,
+        pods=(one,),
+        oom_scores={"shop/a/x": {7: -997, 8: 3}, "shop/a/y": {}},
+    )
+    found = scraped(dataclasses.replace(views.view(), snapshot=seen))
+    labels = {"node": "n1", "pod_uid": one.uid, "pod_name": "a", "pod_namespace": one.namespace}
+
+    assert [3, None, None] == [
+        value(found, "koordlet_container_oom_score_adj", **labels, container_name=name)
+        for name in ("x", "y", "z")
+    ]
+
+
 @pytest.mark.parametrize("form", [metrics.TEXT, metrics.OPENMETRICS])
 def test_answers_of_the_kubelet(form: metrics.Form) -> None:
     """A histogram that both parsers read; none where no kubelet is asked."""
