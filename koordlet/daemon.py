@@ -27,7 +27,7 @@ from koordlet.model import errors
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
-    from koordlet.model import objects, observed
+    from koordlet.model import objects, observed, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,9 @@ class Sources(Protocol):
     def take(self) -> observed.Observed:
         """The newest of what they said."""
 
+    def took(self) -> Mapping[tuple[str, str], spread.Spread]:
+        """How long the kubelet's answers took, by path and status."""
+
     async def stop(self) -> None:
         """Cease to ask."""
 
@@ -183,6 +186,7 @@ class Daemon:
                 # The first pass shall know who runs here, if that can be known soon.
                 await self.sources.start(sourcing.PATIENCE)
                 self.agent.line.take = self.sources.take
+                self.teller.took = self.sources.took
             self.agent.evict_with(self.sources)
             if self.runtime is not None:
                 await self.runtime.start(self._pass_now)

@@ -168,14 +168,7 @@ class Line:
             sources=self._sources(now),
         )
         if self.observed is not None:
-            seen = replace(
-                seen,
-                slo=self.observed.slo,
-                kubelet=self.observed.kubelet,
-                metric=self.observed.metric,
-                reservations=self.observed.reservations,
-                unread=self.observed.unread,
-            )
+            seen = self.observed.told(seen)
         seen = asking.complete(seen, self.observer, self.settings, self.modes, slow=slow)
         self.feeling.follow(seen, self._adaptive)
         if self.units.manages(seen.layout):

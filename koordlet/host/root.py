@@ -41,12 +41,16 @@ READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Kind(enum.Enum):
-    """What a path is."""
+    """What a path is, by the kernel's bits for it."""
 
-    FILE = "file"
-    DIRECTORY = "directory"
-    LINK = "link"
-    OTHER = "other"
+    FILE = stat_bits.S_IFREG
+    DIRECTORY = stat_bits.S_IFDIR
+    LINK = stat_bits.S_IFLNK
+    OTHER = 0
+
+    @classmethod
+    def _missing_(cls, _: object) -> Kind:
+        return cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +245,6 @@ def fail(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-_KINDS = {
-    stat_bits.S_IFDIR: Kind.DIRECTORY,
-    stat_bits.S_IFREG: Kind.FILE,
-    stat_bits.S_IFLNK: Kind.LINK,
-}
-
-
 class Disk(HostRoot):
     """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
 
@@ -297,7 +294,7 @@ class Disk(HostRoot):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=_KINDS.get(stat_bits.S_IFMT(found.st_mode), Kind.OTHER),
+            kind=Kind(stat_bits.S_IFMT(found.st_mode)),
             inode=found.st_ino,
             links=found.st_nlink,
             mode=stat_bits.S_IMODE(found.st_mode),

@@ -6,7 +6,7 @@ Does not cover: asking (``workloads.gathering``), merging (``workloads.merging``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from koordlet.model import kubelet, nodemetric, nodeslo, pod, reservation, snapshot
 
@@ -29,6 +29,17 @@ class Observed:
     unread: tuple[snapshot.Unread, ...] = ()
     #: What was dropped or defaulted, each naming its object.
     problems: tuple[str, ...] = ()
+
+    def told(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """The snapshot with what the sources said beside the node, its pods and their health."""
+        return replace(
+            seen,
+            slo=self.slo,
+            kubelet=self.kubelet,
+            metric=self.metric,
+            reservations=self.reservations,
+            unread=self.unread,
+        )
 
 
 #: No source said anything.

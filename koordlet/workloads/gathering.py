@@ -16,12 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from koordlet import log, mirror
-from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
+from koordlet.model import (
+    errors,
+    nodeslo,
+    objects,
+    observed,
+    pod,
+    reservation,
+    snapshot,
+    spread,
+)
 from koordlet.workloads import (
     cluster,
     host_applications,
@@ -116,6 +125,10 @@ class Gatherer:
             self._pending.cancel()
         if self.store is not None:
             await self.store.close()
+
+    def took(self) -> Mapping[tuple[str, str], spread.Spread]:
+        """How long the kubelet's answers took, by path and status."""
+        return dict(self._kubelet.took) if self._kubelet is not None else {}
 
     def take(self) -> observed.Observed:
         """The newest value, with ages as they are now; costs nothing while nothing happens."""
