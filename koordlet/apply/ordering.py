@@ -15,6 +15,8 @@ Theory of operation. Let ``old`` and ``new`` be the values of each group of a tr
    then those that only gain, so that a CPU is given up before another group gets it wherever the
    tree allows. On v1 each write is legal: its children are already inside ``new``, its parent
    still contains it.
+3. On v2 ``new`` may reach beyond the sets around it, as one does that was never set and comes back
+   so. It goes to what those leave of it first, and all of it is written when they are narrow.
 
 So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on
 v2 ever loses touch with its parent's effective set, which would silently widen it to all of that.
@@ -155,14 +157,33 @@ def _widen(moves: Sequence[_Move]) -> Iterable[Ordered]:
 
 
 def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
-    """Step 2: every group to ``new``, from the bottom; givers before takers."""
+    """Steps 2 and 3: every group to ``new``, from the bottom; givers before takers."""
     heights = _heights(moves)
+    planned = {move.write.group: move.new for move in moves if move.new}
 
     def turn(move: _Move) -> tuple[int, int, str]:
         gain = 0 if move.new <= move.old else 1 if move.old - move.new else 2
         return (heights[move.write.group], gain, move.write.target)
 
+    beyond: list[_Move] = []
     for move in sorted(moves, key=turn):
         # A parent that only gains, or is emptied, had its final value written in step 1.
-        if move.new and not (heights[move.write.group] and move.old < move.new):
+        if not move.new or (heights[move.write.group] and move.old < move.new):
+            continue
+        left = _left(move, planned)
+        if not left or left == move.new:
             yield Ordered(action=move.write)
+            continue
+        beyond.append(move)
+        if left != move.old:
+            yield Ordered(action=replace(move.write, value=str(left)), interim=True)
+    for move in sorted(beyond, key=lambda m: _top_down(m.write)):
+        yield Ordered(action=move.write)
+
+
+def _left(move: _Move, planned: Mapping[str, cpuset.CPUSet]) -> cpuset.CPUSet:
+    """What the groups around it will leave of a set."""
+    found = move.new
+    for above in cgroup.ancestors(move.write.group):
+        found &= planned.get(above, found)
+    return found
