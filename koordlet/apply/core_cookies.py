@@ -5,7 +5,9 @@ Does not cover: the calls (``host.core_cookies``), who shall share (``policy.cor
 
 Rules:
 1. A cookie is ours where the journal says so: by its number, or, where we were killed before that
-   was written down, by the process that it was made for, whose number was on disk before.
+   was written down, by the process that it was made for, whose number was on disk before. (Should
+   another process have that number since, and a cookie of somebody else's, that one counts as ours
+   until ours is known: two accidents at once, within one boot.)
 2. Whoever has a cookie that is not ours keeps it, and stays out.
 3. Processes that ended meanwhile (ESRCH) are as they should be. Those that were forked meanwhile by
    somebody who had no cookie yet are taken along by the next look.
@@ -29,34 +31,38 @@ if typing.TYPE_CHECKING:
     from koordlet.host.core_cookies import Cores
 
 
-def complete(
-    one: action.Action, now: snapshot.Snapshot, entries: Mapping[str, journal.Entry]
-) -> action.Action:
-    """With the cookie that the journal knows, and whether all is as it shall be."""
-    if not isinstance(one, action.ShareCore) or now.cookies is None:
-        return one
-    seen = now.cookies.by_process()
-    known = {
-        target: set(_cookies(entry.values, seen))
-        for target, entry in entries.items()
-        if entry.kind == action.ShareCore.__name__
-    }
-    ours = {0}.union(*known.values())
-    members = tuple(pid for pid in one.members if seen.get(pid, 0) in ours)
-    mine = known.get(one.target, set())
-    # The one that most have: of two, one is of before everybody ended and was started anew.
-    there = [seen[pid] for pid in members if seen.get(pid, 0) in mine]
-    cookie = max(sorted(set(there)), key=there.count, default=0)
-    strays = tuple(pid for pid in one.strays if seen.get(pid) in mine)
-    return replace(
-        one,
-        members=members,
-        strays=strays,
-        cookie=f"{cookie:x}" if cookie else "",
-        foreign=len(one.members) - len(members),
-        settled=not members
-        or (bool(cookie) and not strays and all(seen.get(pid) == cookie for pid in members)),
-    )
+class Completing:
+    """Fills in what a policy cannot know, for one plan: what is asked of the kernel's side once."""
+
+    def __init__(self, now: snapshot.Snapshot, entries: Mapping[str, journal.Entry]) -> None:
+        self._seen = now.cookies.by_process() if now.cookies is not None else None
+        self._known = {
+            target: set(_cookies(entry.values, self._seen or {}))
+            for target, entry in entries.items()
+            if entry.kind == action.ShareCore.__name__
+        }
+        self._ours = {0}.union(*self._known.values())
+
+    def complete(self, one: action.Action) -> action.Action:
+        """With the cookie that the journal knows, and whether all is as it shall be."""
+        if not isinstance(one, action.ShareCore) or self._seen is None:
+            return one
+        seen = self._seen
+        members = tuple(pid for pid in one.members if seen.get(pid, 0) in self._ours)
+        mine = self._known.get(one.target, set())
+        # The one that most have: of two, one is of before everybody ended and was started anew.
+        there = [seen[pid] for pid in members if seen.get(pid, 0) in mine]
+        cookie = max(sorted(set(there)), key=there.count, default=0)
+        strays = tuple(pid for pid in one.strays if seen.get(pid) in mine)
+        together = bool(cookie) and not strays and len(there) == len(members) == there.count(cookie)
+        return replace(
+            one,
+            members=members,
+            strays=strays,
+            cookie=f"{cookie:x}" if cookie else "",
+            foreign=len(one.members) - len(members),
+            settled=together or not members,
+        )
 
 
 def _cookies(values: Iterable[str], seen: Mapping[int, int]) -> Iterator[int]:

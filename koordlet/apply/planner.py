@@ -118,8 +118,9 @@ def draft(
 ) -> Draft:
     """The plan that takes the machine from what is there to what the policies want."""
     failed = {outcome.stem for outcome in said.outcomes if outcome.failure}
+    cookies = core_cookies.Completing(now, entries)
     enforced = {
-        t: core_cookies.complete(devices.complete(a, entries.get(t)), now, entries)
+        t: cookies.complete(devices.complete(a, entries.get(t)))
         for t, a in wanted.actions.items()
         if wanted.modes[t] is plan.Mode.ENFORCE
     }

@@ -39,7 +39,7 @@ def completed(
     now: snapshot.Snapshot, entries: dict[str, journal.Entry], one: action.ShareCore = WANTED
 ) -> action.ShareCore:
     """The action as a plan has it."""
-    found = core_cookies.complete(one, now, entries)
+    found = core_cookies.Completing(now, entries).complete(one)
     assert isinstance(found, action.ShareCore)
     return found
 
