@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet import asking, assembly, feeling, guarding
+from koordlet import asking, assembly, feeling, guarding, pressure_settings
 from koordlet.apply import planner, present, standstill, units
 from koordlet.config import loader
 from koordlet.history import series
@@ -126,7 +126,7 @@ class Line:
         self.effective = effective
         self.settings = assembly.settings(config)
         #: Which directories and groups stand for what the node may run out of.
-        self.places = assembly.pressure_places(config)
+        self.places = pressure_settings.places(config, self.observer.base)
         self.guard.on = config.guard.enabled
         self.usage.count(assembly.counting(config))
         self.modes = assembly.modes(config)
