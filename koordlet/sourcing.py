@@ -229,4 +229,4 @@ def _store(said: kube.Kube) -> objects.Objects:
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
     source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
-    return adapter.Kube(credentials.Credentials(source))
+    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))

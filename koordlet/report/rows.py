@@ -212,10 +212,7 @@ class Device:
         keeper = writing.Keeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
 
         def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
-            spec = there.get("spec")
-            listed = spec.get("devices") if isinstance(spec, Mapping) else None
-            foreign = [one for one in listed or () if one.get("type") not in device_object.TYPES]
-            body = {**ours, "spec": {"devices": [*ours["spec"]["devices"], *foreign]}}
+            body = device_object.laid_over(there, ours)
             return None if says(there, body) else body
 
         wrote = await keeper.lay(ours, lay)

@@ -27,6 +27,8 @@ _FIXED = (
     *("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
 )
 
+_MARKS = ("labels", "annotations")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
@@ -223,11 +225,8 @@ def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Bod
     """The wish, cut to what this resource or subresource may change."""
     metadata = dict(objects.metadata(wanted))
     if subresource:
-        metadata = (
-            {**old["metadata"], **_marks(metadata)}
-            if rule.status_with_metadata
-            else old["metadata"]
-        )
+        kept = {key: value for key, value in old["metadata"].items() if key not in _MARKS}
+        metadata = {**kept, **_marks(metadata)} if rule.status_with_metadata else old["metadata"]
         new = {**old, "metadata": metadata}
         new.pop("status", None)
         if "status" in wanted:
@@ -249,7 +248,7 @@ def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Bod
 
 
 def _marks(metadata: Mapping[str, Any]) -> Body:
-    return {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    return {key: metadata[key] for key in _MARKS if key in metadata}
 
 
 def _keys(ref: objects.Ref) -> merging.Keys:
