@@ -36,6 +36,8 @@ class Request:
 
     cpus: cpu_accumulator.Request
     numa: numa_hints.Policy = numa_hints.Policy.NONE
+    #: Which of several sets of NUMA nodes that fit.
+    taste: numa_hints.Taste = numa_hints.NONE
     #: Other resources that NUMA nodes have, such as memory, in their own units.
     others: Mapping[str, int] = field(default_factory=dict)
     #: CPUs that a reservation keeps for it: taken first, though they are held.
@@ -78,7 +80,7 @@ class Node:
         self.shape = shape
         self.reserved = reserved
         self.holdings = tuple(holdings)
-        #: Other resources that are free, by NUMA node.
+        #: Other resources that are free, by NUMA node, and what is left of CPU time.
         self.zones = zones or {}
 
     @property
@@ -103,7 +105,9 @@ class Node:
             usable = cpu_accumulator.usable(self.shape, usable, wanted.bind)
         zones = [self._zone(node, bits & usable) for node, bits in sorted(self.shape.nodes.items())]
         wants = {CPU: wanted.count * 1000, **request.others}
-        choice = numa_hints.choose(zones, wants, request.numa, far=self.shape.far)
+        choice = numa_hints.choose(
+            zones, wants, request.numa, taste=request.taste, far=self.shape.far
+        )
         taken = None if choice is None else self._take(request, free, choice.nodes)
         if choice is None or taken is None:
             return Refusal(NOT_ENOUGH)
@@ -125,8 +129,10 @@ class Node:
         return cpu_accumulator.take(self.shape, room, request.cpus)
 
     def _zone(self, node: int, usable: int) -> numa_hints.Zone:
-        free = {CPU: usable.bit_count() * 1000, **self.zones.get(node, {})}
-        return numa_hints.Zone(node=node, free=free)
+        others = self.zones.get(node, {})
+        much = usable.bit_count() * 1000
+        # CPU time may be spoken for although nobody is bound to it.
+        return numa_hints.Zone(node=node, free={**others, CPU: min(much, others.get(CPU, much))})
 
     def _parts(
         self, taken: int, others: Mapping[int, Mapping[str, int]]
