@@ -270,7 +270,8 @@ def _volumes(meta: Body, spec: Body) -> list[Body]:
 def _claimed(meta: Body, volume: Body) -> Body:
     """A volume that lives as long as its pod, as the claim that is made for it."""
     claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    return {"name": volume.get("name"), "persistentVolumeClaim": {"claimName": claim}}
+    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
+    return {**own, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def _references(meta: Body) -> tuple[Reference, ...]:
