@@ -59,6 +59,18 @@ class Refusal:
     why: str
     #: Nothing that another workload gives back would help.
     final: bool = False
+    #: Further reasons.
+    also: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *reasons: str) -> Refusal:
+        """For several reasons."""
+        return cls(reasons[0], also=reasons[1:])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.why, *self.also
 
 
 NOT_ENOUGH = "not enough cpus available to satisfy request"
@@ -113,7 +125,8 @@ class Node:
             return Refusal(NOT_ENOUGH)
         others = numa_hints.split(zones, _over(choice, zones), request.others, {})
         if others is None:
-            return Refusal("Insufficient NUMA " + ", ".join(sorted(request.others)))
+            short = numa_hints.short(zones, _over(choice, zones), request.others)
+            return Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
         return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
 
     def _take(

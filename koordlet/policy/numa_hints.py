@@ -122,6 +122,23 @@ def split(
     return {node: part for node, part in parts.items() if part}
 
 
+def short(zones: Sequence[Zone], nodes: Sequence[int], wants: Mapping[str, int]) -> tuple[str, ...]:
+    """The resources of which these nodes have too little."""
+    return tuple(one for one in sorted(wants) if split(zones, nodes, {one: wants[one]}, {}) is None)
+
+
+def fits(zones: Sequence[Zone], wants: Mapping[str, int]) -> bool:
+    """Whether there is any set in which all of it fits."""
+    asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
+    able = [zone for zone in zones if all(zone.free.get(name, 0) > 0 for name in asked)]
+    return all(sum(one.free[name] for one in able) >= much for name, much in asked.items())
+
+
+def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
+    """Those resources of a workload that nodes have."""
+    return tuple(one for one in sorted(wants) if wants[one] > 0 and _is_zoned(one, zones))
+
+
 class _Search:
     """Sets of a given size in which a workload fits."""
 

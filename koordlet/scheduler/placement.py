@@ -28,6 +28,7 @@ INTEGER = "the requested CPUs must be integer"
 _CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
 _NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
 _AMPLIFIED = "Insufficient amplified cpu"
+_UNALIGNED = "node(s) NUMA Topology affinity error"
 _BAD_RATIO = "node(s) invalid CPU amplification ratio"
 
 Bind = cpu_accumulator.Bind
@@ -252,11 +253,16 @@ def _zones_only(
     choice = numa_hints.choose(
         members, wants, numa_hints.Policy(numa), taste=taste, far=place.machine.shape.far
     )
-    nodes = tuple(free) if choice is None or choice.nodes is None else choice.nodes
-    parts = None if choice is None else numa_hints.split(members, nodes, wants, {})
+    if choice is None:
+        if numa_hints.fits(members, wants):
+            return cpu_allocation.Refusal(_UNALIGNED)
+        short = numa_hints.zoned(members, wants)
+        return cpu_allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
+    nodes = tuple(free) if choice.nodes is None else choice.nodes
+    parts = numa_hints.split(members, nodes, wants, {})
     if parts is None:
-        short = [name for name in wants if any(name in zone for zone in free.values())]
-        return cpu_allocation.Refusal("Insufficient NUMA " + ", ".join(sorted(short)))
+        short = numa_hints.short(members, nodes, wants)
+        return cpu_allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
     return cpu_allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
 
 

@@ -193,7 +193,7 @@ class Placeable(Filter):
 
     def verdict(self, code: int) -> Verdict:
         refusal = self._refusals[code - 1]
-        return Verdict((refusal.why,), resolvable=not refusal.final)
+        return Verdict(refusal.reasons, resolvable=not refusal.final)
 
 
 class Room(Score):

@@ -343,8 +343,11 @@ def test_cpu_time_of_a_numa_node_is_given_once() -> None:
     assert {"d/a": "4-7"} == cpusets(*here, bound("a", "4"))
     also = there("i", {STATUS: {"cpuset": "4-5"}}, cpu="1")
     assert "not enough cpus" in clusters.message("a", *here, also, bound("a", "4"))
-    assert "Insufficient NUMA cpu, memory" in clusters.message(
-        "a", *here, also, zoned("a", "3", "1Gi")
+    assert clusters.message("a", *here, also, zoned("a", "3", "1Gi")) == (
+        "0/1 nodes are available: 1 node(s) NUMA Topology affinity error."
+    )
+    assert clusters.message("a", *here, also, zoned("a", "4", "1Gi")) == (
+        "0/1 nodes are available: 1 Unsatisfied NUMA cpu, 1 Unsatisfied NUMA memory."
     )
 
 
@@ -356,7 +359,7 @@ def test_who_wants_to_be_alone_sits_on_no_shared_numa_node() -> None:
     prefers = {
         NUMA: {"numaTopologyPolicy": "SingleNUMANode", "singleNUMANodeExclusive": "Preferred"}
     }
-    assert "Insufficient NUMA" in clusters.message("a", *here, zoned("a", "1", "1Gi", insists))
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "1", "1Gi", insists))
     assert {"a": "n"} == clusters.places(*here, zoned("a", "1", "1Gi", prefers))
 
 
@@ -365,7 +368,7 @@ def test_who_wants_to_be_alone_spans_no_single_numa_node() -> None:
     here = (machine("n"), topology("n"), there("h", parts((0, "1", "1Gi"))))
     wide = {NUMA: {"numaTopologyPolicy": "Restricted"}}
     loose = {NUMA: {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Preferred"}}
-    assert "Insufficient NUMA" in clusters.message("a", *here, zoned("a", "5", "1Gi", wide))
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi", wide))
     assert {"a": "n"} == clusters.places(*here, zoned("a", "5", "1Gi", loose))
 
 
@@ -380,5 +383,5 @@ def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
     here = (one, topology("n", notes=kubelet), binder)
 
     assert {"a": "n"} == clusters.places(*here, zoned("a", "4", "1Gi"))
-    assert "Insufficient NUMA" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
     assert {"a": "n"} == clusters.places(one, topology("n"), zoned("a", "8", "1Gi"))
