@@ -52,6 +52,11 @@ class Wish:
     #: Resources and their weights where NUMA nodes are compared.
     weights: tuple[tuple[str, int], ...]
 
+    @property
+    def asks(self) -> bool:
+        """Who asks for nothing is placed without a look at CPUs and NUMA nodes."""
+        return bool(self.cpu or self.others)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

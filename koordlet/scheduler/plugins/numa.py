@@ -79,7 +79,7 @@ class NodeNUMAResource(Plugin):
 
     def _concerned(self, wish: Wish, columns: Columns) -> bool:
         """Whether anything of this matters to a class on any node."""
-        if not wish.cpu and not wish.others:
+        if not wish.asks:
             return False
         if wish.bound or wish.numa:
             return True
@@ -147,6 +147,8 @@ class NodeNUMAResource(Plugin):
         if columns is None or chosen is None or _adopts(pod.sort):
             return
         wish, place = self.wish(pod.sort), self.place(chosen)
+        if not wish.asks:
+            return
         draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
         found = admit(wish, place, columns, row, draws)
         if isinstance(found, cpu_allocation.Refusal):
