@@ -30,7 +30,7 @@ class Furnisher:
         nodes = [one for one in self._bodies if one["kind"] == "Node"]
         pods = [one for one in self._bodies if one["kind"] == "Pod"]
         more: list[Body] = []
-        if self._chance(0.5):
+        if self._chance(0.7):
             more += self._storage(nodes, pods)
         if self._chance(0.5):
             more += [self._metric(one, pods) for one in nodes if self._chance(0.8)]
@@ -56,7 +56,7 @@ class Furnisher:
         for pod in pods:
             # The claims are those of one namespace; what runs has what it needs.
             there = [name(one) for one in several] if "nodeName" in pod["spec"] else CLAIMS
-            if there and pod["metadata"]["namespace"] == "d" and self._chance(0.6):
+            if there and pod["metadata"]["namespace"] == "d" and self._chance(0.8):
                 chosen = roll.sample(there, min(len(there), roll.choice((1, 1, 2))))
                 pod["spec"]["volumes"] = [
                     {"name": one, "persistentVolumeClaim": {"claimName": one}} for one in chosen
@@ -101,7 +101,7 @@ class Furnisher:
             "storageClassName": roll.choice(("local", "local", "made")),
         }
         labels = {"tier": "gold"} if self._chance(0.4) else {}
-        if self._chance(0.25):
+        if self._chance(0.5):
             labels[roll.choice((volumes.ZONE, volumes.OLD_ZONE))] = roll.choice(("z1", "z2__z3"))
         if self._chance(0.5):
             spec["csi"] = {"driver": DRIVER, "volumeHandle": f"h{roll.randint(0, 9)}"}
@@ -112,7 +112,7 @@ class Furnisher:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
         if self._chance(0.15):
             spec["claimRef"] = {"namespace": "d", "name": roll.choice(CLAIMS)}
-        phase = "Available" if self._chance(0.9) else "Failed"
+        phase = "Available" if self._chance(0.7) else "Failed"
         meta = {"name": called, "labels": labels}
         return {
             "kind": "PersistentVolume",
