@@ -15,9 +15,6 @@ from koordlet.scheduler.dryrun import Candidate, DryRuns
 from koordlet.scheduler.framework import Failure, Verdict
 from koordlet.scheduler.pods import Pod
 
-#: A tenth of the nodes, but at least a hundred, are enough to choose from.
-_SHARE, _LEAST = 10, 100
-
 #: Who was promised a place on a node before a pod, by row.
 Promised = Callable[[int], Sequence[Pod]]
 
@@ -43,7 +40,7 @@ def attempt(
         return _message(total, list(found.values()))
     potential = [row for row, verdict in failure.verdicts.items() if verdict.resolvable]
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
-    wanted = min(len(potential), max(len(potential) * _SHARE // 100, _LEAST))
+    wanted = cycle.profile.candidates.of(len(potential))
     candidates: list[Candidate] = []
     harmless = False
     with cycle.sight(pod) as view:

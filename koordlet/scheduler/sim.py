@@ -22,6 +22,7 @@ from koordlet.scheduler import dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.queue import Queue
@@ -222,8 +223,14 @@ class Simulation:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
             placed["ties"] = [named[each] for each in best.tolist()]
-        for plugin in cycle.profile.plugins:
-            plugin.prepare(pod, node.name)
+        try:
+            for plugin in cycle.profile.plugins:
+                plugin.prepare(pod, node.name)
+        except RefusedError as refusal:
+            for plugin in reversed(cycle.profile.plugins):
+                plugin.unreserve(pod, node.name)
+            self._fail(pod, refusal.reason)
+            return
         placed["reservation"] = pod.drawn_name or None
         placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
         self._columns.place(pod, row)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from koordlet.scheduler import disruption, dryrun, messages, preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Plugin, RefusedError
+from koordlet.scheduler.framework import Failure, Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
@@ -98,7 +98,7 @@ class Core:
             return
         if new.uid in self._doomed:
             # Its end is decided, whether the store has heard of it or not.
-            new.terminating = True
+            new.terminating = new.preempted = True
         if new.node:
             self._seen_on_node(new, now)
         else:
@@ -294,7 +294,7 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if self._awaited(pod):
+        if self._awaited(pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             said = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, said, node=pod.nominated)
@@ -307,11 +307,14 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message, found))
         return self._nominate(pod, failure.message, found)
 
-    def _awaited(self, pod: Pod) -> bool:
-        """Whether somebody less important is on his way out of the pod's nominated node."""
+    def _awaited(self, pod: Pod, failure: Failure) -> bool:
+        """Whether a victim is on his way out of the pod's nominated node, and that will help."""
         row = self.census.columns.rows.get(pod.nominated) if pod.nominated else None
-        return row is not None and any(
-            one.terminating and one.priority < pod.priority
+        verdict = (failure.verdicts or {}).get(row) if row is not None else None
+        if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
+            return False
+        return any(
+            one.terminating and one.preempted and one.priority < pod.priority
             for one in self.census.columns.pods[row].values()
         )
 
@@ -322,6 +325,7 @@ class Core:
         fresh = tuple(one for one in found.victims if not one.terminating)
         for victim in fresh:
             self._doomed.add(victim.uid)
+            victim.preempted = True
             self.census.ending(victim, ends=True)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)
