@@ -251,7 +251,7 @@ def _admit(
         return no_cpus if bound or place.numa else None
     if not bound:
         return _zones_only(wish, place.machine, numa, columns, row, draws)
-    node = _node(place, columns, row, draws)
+    node = room(place, columns, row, draws)
     left = handover.rest(draws) if draws is not None else None
     required = wish.required or place.bind
     asked = cpu_accumulator.Request(
@@ -309,8 +309,7 @@ def _amplified(wish: Wish, node: Node, columns: Columns, row: int) -> cpu_alloca
     bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
     if held >= bound:
         held += _times(bound, ratio) - bound
-    room = node.allocatable.get(requests.CPU, 0)
-    if _times(wish.cpu, ratio) > room - held:
+    if _times(wish.cpu, ratio) > node.allocatable.get(requests.CPU, 0) - held:
         return cpu_allocation.Refusal(_AMPLIFIED)
     return None
 
@@ -319,7 +318,8 @@ def _times(much: int, ratio: float) -> int:
     return -int(-much * ratio // 1)
 
 
-def _node(place: Place, columns: Columns, row: int, draws: Held | None) -> cpu_allocation.Node:
+def room(place: Place, columns: Columns, row: int, draws: Held | None) -> cpu_allocation.Node:
+    """What can be taken of a node's machine now; only where it is known."""
     assert place.machine is not None  # noqa: S101 -- asked only where there is one
     kept = place.machine.withheld | place.node.reserved_cpus
     left = handover.rest(draws) if draws is not None else None
@@ -375,12 +375,12 @@ def _amount(name: str, much: int) -> str:
 
 
 def _adopts(sort: PodClass) -> bool:
-    """Who takes over from running pods finds their CPUs when they end, and chooses none before."""
+    """Who takes over from running pods chooses when it has their room (``conversion``)."""
     return sort.reserving is not None and sort.reserving.adopting is not None
 
 
 def _exclusive(sort: PodClass) -> bool:
-    """The label counts, not what Kubernetes would derive; and only for production."""
+    """The label counts, not what Kubernetes would derive, and for production only."""
     return sort.labels.get(peernames.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
 
 
