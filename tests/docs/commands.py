@@ -33,7 +33,11 @@ _PROGRAM = re.compile(r"^(?:\$ )?(?:\S*/)?koordlet ([a-z].*)$")
 
 def lines(page: Path) -> Iterator[str]:
     """Whatever may be a command, one at a time."""
-    text = page.read_text()
+    yield from lines_of(page.read_text())
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The same, of a text."""
     for language, body in _BLOCK.findall(text):
         if language in _SHELLS:
             yield from (part.strip() for line in body.splitlines() for part in line.split("&&"))
