@@ -16,7 +16,7 @@ from typing import Any
 
 from koordlet import line, log
 from koordlet.history import recent
-from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
+from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
 

@@ -72,8 +72,6 @@ class HostRoot(abc.ABC):
     #: True when these are the running kernel's files: only then may anything be enforced.
     live: bool = False
 
-    # Births -------------------------------------------------------------------------------------
-
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
