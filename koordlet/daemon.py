@@ -289,7 +289,6 @@ class Daemon:
             asyncio.get_running_loop().add_reader(alarm, self._ring)
         if observer.events is not None:
             asyncio.get_running_loop().add_reader(observer.events.handle, self._hear)
-            # Until the next look there are no watches yet.
             self._told = True
 
     def _hear(self) -> None:

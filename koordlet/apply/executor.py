@@ -222,7 +222,9 @@ class _Run:
         one = step.action
         if isinstance(one, action.Evict):
             return self._evict(step)
-        blocker = next((f for f in self._open if _relies(one, f)), None) if self._open else None
+        blocker = (
+            next((f for f in self._open if kinds.relies(one, f)), None) if self._open else None
+        )
         if blocker is not None:
             detail = f"relies on {blocker.target}, which is not done"
             return _result(step, result.Verdict.SKIPPED, detail)
@@ -390,15 +392,4 @@ def _result(
 ) -> result.Result:
     return result.Result(
         target=step.action.target, verdict=verdict, detail=detail, step=step, errno=number
-    )
-
-
-def _relies(one: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file."""
-    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
-        return False
-    return (
-        one.target == failed.target
-        or cgroup.is_below(one.group, failed.group)
-        or cgroup.is_below(failed.group, one.group)
     )

@@ -211,3 +211,14 @@ def directory(one: action.Action) -> str:
         # What a link is in: a helper without network must not take it for gone.
         return queueing.NETWORK
     return one.target.rpartition("/")[0]
+
+
+def relies(one: action.Action, failed: action.WriteFile) -> bool:
+    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
+        return False
+    return (
+        one.target == failed.target
+        or cgroup.is_below(one.group, failed.group)
+        or cgroup.is_below(failed.group, one.group)
+    )
