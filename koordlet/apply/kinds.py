@@ -23,7 +23,7 @@ import enum
 from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, cpuset, knob, queueing
+from koordlet.model import action, cgroup, cpuset, knob, queueing
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
