@@ -95,7 +95,9 @@ def test_they_run(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def body() -> None:
         async with test_kubectl.opened(ram, *_KINDS) as kubectl:
-            await kubectl.store.create(kinds.NODES, {"metadata": {"name": "n1"}})
+            taint = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
+            node = {"metadata": {"name": "n1"}, "spec": {"taints": [taint]}}
+            await kubectl.store.create(kinds.NODES, node)
             await kubectl.store.create(kinds.NAMESPACES, {"metadata": {"name": "kube-system"}})
             await kubectl.store.create(kinds.NODE_RESOURCE_TOPOLOGIES, {"metadata": {"name": "n1"}})
             for words in RUN:
