@@ -56,7 +56,7 @@ NOT_RUN = {
 #: Named in a sentence, without an object.
 BARE = {
     ("get",), ("describe",), ("delete", "pod"), ("get", "-o", "yaml"), ("get", "-o", "json"),
-    ("auth", "can-i"),
+    ("auth", "can-i"), ("apply", "-k"),
 }  # fmt: skip
 
 
