@@ -41,6 +41,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
     "tick.whole": tick.whole,
+    "tick.lateness": lateness.p99,
     "apply.full_plan": writes.full_plan,
     "history.five_thousand_series": store.five_thousand_series,
     "history.growth": store.growth,
@@ -78,7 +79,6 @@ PENDING: dict[str, Callable[[], gate.Ratio]] = {
     "scheduler.classes_20000": classes.every,
     "scheduler.node_memory": classes.node_memory,
     "scheduler.pod_memory": classes.pod_memory,
-    "tick.lateness": lateness.p99,
     "tick.share": tick.share,
 }
 
