@@ -34,6 +34,10 @@ _DIRECTORIES = (action.MakeDir, action.RemoveDir)
 _NOT_JOURNALED = (action.RemoveDir, action.Reclaim, action.Evict)
 _BLOCKING = (action.SetUnitProperty, action.SetQdisc, action.Reclaim)
 
+# Sets, for the same reason.
+_SWITCHES = frozenset(n for n, row in knob.TABLE.items() if row.shape is knob.Shape.SWITCHES)
+_SLEEPING = frozenset(n for n, row in knob.TABLE.items() if row.may_block)
+
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
 #: … and for one that is there and takes no task yet.
@@ -164,8 +168,7 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
 
 def is_switch(one: action.Action) -> bool:
     """Whether a file is a list of words of which some are switched on or off."""
-    row = row_of(one) if isinstance(one, action.WriteFile) else None
-    return row is not None and row.shape is knob.Shape.SWITCHES
+    return isinstance(one, action.WriteFile) and one.knob in _SWITCHES
 
 
 def journaled(one: action.Action) -> bool:
@@ -176,8 +179,7 @@ def journaled(one: action.Action) -> bool:
 def may_block(one: action.Action) -> bool:
     """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
     if isinstance(one, action.WriteFile):
-        row = row_of(one)
-        return row is not None and row.may_block
+        return one.knob in _SLEEPING
     return isinstance(one, _BLOCKING)
 
 

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from koordlet.host import inotify
 
 #: Files that are read at each look although nothing was told of them.
-AT_ONCE = 16
+AT_ONCE = 8
 #: Enough for any cpuset list or number.
 _SIZE = 4096
 

@@ -19,6 +19,7 @@ Documentation/accounting/psi.rst.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from koordlet.host import psi, root, subgroups
 from koordlet.model import cgroup, knob, strain
@@ -28,6 +29,8 @@ _THREADS = 64
 _RENEW = 2.0
 #: Groups whose threads are listed in one renewal, so that none costs more than another.
 _AT_ONCE = 4
+#: Bytes of a file that are looked at.
+_SIZE = 256
 #: Two looks that are closer say nothing.
 _CLOSEST = 0.05
 #: Less CPU time than this is no use that somebody could wait in.
@@ -68,6 +71,8 @@ class Reader:
         self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
         self._stalls: Sequence[tuple[str, str]] = ()
         self._handles: dict[str, int] = {}
+        #: Files that are not there: not looked for again before the next renewal.
+        self._absent: set[str] = set()
         #: The sample: group to threads, the group that was listed last at the end.
         self._sample: dict[str, list[str]] = {}
         self._threads: tuple[str, ...] = ()
@@ -99,6 +104,7 @@ class Reader:
         self._layout, self._groups, self._watched = layout, groups, found
         self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
         self._stalls = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
+        self._absent.clear()
         self._renewed = float("-inf")
         self._sample, self._threads = {}, ()
         self._looked = self._passed = self.latest = None
@@ -112,6 +118,8 @@ class Reader:
         """Look now; the same as before where that was a moment ago."""
         if not self._watched or (self._looked is not None and at - self._looked.at < _CLOSEST):
             return self.latest
+        if at - self._renewed >= _RENEW:
+            self._absent.clear()
         if at - self._renewed >= _RENEW and not (self._looked and self._looked.stalled):
             self._renew(at)
         now = self._read(at)
@@ -138,31 +146,42 @@ class Reader:
     def _read(self, at: float) -> _Moment:
         now = _Moment(at)
         for files, into in zip(self._uses, (now.plus, now.minus, now.be), strict=True):
-            for group, path in files:
-                seconds = _used(self._text(path))
+            for (group, _), text in zip(files, self._texts(files), strict=True):
+                seconds = _used(text)
                 if seconds is not None:
                     into[group] = seconds
-        for group, path in self._stalls:
+        for (group, _), text in zip(self._stalls, self._texts(self._stalls), strict=True):
             try:
-                text = self._text(path)
                 if text:
                     now.stalled[group] = psi.values(text)[3]
             except ValueError:
                 continue
-        for path in () if now.stalled else self._threads:
-            words = self._text(path).split()
+        threads = [] if now.stalled else [(path, path) for path in self._threads]
+        for (path, _), text in zip(threads, self._texts(threads), strict=True):
+            words = text.split()
             if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
                 now.ran[path], now.waited[path] = int(words[0]) * _NANO, int(words[1]) * _NANO
         return now
 
+    def _texts(self, files: Sequence[tuple[str, str]]) -> Sequence[bytes]:
+        """The texts of files, all at one stroke where nothing has changed."""
+        handles = [self._handles.get(path, -1) for _, path in files]
+        texts = self._host.preads(handles, _SIZE) if -1 not in handles else [None]
+        if None in texts:
+            return [self._text(path) for _, path in files]
+        return cast("list[bytes]", texts)
+
     def _text(self, path: str) -> bytes:
-        """A file's text; empty where it is not there any more."""
+        """A file's text; empty where it is not there any more, until it is looked for again."""
+        if path in self._absent:
+            return b""
         try:
             handle = self._handles.get(path)
             if handle is None:
                 handle = self._handles[path] = self._host.open(self._host.at(path))
-            return self._host.pread(handle, 256)
+            return self._host.pread(handle, _SIZE)
         except OSError:
+            self._absent.add(path)
             handle = self._handles.pop(path, None)
             if handle is not None:
                 self._host.close(handle)
