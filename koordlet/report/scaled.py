@@ -8,7 +8,7 @@ A limit that nobody raised was not written, and has no value here.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
 from koordlet.model import action, knob, plan, result
@@ -33,8 +33,13 @@ class Scaled:
         #: A new one with every change.
         self.limits: Limits = MappingProxyType({})
 
-    def passed(self, results: Iterable[result.Result], groups: Container[str]) -> Limits:
-        """The steps of one pass were carried out, and these groups are there."""
+    def passed(self, results: Sequence[result.Result], groups: Container[str]) -> Limits:
+        """The steps of one pass were carried out, and these groups are there.
+
+        Whoever is gone is forgotten with the next step; until then nobody asks for it.
+        """
+        if not results:
+            return self.limits
         found = {key: value for key, value in self.limits.items() if key[1] in groups}
         for one in results:
             if one.step is not None and one.step.action.policy == STEM:

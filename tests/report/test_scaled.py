@@ -71,4 +71,4 @@ def test_what_is_put_back_or_gone_is_forgotten() -> None:
     assert before is book.passed([], {"a", "b"})
 
     assert {("quota", "b"): 6000} == book.passed([step("a", "1000", undo=True)], {"a", "b"})
-    assert {} == book.passed([], set())
+    assert {} == book.passed([step("c", "1", policy="bound_quota")], {"c"})
