@@ -181,12 +181,13 @@ def decide(
         state, given = _pass(look, replace(state, below=below))
     elif below != state.below:
         state = replace(state, below=below)
+    signals, conditions = _telling(look)
     return decision.Decision(
         next_state=state,
         actions=(*given, *(_act(one) for one in state.victims if not one.held)),
         evictions=state.victims,
-        signals=(*pressure_telling.signals(look, state.book), *_telling(look)[0]),
-        conditions=_conditions(look, state),
+        signals=(*pressure_telling.signals(look, state.book), *signals),
+        conditions=_conditions(look, state, conditions),
         explanation={"layout": look.layout, "held": _stale(now)},
     )
 
@@ -231,17 +232,18 @@ def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Conditio
     return signals, conditions
 
 
-def _conditions(look: _Look, state: State) -> tuple[decision.Condition, ...]:
+def _conditions(
+    look: _Look, state: State, told: list[decision.Condition]
+) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
     holding = pressure_book.holding(state.book.seen, passed, look.settings.transition)
-    return own_thresholds.united(
-        (
-            *eviction_words.conditions(holding),
-            *own_thresholds.conditions(look.settings.own, holding),
-            *beside_kubelet.conditions(look.beside, look.configured, look.found),
-            *_telling(look)[1],
-        )
+    found = (
+        *eviction_words.conditions(holding),
+        *own_thresholds.conditions(look.settings.own, holding),
+        *beside_kubelet.conditions(look.beside, look.configured, look.found),
+        *told,
     )
+    return own_thresholds.united(found) if look.settings.own else found
 
 
 def _believed(
