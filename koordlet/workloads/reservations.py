@@ -17,6 +17,7 @@ from typing import Any
 
 from koordlet.model import (
     cpuset,
+    moment,
     objects,
     pod,
     qos,
@@ -56,6 +57,8 @@ def decode(body: objects.Object) -> reservation.Reservation:
         cpu_count=_count(_part(status, "allocatable")),
         amounts=resources.read(_part(status, "allocatable"), problems, "allocatable"),
         match=_match(notes, problems),
+        drawn_by=tuple(_text(one.get("uid")) for one in _parts(status, "currentOwners")),
+        used_at=_used(status),
         annotations={key: str(notes[key]) for key in _PASSED if key in notes},
         problems=tuple(problems),
     )
@@ -131,6 +134,17 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
     return found if isinstance(found, Mapping) else {}
 
 
+def _used(status: Mapping[str, Any]) -> float:
+    """When its last owner used it up; its transition stays that of becoming available."""
+    for one in _parts(status, "conditions"):
+        if (one.get("type"), one.get("reason")) == ("Ready", "Succeeded"):
+            try:
+                return moment.parse(one.get("lastProbeTime"))
+            except ValueError:
+                return 0.0
+    return 0.0
+
+
 def _count(amounts: Mapping[str, Any]) -> int | None:
     """Whole CPUs; a part of one is nobody's alone."""
     try:
@@ -143,6 +157,11 @@ def _count(amounts: Mapping[str, Any]) -> int | None:
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = body.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _text(value: object) -> str:
