@@ -114,7 +114,7 @@ def _once(
     if args.output == "json":
         output.print_json(found)
     else:
-        whole = dataclasses.replace(_show(args, source, terminal), height=10_000)
+        whole = dataclasses.replace(_show(args, source, terminal), height=10_000, keys=False)
         terminal.print(top_screen.screen(found, whole))
     return 0
 

@@ -53,6 +53,8 @@ class Show:
     typing: bool = False
     first: int = 0
     help: bool = False
+    #: Somebody listens to keys.
+    keys: bool = True
     paused: bool = False
     #: Where the document comes from, and what went wrong with the newest.
     source: str = ""
@@ -68,7 +70,8 @@ def screen(found: Document, how: Show) -> console.Group:
     if how.help:
         return console.Group(*head, text.Text(HELP), _keys(how))
     room = max(1, how.height - len(head) - 2)
-    return console.Group(*head, _workloads(found, how, room), _keys(how))
+    keys = [_keys(how)] if how.keys else []
+    return console.Group(*head, _workloads(found, how, room), *keys)
 
 
 def _head(found: Document, how: Show) -> Iterator[text.Text]:

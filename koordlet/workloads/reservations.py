@@ -17,6 +17,7 @@ from typing import Any
 
 from koordlet.model import (
     cpuset,
+    moment,
     objects,
     pod,
     qos,
@@ -56,6 +57,8 @@ def decode(body: objects.Object) -> reservation.Reservation:
         cpu_count=_count(_part(status, "allocatable")),
         amounts=resources.read(_part(status, "allocatable"), problems, "allocatable"),
         match=_match(notes, problems),
+        drawn_by=tuple(_text(one.get("uid")) for one in _parts(status, "currentOwners")),
+        used_at=_used(status),
         annotations={key: str(notes[key]) for key in _PASSED if key in notes},
         problems=tuple(problems),
     )
@@ -131,6 +134,17 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
     return found if isinstance(found, Mapping) else {}
 
 
+def _used(status: Mapping[str, Any]) -> float:
+    """When its last owner used it up; its transition stays that of becoming available."""
+    for one in _parts(status, "conditions"):
+        if (one.get("type"), one.get("reason")) == ("Ready", "Succeeded"):
+            try:
+                return moment.parse(one.get("lastProbeTime"))
+            except ValueError:
+                return 0.0
+    return 0.0
+
+
 def _count(amounts: Mapping[str, Any]) -> int | None:
     """Whole CPUs; a part of one is nobody's alone."""
     try:
@@ -145,12 +159,18 @@ def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+<<<<<<< HEAD
 def _said(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
     """The same; what is there and is none is a problem."""
     found = body.get(name)
     if found is not None and not isinstance(found, Mapping):
         problems.append(f"{name}: expected an object, found {shapes.shown(found)}")
     return _part(body, name)
+=======
+def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = body.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+>>>>>>> s6-i12
 
 
 def _text(value: object) -> str:

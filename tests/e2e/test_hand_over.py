@@ -169,3 +169,8 @@ def test_the_owner_begins_on_what_was_held(scene: Scene) -> None:
     [used] = scene.koordlet("get", "reservations", "held")["reservations"]
     assert [one["name"] for one in used["status"]["currentOwners"]] == ["owner"]
     assert cpus_of(scene.web) == every - held
+    audit = (scene.place.paths.log / "audit.jsonl").read_text().splitlines()
+    wrote = [
+        one for one in map(json.loads, audit) if str(one.get("target")).endswith("web/cpuset.cpus")
+    ]
+    assert {one["value"] for one in wrote} == {str(every - held)}, "nor in between"

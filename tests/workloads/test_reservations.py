@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import qos, reservation
+from koordlet.model import moment, qos, reservation
 from koordlet.policy import memory_qos
 from koordlet.workloads import reservations
 
@@ -70,6 +70,21 @@ def test_cpus_by_number_and_for_a_unit() -> None:
     assert (one.cpus, one.cpu_count) == (None, 2)
     body["status"]["phase"] = "Failed"
     assert reservations.workloads([reservations.decode(body)]) == ()
+
+
+def test_used_up_is_not_yet_handed_over() -> None:
+    """Its owner has a minute to arrive; who is here already is not waited for."""
+    ready = {"type": "Ready", "reason": "Succeeded", "lastProbeTime": "2026-01-01T00:00:00Z"}
+    owner = {"namespace": "d", "name": "web", "uid": "u"}
+    status = {"phase": "Succeeded", "conditions": [None, ready], "currentOwners": [owner, 3]}
+    found = reservations.decode({"metadata": {"name": "r"}, "status": status})
+    at = moment.parse("2026-01-01T00:00:00Z")
+
+    assert (found.drawn_by, found.used_at) == (("u",), at)
+    asked = [(at + 1, ()), (at + 1, ("u",)), (at + 61, ()), (at - 1, ())]
+    assert [found.arriving(wall, there) for wall, there in asked] == [True, False, False, False]
+    ready["lastProbeTime"] = "noon"
+    assert reservations.decode({"metadata": {}, "status": status}).used_at == 0.0
 
 
 @pytest.mark.parametrize(
