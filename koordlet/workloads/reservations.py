@@ -159,18 +159,17 @@ def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-<<<<<<< HEAD
 def _said(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
     """The same; what is there and is none is a problem."""
     found = body.get(name)
     if found is not None and not isinstance(found, Mapping):
         problems.append(f"{name}: expected an object, found {shapes.shown(found)}")
     return _part(body, name)
-=======
+
+
 def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     found = body.get(name)
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
->>>>>>> s6-i12
 
 
 def _text(value: object) -> str:
