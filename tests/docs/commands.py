@@ -50,7 +50,7 @@ def words(line: str) -> list[str] | None:
     if found is None:
         return None
     # What follows two blanks, or an arrow into a file, is not the command's.
-    command = re.split(r"  +|\s[>|#]", found[1])[0]
+    command = re.split(r"  +|\s\\?[>|#]", found[1])[0]
     if command.split()[0] not in cli.COMMANDS:
         return None
     return [MEANT.get(word, word) for word in shlex.split(command)]
