@@ -208,3 +208,18 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
     assert 0 == certificates.Certificate(ram / "tls.crt", ram / "tls.key").reloads
+
+
+def test_taints_bring_one_verb_and_their_switch() -> None:
+    """The role may patch nodes beside what it could before; the agents have an effect to write."""
+    found = built(DEPLOY / "overlays" / "taints")
+    rules = one(found, "ClusterRole", "koordlet")["rules"]
+    before = one(built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
+    (added,) = [rule for rule in rules if rule not in before]
+
+    assert {"apiGroups": [""], "resources": [kinds.NODES.plural], "verbs": ["patch"]} == added
+    env = variables(agent(found)[1])
+    name = "KOORDLET_REPORT__OBJECTS__TAINTS"
+    assert env[name] == loader.from_text(None, "", env, {}).config.report.objects.taints
+    # As the overlay itself says how to leave it.
+    assert loader.from_text(None, "", {name: "null"}, {}).config.report.objects.taints is None
