@@ -158,7 +158,7 @@ def _essence(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     containers = [
         [
             {name: one.get(name) for name in _CONTAINER},
-            [*_ports(one)],
+            [*_ports(one, spec)],
             bool(status) and one.get("name"),
         ]
         for key in ("containers", "initContainers")
@@ -260,15 +260,17 @@ def _json(spelled: object) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _ports(container: Body) -> list[tuple[str, str, int]]:
+def _ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
+    """Ports of the node; in its network every port is one, as the API server fills it in."""
+    own = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
     return [
         (
             wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
             wire.text(one, "protocol", "TCP") or "TCP",
-            wire.integer(one, "hostPort"),
+            port,
         )
         for one in wire.bodies(container, "ports")
-        if wire.integer(one, "hostPort") > 0
+        if (port := wire.integer(one, "hostPort") or wire.integer(one, own)) > 0
     ]
 
 
@@ -330,7 +332,9 @@ def _decode(
         spread=tuple(
             terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
         ),
-        ports=frozenset(HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one)),
+        ports=frozenset(
+            HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one, spec)
+        ),
         images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
         + tuple(_image_volumes(spec)),
         containers=len(plain) + len(init),
