@@ -118,7 +118,7 @@ def test_ports(taken: Body, wanted: Body, *, free: bool) -> None:
 
 def test_in_the_network_of_the_node_every_port_is_one() -> None:
     """As the API server fills it in; in a network of its own a port of a container is nobody's."""
-    ports = {"container": {"ports": [{"containerPort": 80}]}}
+    ports: Body = {"container": {"ports": [{"containerPort": 80}]}}
 
     assert "didn't have free ports" in clusters.message(
         "q", node("a"), pod("p", hostNetwork=True, **ports), pod("q", hostNetwork=True, **ports)
