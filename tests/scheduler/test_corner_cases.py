@@ -116,16 +116,6 @@ def test_ports(taken: Body, wanted: Body, *, free: bool) -> None:
     assert found == ({"p": "a"} if free else {})
 
 
-def test_in_the_network_of_the_node_every_port_is_one() -> None:
-    """As the API server fills it in; in a network of its own a port of a container is nobody's."""
-    ports: Body = {"container": {"ports": [{"containerPort": 80}]}}
-
-    assert "didn't have free ports" in clusters.message(
-        "q", node("a"), pod("p", hostNetwork=True, **ports), pod("q", hostNetwork=True, **ports)
-    )
-    assert len(clusters.places(node("a"), pod("p", **ports), pod("q", **ports))) == 2
-
-
 def test_ports_of_sidecars_count_and_of_init_containers_do_not() -> None:
     """A sidecar runs beside; an init container has ended by then."""
     ports = {"ports": [{"containerPort": 80, "hostPort": 80}]}
