@@ -340,6 +340,24 @@ def test_a_group_that_was_born_in_a_wider_set() -> None:
     )
 
 
+def test_a_tier_whose_last_cpu_went_offline() -> None:
+    """v1 left it empty, which was nobody's wish: given back it takes containers, as before."""
+
+    def departs(one: Lifecycles) -> None:
+        lodger = one.lodgers.pop("p1")
+        one.host.exit(lodger.pid)
+        one._remove(KUBE.pod(KINDS[lodger.pod.qos], "p1"))
+        one._settle()
+
+    _life(
+        lambda one: one.reserve(cpus=cpuset.CPUSet.parse("0,2-6"), key="cpuset"),
+        _arrives(qos.Qos.SYSTEM, "0,3-4,7"),
+        _plugs(1, online=False),
+        departs,
+        _arrives(qos.Qos.LS),
+    )
+
+
 def test_a_cpu_that_comes_back_to_a_tier_that_was_given_back() -> None:
     """v2 takes no empty set while processes live on it: what stands there has the CPU in it."""
     _life(

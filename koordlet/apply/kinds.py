@@ -10,6 +10,7 @@ Does not cover: system calls (``apply.perform``), ordering inside a phase (``app
 | SetUnitProperty | we set it, and the file says so | text and properties | setting those, if ours |
 | MoveTasks | every live pid is in the group | where the first came from | with its MakeDir |
 | SetQdisc | the side says so | the kernel's own default | taking ours away |
+| ShareCore | all of them have one cookie, and nobody else | none had it | clearing that cookie |
 | Mount | it is mounted | nothing was there | unmounting, where only our groups are in it |
 | RemoveDir | nothing is there | nothing: it only undoes MakeDir | not reversible, nothing is lost |
 | Reclaim | never: it is asked for each time | nothing | not reversible: pages come back when used |
@@ -22,7 +23,7 @@ import enum
 from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, cpuset, knob, queueing
+from koordlet.model import action, cgroup, cpuset, knob, queueing
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
@@ -33,10 +34,16 @@ _DIRECTORIES = (action.MakeDir, action.RemoveDir)
 _NOT_JOURNALED = (action.RemoveDir, action.Reclaim, action.Evict)
 _BLOCKING = (action.SetUnitProperty, action.SetQdisc, action.Reclaim)
 
+# Sets, for the same reason.
+_SWITCHES = frozenset(n for n, row in knob.TABLE.items() if row.shape is knob.Shape.SWITCHES)
+_SLEEPING = frozenset(n for n, row in knob.TABLE.items() if row.may_block)
+
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
 #: … and for one that is there and takes no task yet.
 INCOMPLETE = "incomplete"
+#: Before the number of the process that gets a new cookie, in the journal.
+LEADER = "of process "
 
 
 class Phase(enum.IntEnum):
@@ -71,7 +78,7 @@ def phase(one: action.Action) -> Phase:  # noqa: PLR0911 -- one return for each 
     match one:
         case action.MakeDir():
             return Phase.MAKE
-        case action.MoveTasks():
+        case action.MoveTasks() | action.ShareCore():
             return Phase.MOVE
         case action.RemoveDir():
             return Phase.REMOVE
@@ -117,6 +124,8 @@ def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911
             return False
         case action.SetQdisc():
             return current == one.value
+        case action.ShareCore():
+            return one.settled
         case action.WriteFile() | action.SetUnitProperty():
             return current is not None and same(one, one.value, current)
         case _:
@@ -141,8 +150,8 @@ def same(one: FileAction, wanted: str, current: str) -> bool:
 def is_ours(one: FileAction, values: Iterable[str], current: str, lost: cpuset.CPUSet) -> bool:
     """Whether a text read from a file is one that we wrote.
 
-    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, and does
-    not bring them back.
+    ``lost`` are CPUs that went offline: the v1 kernel takes those out of a set by itself, all of
+    them if need be, and does not bring them back.
     """
     return any(same(one, ours, current) or _shrunk(one, ours, current, lost) for ours in values)
 
@@ -154,7 +163,12 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
         wrote, reads = cpuset.CPUSet.parse(ours), cpuset.CPUSet.parse(current)
     except ValueError:
         return False
-    return bool(reads) and reads <= wrote and wrote - reads <= lost
+    return reads <= wrote and wrote - reads <= lost
+
+
+def is_switch(one: action.Action) -> bool:
+    """Whether a file is a list of words of which some are switched on or off."""
+    return isinstance(one, action.WriteFile) and one.knob in _SWITCHES
 
 
 def journaled(one: action.Action) -> bool:
@@ -165,8 +179,7 @@ def journaled(one: action.Action) -> bool:
 def may_block(one: action.Action) -> bool:
     """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
     if isinstance(one, action.WriteFile):
-        row = row_of(one)
-        return row is not None and row.may_block
+        return one.knob in _SLEEPING
     return isinstance(one, _BLOCKING)
 
 
@@ -181,6 +194,9 @@ def value(one: action.Action) -> str:
             return str(one.amount_bytes)
         case action.Evict():
             return one.victim.pod
+        case action.ShareCore():
+            # Whose cookie it is that is about to be made: also one that nobody could write down.
+            return one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(one)
         case _:
@@ -189,9 +205,22 @@ def value(one: action.Action) -> str:
 
 def directory(one: action.Action) -> str:
     """The directory of the group that an action is about."""
+    if isinstance(one, FILES):
+        return one.target.rpartition("/")[0]
     if isinstance(one, _DIRECTORIES):
         return one.target
     if isinstance(one, action.SetQdisc):
         # What a link is in: a helper without network must not take it for gone.
         return queueing.NETWORK
     return one.target.rpartition("/")[0]
+
+
+def relies(one: action.Action, failed: action.WriteFile) -> bool:
+    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
+        return False
+    return (
+        one.target == failed.target
+        or cgroup.is_below(one.group, failed.group)
+        or cgroup.is_below(failed.group, one.group)
+    )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from koordlet.apply import devices, kinds, ordering, present, undoing
+from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, plan, snapshot
 from koordlet.policy import chain
 from koordlet.state import journal
@@ -118,8 +118,9 @@ def draft(
 ) -> Draft:
     """The plan that takes the machine from what is there to what the policies want."""
     failed = {outcome.stem for outcome in said.outcomes if outcome.failure}
+    cookies = core_cookies.Completing(now, entries)
     enforced = {
-        t: devices.complete(a, entries.get(t))
+        t: cookies.complete(devices.complete(a, entries.get(t)))
         for t, a in wanted.actions.items()
         if wanted.modes[t] is plan.Mode.ENFORCE
     }

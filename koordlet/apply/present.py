@@ -14,6 +14,9 @@ from koordlet.host import processes, root
 from koordlet.model import action, cgroup, knob, queueing, snapshot
 from koordlet.state import journal
 
+#: Kinds that are about processes, which are looked at elsewhere.
+_OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
@@ -79,7 +82,7 @@ class _Look:
             self._mount(one.target)
         elif isinstance(one, action.SetQdisc):
             self._queueing(one.target)
-        elif isinstance(one, action.Evict):
+        elif isinstance(one, action.Evict | action.ShareCore):
             return
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
@@ -94,7 +97,7 @@ class _Look:
             self._mount(entry.target)
         elif entry.kind == action.SetQdisc.__name__:
             self._queueing(entry.target)
-        elif entry.kind != action.MoveTasks.__name__:
+        elif entry.kind not in _OF_PROCESSES:
             self._file(entry.target, entry.group, entry.knob)
             if entry.original == "":
                 # It goes back to empty only where nobody lives on it.

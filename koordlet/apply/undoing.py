@@ -20,9 +20,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from koordlet.apply import devices, kinds, network, present, resctrl, units
+from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.state import journal
 
@@ -66,11 +66,11 @@ def undo(
     wanted: Iterable[action.Action],
 ) -> Undoing:
     """What to do about journal entries that nobody wants any more, beside what is wanted."""
+    todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     undoing = Undoing()
-    for one in wanted:
+    for one in wanted if todo else ():
         if isinstance(one, action.WriteFile) and one.knob in _CUT:
             undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
-    todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
@@ -87,12 +87,19 @@ def undo(
             _undo_queueing(undoing, entry, there)
         elif entry.target.rpartition("/")[0] in removed:
             undoing.leave(entry, "goes with its group")
-        elif entry.kind == action.SetUnitProperty.__name__:
-            # A unit keeps its properties when its group goes: what counts is what systemd says.
-            undoing.actions.append(units.undo(entry))
+        elif entry.kind in _WITHOUT_LOOKING:
+            undoing.actions.append(_WITHOUT_LOOKING[entry.kind](entry))
         else:
             _undo_file(undoing, entry, now, there)
     return undoing
+
+
+#: A unit keeps its properties when its group goes: what counts is what systemd says. Who has a
+#: cookie only the kernel knows.
+_WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
+    action.SetUnitProperty.__name__: units.undo,
+    action.ShareCore.__name__: core_cookies.undo,
+}
 
 
 def _same_group(entry: journal.Entry, there: present.Present) -> bool:
@@ -262,14 +269,7 @@ def _by_parts(
 
 
 def _with(write: action.WriteFile, value: str) -> action.WriteFile:
-    return action.WriteFile(
-        target=write.target,
-        value=value,
-        policy=write.policy,
-        reason=write.reason,
-        knob=write.knob,
-        group=write.group,
-    )
+    return replace(write, value=value)
 
 
 def _undo_switches(

@@ -37,6 +37,12 @@ class Adaptive(sections.Section):
         description="How much longer, in percent of its CPU time, latency-sensitive work may wait"
         " for a CPU than it does among itself.",
     )
+    cycles_tolerance_percent: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=25,
+        description="How many more cycles for each instruction, in percent of its usual ones,"
+        " latency-sensitive work may need beside best-effort work, where `counters.cpi` counts"
+        " them; 0: that is not listened to.",
+    )
     floor_milli: Annotated[int, Field(ge=10, le=1000)] = Field(
         default=50, description="Best-effort work always has this, in thousandths of a CPU."
     )

@@ -22,6 +22,7 @@ from koordlet.config import (
     adaptive_section,
     batch_section,
     blkio_section,
+    core_scheduling_section,
     counters_section,
     cpu_burst_section,
     cpu_qos_section,
@@ -141,6 +142,11 @@ class Policies(Section):
         default_factory=network_section.NetworkQos,
         alias="network_qos",
         description="Bandwidth of network links by class.",
+    )
+    core_scheduling: core_scheduling_section.CoreScheduling = Field(
+        default_factory=core_scheduling_section.CoreScheduling,
+        alias="core_scheduling",
+        description="Who may run on the threads of one core together.",
     )
     cpu_suppress: suppress_section.CpuSuppress = Field(
         default_factory=suppress_section.CpuSuppress,

@@ -23,9 +23,9 @@ from koordlet.model import absence, cgroup, grouppath, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify
+    from koordlet.host import core_cookies, inotify
     from koordlet.host import queueing as queueing_reader
-    from koordlet.model import blocks, queueing
+    from koordlet.model import blocks, cookies, queueing
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
 _NEEDED = (knob.CPUSET_CPUS, knob.CPUSET_MEMS)
@@ -57,6 +57,7 @@ class Observer:
         self.oom_scores = oom_scores.Reader(host)
         self._devices: blocks.Blocks | None = None
         self._links: queueing_reader.Reader | None = None
+        self._cookies: core_cookies.Reader | None = None
         self._said: tuple[absence.Unsupported, ...] = ()
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
@@ -188,6 +189,14 @@ class Observer:
             self._devices = devices = devices if found == devices and devices is not None else found
         return devices
 
+    def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
+        """Which processes of the groups may share a core."""
+        if self._cookies is None:
+            from koordlet.host import core_cookies  # noqa: PLC0415 -- most never ask
+
+            self._cookies = core_cookies.Reader(self.host)
+        return self._cookies.look(at, self.layout, groups)
+
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
         """How network links queue their packets."""
         if self._links is None:
@@ -197,9 +206,10 @@ class Observer:
         return self._links.look(at, names)
 
     def changed(self) -> None:
-        """Network links queue otherwise than they did at the last look."""
-        if self._links is not None:
-            self._links.due()
+        """Links queue otherwise than they did at the last look, or processes have other cookies."""
+        for one in (self._links, self._cookies):
+            if one is not None:
+                one.due()
 
     def _missing(self) -> tuple[absence.Unsupported, ...]:
         """What this machine has not; the same tuple while that is the same."""

@@ -1,14 +1,12 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
 Covers: the port (``HostRoot``), this machine (``LiveHost``).
-Does not cover: recorded trees (``host.directory``) and archives (``host.archive``), the kernel's
-manners in memory (the test kit), our own state files (``state``), sockets.
+Does not cover: recordings (``host.directory``, ``host.archive``), our own files (``state``).
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
    of ``/sys/...`` too. Only this module knows where such a path lives on this disk.
-2. Methods raise ``OSError`` with errno and ``filename`` set, as the system calls do; turning errors
-   into values or explanations is the caller's job.
+2. Methods raise ``OSError`` with errno and ``filename``; explaining it is the caller's job.
 3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per
    call, and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
 4. What is recorded is read-only, and its symbolic links never lead out of it.
@@ -19,6 +17,7 @@ from __future__ import annotations
 import abc
 import enum
 import errno
+import functools
 import os
 import stat as stat_bits
 import typing
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify, perf_events
+    from koordlet.host import core_cookies, inotify, perf_events
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
@@ -42,12 +41,16 @@ READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Kind(enum.Enum):
-    """What a path is."""
+    """What a path is, by the kernel's bits for it."""
 
-    FILE = "file"
-    DIRECTORY = "directory"
-    LINK = "link"
-    OTHER = "other"
+    FILE = stat_bits.S_IFREG
+    DIRECTORY = stat_bits.S_IFDIR
+    LINK = stat_bits.S_IFLNK
+    OTHER = 0
+
+    @classmethod
+    def _missing_(cls, _: object) -> Kind:
+        return cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,8 @@ class HostRoot(abc.ABC):
     #: True when these are the running kernel's files: only then may anything be enforced.
     live: bool = False
 
-    # Births -------------------------------------------------------------------------------------
-
     @staticmethod
+    @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
@@ -161,6 +163,10 @@ class HostRoot(abc.ABC):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         """What is there; ``follow=False`` looks at a link itself."""
 
+    def inode(self, path: HostPath) -> int:
+        """The identity of what is there."""
+        return self.stat(path).inode
+
     @abc.abstractmethod
     def readlink(self, path: HostPath) -> str:
         """The text of a symbolic link."""
@@ -196,6 +202,10 @@ class HostRoot(abc.ABC):
     def performance(self) -> perf_events.Counters:
         """The processor's counters; ``ENOSYS`` where nothing runs that could be counted."""
         raise fail(errno.ENOSYS, "perf_event_open")
+
+    def cores(self) -> core_cookies.Cores:
+        """Who may share a core; ``ENOSYS`` where nothing runs that could."""
+        raise fail(errno.ENOSYS, "prctl")
 
     # Conveniences on top of the calls -----------------------------------------------------------
 
@@ -233,15 +243,6 @@ def fail(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def kind_of(mode: int) -> Kind:
-    """The kind that mode bits speak of."""
-    if stat_bits.S_ISDIR(mode):
-        return Kind.DIRECTORY
-    if stat_bits.S_ISREG(mode):
-        return Kind.FILE
-    return Kind.LINK if stat_bits.S_ISLNK(mode) else Kind.OTHER
-
-
 class Disk(HostRoot):
     """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
 
@@ -259,8 +260,7 @@ class Disk(HostRoot):
                 if not rest:
                     return data
                 data += rest
-            parts = [data]
-            total = len(data)
+            parts, total = [data], len(data)
             while more := os.read(handle, _CHUNK):
                 parts.append(more)
                 total += len(more)
@@ -292,13 +292,16 @@ class Disk(HostRoot):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=kind_of(found.st_mode),
+            kind=Kind(stat_bits.S_IFMT(found.st_mode)),
             inode=found.st_ino,
             links=found.st_nlink,
             mode=stat_bits.S_IMODE(found.st_mode),
             size=found.st_size,
             mtime=found.st_mtime,
         )
+
+    def inode(self, path: HostPath) -> int:
+        return os.stat(self._where(path)).st_ino
 
     def readlink(self, path: HostPath) -> str:
         return os.readlink(self._where(path, follow=False))
@@ -331,22 +334,19 @@ class LiveHost(Disk):
         # One descriptor for all: a third of the system calls where thousands of threads move.
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         answers: list[int] = []
-        write, note = os.write, answers.append
         try:
             for line in lines:
                 try:
-                    write(handle, line)
+                    os.write(handle, line)
+                    answers.append(0)
                 except OSError as error:
-                    note(error.errno or errno.EIO)
-                else:
-                    note(0)
+                    answers.append(error.errno or errno.EIO)
         finally:
             os.close(handle)
         return answers
 
     def exchange(self, path: HostPath, data: bytes) -> bytes | OSError:
-        # One descriptor for both: half the lookups. A file that is only written (memory.reclaim)
-        # refuses to be opened like that.
+        # One descriptor for both; what is only written (memory.reclaim) refuses to be opened so.
         try:
             handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except PermissionError:
@@ -384,17 +384,17 @@ class LiveHost(Disk):
 
         return perf_events.Counters()
 
+    def cores(self) -> core_cookies.Cores:
+        from koordlet.host import core_cookies  # noqa: PLC0415 -- as above
+
+        return core_cookies.Cores()
+
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        _libc_call("mount", source, target, fstype, 0, options, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- mounting is rare
+
+        libc.call("mount", source, target, fstype, 0, options, path=target)
 
     def unmount(self, target: HostPath) -> None:
-        _libc_call("umount2", target, 0, path=target)
+        from koordlet.host import libc  # noqa: PLC0415 -- as above
 
-
-def _libc_call(name: str, *args: str | int, path: str) -> None:
-    """Call a libc function that Python does not wrap. Imported late: mounting is rare."""
-    import ctypes  # noqa: PLC0415
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), name)
-    if call(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
-        raise fail(ctypes.get_errno(), path)
+        libc.call("umount2", target, 0, path=target)

@@ -110,6 +110,33 @@ class SetQdisc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareCore:
+    """The processes shall share cores with each other alone: one cookie that nobody else has.
+
+    Which cookie that is the kernel says when it makes one, so a policy leaves ``cookie`` empty;
+    ``apply.core_cookies`` fills in what the journal knows.
+    """
+
+    #: ``/cores/NAME``: the name of those that share.
+    target: str
+    members: tuple[int, ...]
+    policy: str
+    reason: str
+    group: str = ""
+    #: Processes that have a cookie and belong to nobody who asks for one: it is taken from them
+    #: where it is this one.
+    strays: tuple[int, ...] = ()
+    #: Hexadecimal; empty: a new one.
+    cookie: str = ""
+    #: Members that stay out, because they have a cookie that we did not give.
+    foreign: int = 0
+    #: Everybody has it who shall, and nobody else.
+    settled: bool = False
+    #: Instead: no process at all has one of these any more (``apply.core_cookies``).
+    gone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
     """So many bytes of a group shall be reclaimed, once. ``target`` is its ``memory.reclaim``."""
 
@@ -153,6 +180,7 @@ Action = (
     | RemoveDir
     | Mount
     | SetQdisc
+    | ShareCore
     | Reclaim
     | Evict
 )

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.
-    from koordlet.model import blocks, kubelet, nodemetric, nodeslo, reservation, strain
+    from koordlet.model import (
+        blocks,
+        cookies,
+        kubelet,
+        nodemetric,
+        nodeslo,
+        reservation,
+        strain,
+    )
 
 from koordlet.model import (
     absence,
@@ -39,6 +47,8 @@ class NodeInfo:
     allocatable: resources.Amounts = field(default_factory=dict)
     #: Condition types to whether they hold.
     conditions: Mapping[str, bool] = field(default_factory=dict)
+    #: As ``KEY:EFFECT``.
+    taints: tuple[str, ...] = ()
     #: What was wrong with the object; each is shown, none is fatal.
     problems: tuple[str, ...] = ()
     #: False while the control plane was not heard yet: what it annotated is unknown, not absent.
@@ -67,6 +77,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An object of the cluster of which nothing could be used."""
+
+    #: As its ``kind`` spells it.
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One moment of one machine."""
 
@@ -85,6 +107,7 @@ class Snapshot:
     #: Containers that nobody declared, for people to see: no policy is about them.
     unmanaged: tuple[pod.Pod, ...] = ()
     sources: tuple[Source, ...] = ()
+    unread: tuple[Unread, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
     #: Cache ways and memory bandwidth; ``None`` where they cannot be controlled (see unsupported).
@@ -113,6 +136,8 @@ class Snapshot:
     kernel_work: Mapping[str, str] = field(default_factory=dict)
     #: Of the processes of workloads, by group; empty where nobody asks.
     oom_scores: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    #: Which processes of workloads may share a core; ``None`` while nobody asks.
+    cookies: cookies.Cookies | None = None
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
     #: What the whole node may run out of.

@@ -1,8 +1,8 @@
 """adaptive: best-effort work gets every idle cycle, until latency-sensitive work feels it.
 
 Covers: when it is in charge, from what was felt to pain, from a limit to files.
-Does not cover: the control loop and its stability (``adaptive_controller``), reading
-(``host.strain``), the peer's formula (``cpu_suppress``).
+Does not cover: the control loop and its stability (``adaptive_controller``), cycles that neighbours
+cost (``adaptive_work``), reading (``host.strain``), the peer's formula (``cpu_suppress``).
 
 Rules:
 1. It is in charge where no NodeSLO and no ``slo-controller-config`` exists and the file does not
@@ -28,9 +28,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from koordlet.history import series
-from koordlet.model import action, best_effort, cpuset, decision, ledger, meter, snapshot, strain
+from koordlet.model import (
+    action,
+    best_effort,
+    cpuset,
+    decision,
+    ledger,
+    meter,
+    pod,
+    remember,
+    snapshot,
+    strain,
+)
 from koordlet.policy import adaptive_controller as controller
-from koordlet.policy import be_cpus, be_groups, be_usage, resctrl_pressure
+from koordlet.policy import adaptive_work, be_cpus, be_groups, be_usage, resctrl_pressure
 
 STEM = "adaptive"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -44,6 +55,8 @@ _THRESHOLD = 65
 _STEPS = 10
 #: 1 ms of each 100 ms: the least that the kernel takes.
 _LEAST_QUOTA_MILLI = 10
+#: Why it was cut where nobody waits.
+_CYCLES = "latency-sensitive work needs more cycles than it usually does"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +67,8 @@ class Settings:
     stand_back: bool = False
     #: Seconds of waiting for each second of CPU, beyond its own, that are one pain.
     tolerance: float = 0.15
+    #: Cycles per instruction beyond the usual that are one pain; 0: they are not felt.
+    work_tolerance: float = 0.25
     #: What best-effort work always has, in thousandths of a core.
     floor_milli: int = 50
     max_age: float = 30.0
@@ -72,6 +87,8 @@ class State:
     #: CPUs that neither kind of work used at the last pass.
     others: float = 0.0
     reason: str = ""
+    #: What is remembered of cycles per instruction.
+    work: adaptive_work.State = field(default_factory=adaptive_work.State)
 
 
 def revive(body: Mapping[str, object]) -> State:
@@ -178,7 +195,11 @@ def decide(
         next_state=stepped,
         actions=tuple(deciding.actions),
         conditions=tuple(deciding.conditions),
-        signals=(_signal(now, felt_pain, settings), *resctrl_pressure.of(now)),
+        signals=(
+            _signal(now, felt_pain, settings),
+            *adaptive_work.signal(stepped.work, settings.work_tolerance),
+            *resctrl_pressure.of(now),
+        ),
         limit=best_effort.Limit(
             policy=STEM,
             actuator=actuator,
@@ -234,27 +255,30 @@ def _step(
     if felt is not None:
         lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance, others)
         ls += (one for one in (felt.ls_cores, felt.ls_lately) if one is not None)
+    blame = _blame(max(ls), None if felt is None else felt.be_cores, others)
+    work = adaptive_work.look(now, past, state.work)
+    cycles, work = adaptive_work.feel(state.work, work, now.at, blame, settings.work_tolerance)
     feeling = controller.Feeling(
         at=now.at,
         machine=float(cpus),
         ls=max(ls),
         most=float(most),
-        pain=lately,
+        pain=max(lately, cycles),
         mean=mean,
     )
     loop, reason = controller.step(feeling, state.loop, law)
-    made = State(loop=loop, felt_at=now.at, machine=cpus, others=others, reason=reason)
+    if loop.cut_at == now.at:
+        work = adaptive_work.cut(cycles, work)
+        reason = reason if lately > 1 else _CYCLES
+    made = State(loop=loop, felt_at=now.at, machine=cpus, others=others, reason=reason, work=work)
     return made, max(lately, mean)
 
 
 def _throttled(now: snapshot.Snapshot, past: series.History) -> float:
     """CPU that latency-sensitive workloads were kept from by limits of their own."""
-    found = (
-        past.groups.last(one.group, meter.THROTTLED_TIME)
-        for one in now.pods
-        if one.group is not None and not be_groups.is_best_effort(one)
-    )
-    return sum(one for one in found if one is not None)
+    last = past.groups.last
+    found = [last(one.group or "", meter.THROTTLED_TIME) for one in be_groups.sensitive(now.pods)]
+    return sum([one for one in found if one is not None])
 
 
 def _unsure(at: float, use: be_usage.Use, cpus: int, settings: Settings, state: State) -> State:
@@ -314,7 +338,7 @@ class _Deciding:
         return used, cpus
 
     def _weights(self) -> None:
-        ours = {one.group for one in self.now.pods if one.source in _OURS}
+        ours = _made_by_us(self.now.pods)
         idle = [one.group for one in self.timed if one.group in ours]
         self.actions += self.writer.idle(idle, "best-effort work runs when nobody else wants to")
         others = [one for one in self.timed if one.group not in ours]
@@ -330,6 +354,12 @@ class _Deciding:
         """Every CPU that best-effort work may have, in the order in which it gets them."""
         pool = _pool(self.now)
         return be_cpus.pick(self.now.topology, pool, len(pool))[::-1]
+
+
+@remember.last
+def _made_by_us(pods: tuple[pod.Pod, ...]) -> frozenset[str | None]:
+    """Groups that koordlet made."""
+    return frozenset(one.group for one in pods if one.source in _OURS)
 
 
 def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:

@@ -2,8 +2,8 @@
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
 workloads; ``cpu.idle`` of groups that koordlet made.
-Does not cover: weights and quotas, the kernel's own switches (``system_qos``), core scheduling,
-which is said to whoever asks for it.
+Does not cover: weights and quotas, the kernel's own switches (``system_qos``), cookies of cores
+(``core_scheduling``).
 
 Only Alibaba Cloud Linux knows a group's identity: from -1 (goes aside for everybody) to 2 (is never
 held up by those, also not by a sibling thread of its core). Elsewhere nothing is written, and one
@@ -18,8 +18,8 @@ Rules:
    them are, because a group is born with what the one above it has.
 4. ``cpu.idle`` is set on groups that koordlet made and on no others: while it is 1 the kernel
    refuses weights (EINVAL), which a kubelet that writes them does not survive.
-5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Nobody's
-   cookie is touched, and one condition names whoever asked for one.
+5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Where
+   ``core_scheduling`` is off, one condition names whoever asks for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
-from koordlet.policy import be_groups, writing
+from koordlet.policy import be_groups, core_scheduling, writing
 
 STEM = "cpu_qos"
 CLASSES = ("LSR", "LS", "BE")
@@ -52,8 +52,6 @@ _KUBE_CLASS = {
     qos.KubeQos.BURSTABLE: "LS",
     qos.KubeQos.BEST_EFFORT: "BE",
 }
-#: What a NodeSLO calls the other way to keep classes apart.
-_BY_CORES = "coreSched"
 _NONE = nodeslo.NEUTRAL.cpu
 
 
@@ -65,6 +63,8 @@ class Settings:
     classes: Mapping[str, strategies.CpuQos] = field(default_factory=dict)
     #: No group is told more than this.
     most: int = 2
+    #: Whether ``core_scheduling`` answers those who ask for it.
+    cores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ def decide(
     deciding = _Deciding(now, _strategies(now, settings), settings.most)
     deciding.identities()
     deciding.idle()
-    deciding.core_sharing()
+    if not settings.cores:
+        deciding.core_sharing()
     return decision.Decision(
         next_state=state,
         actions=tuple(deciding.actions),
@@ -105,7 +106,9 @@ class _Deciding:
         self.now = now
         self.most = most
         slo = now.slo
-        self.by_cores = slo is not None and bool(slo.source) and slo.cpu_policy == _BY_CORES
+        self.by_cores = (
+            slo is not None and bool(slo.source) and slo.cpu_policy == core_scheduling.BY_CORES
+        )
         self.classes = classes
         self.pods = [one for one in now.pods if one.active and one.group in now.groups]
         self.actions: list[action.Action] = []
@@ -193,16 +196,16 @@ class _Deciding:
             one.key
             for one in self.pods
             if (said := one.wishes.core_sharing) is not None
-            and (said.group or said.policy == "exclusive")
+            and (said.group or said.policy == core_scheduling.EXCLUSIVE)
         ]
         if self.by_cores:
             asked.insert(0, "the NodeSLO's cpuPolicy")
         if asked:
             self._say(
-                "CoreSchedulingUnsupported",
+                "CoreSchedulingOff",
                 f"core scheduling, asked for by {', '.join(asked[:3])}"
-                f"{f' and {len(asked) - 3} more' if len(asked) > 3 else ''}, is not done;"
-                " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)",
+                f"{f' and {len(asked) - 3} more' if len(asked) > 3 else ''}, is not done:"
+                " policies.core_scheduling is off",
             )
 
     def _write(self, row: knob.Knob, group: str, value: int, reason: str) -> None:

@@ -15,8 +15,8 @@ Rules:
    directions, and for every kernel with traffic control. ``net_cls`` (v1 alone, and a classifier
    module) and marks by cgroup path (nftables, sent packets only) know nothing about what arrives.
    The price: a pod in the network of the host cannot be told apart, nor what is translated or
-   wrapped before it reaches the link. Such packets are in the system class, and best-effort pods in
-   the network of the host are named in a condition.
+   wrapped before it reaches the link. Such packets are in the system class. A pod in the network of
+   the host that is best-effort, or has a limit of its own, says so in a condition of its own.
 4. A queueing that somebody made is never replaced: the condition names it.
 5. A part that is larger than the whole is the whole; what is certain is never more than the limit.
 """
@@ -118,17 +118,14 @@ def decide(
 
 
 def _conditions(problems: Sequence[str], unknown: Sequence[str]) -> tuple[decision.Condition, ...]:
-    found = []
-    if problems:
-        found.append(("NetworkNotShaped", "; ".join(problems)))
-    if unknown:
-        which = ", ".join(unknown)
-        found.append(
-            ("NetworkNotTold", f"in the network of the host, so in the system class: {which}")
-        )
+    found = [("NetworkNotShaped", "node", "; ".join(problems))] if problems else []
+    why = "its packets look like the host's own (hostNetwork), so they are in the system class"
+    found += [("NetworkNotTold", who, f"{who}: {why}") for who in unknown]
     return tuple(
-        decision.Condition(type=kind, status=True, reason="NetworkQos", message=message)
-        for kind, message in found
+        decision.Condition(
+            type=kind, status=True, reason="NetworkQos", message=message, subject=who
+        )
+        for kind, who, message in found
     )
 
 
@@ -166,12 +163,14 @@ def _annotated(node: snapshot.NodeInfo) -> int:
 
 
 def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
-    """Best-effort pods whose packets look like those of the host."""
+    """Pods whose packets look like those of the host, and that shall not have what that has."""
     return tuple(
         sorted(
-            f"{one.namespace}/{one.name}"
+            one.key
             for one in pods
-            if one.active and one.host_network and be_groups.is_best_effort(one)
+            if one.active
+            and one.host_network
+            and (be_groups.is_best_effort(one) or one.wishes.network is not None)
         )
     )
 

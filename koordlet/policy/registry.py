@@ -23,6 +23,7 @@ from koordlet.policy import (
     batch_resources,
     blkio_qos,
     bound_quota,
+    core_scheduling,
     cpu_allocatable_evict,
     cpu_burst,
     cpu_evict,
@@ -244,6 +245,14 @@ POLICIES: tuple[Row, ...] = (
         settings=cpu_qos.Settings(),
         state=cpu_qos.State(),
         timeless=True,
+    ),
+    row(
+        stem=core_scheduling.STEM,
+        summary="who may run on the threads of one core at the same moment",
+        decide=core_scheduling.decide,
+        settings=core_scheduling.Settings(),
+        state=core_scheduling.State(),
+        default_mode=plan.Mode.OFF,
     ),
     row(
         stem=memory_qos.STEM,

@@ -116,6 +116,8 @@ def value_of(one: action.Action) -> str | None:
         return f"{len(one.pids)} threads"
     if isinstance(one, action.Reclaim):
         return str(one.amount_bytes)
+    if isinstance(one, action.ShareCore):
+        return "no cookie" if one.gone else f"one cookie for {len(one.members)} processes"
     if isinstance(one, action.MoveTasks):
         return " ".join(str(pid) for pid in one.pids)
     return None

@@ -44,7 +44,7 @@ _TOPICS = {
     **dict.fromkeys(("bound_quota", "cpu_normalization"), "cpu.md"),
     **dict.fromkeys(("cpu_suppress", "adaptive", "batch_resources"), "best-effort.md"),
     **dict.fromkeys(("cpu_burst", "memory_qos"), "qos.md"),
-    "cpu_qos": "cpu.md",
+    **dict.fromkeys(("core_scheduling", "cpu_qos"), "cpu.md"),
     **dict.fromkeys(("node_pressure", "local_storage_evict"), "eviction.md"),
     **dict.fromkeys(("batch_limits", "blkio_qos", "page_cache_reclaim"), "best-effort.md"),
     **dict.fromkeys(("cpu_evict", "cpu_allocatable_evict", "memory_evict"), "eviction.md"),

@@ -73,8 +73,9 @@ PARTS: Mapping[str, Parts] = {
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "adaptive": Parts(
-        "pain = (waiting - own waiting) / tolerance; above 1 the limit is cut to 60 %, without pain"
-        " it grows by a tenth of the machine each second",
+        "pain = (waiting - own waiting) / tolerance, or cycles per instruction beyond the usual /"
+        " tolerance; above 1 the limit is cut to 60 %, without pain it grows by a tenth of the"
+        " machine each second",
         f"`cpu.idle` or the least `cpu.weight`; then {_SET}; below one CPU `cpu.max` as well",
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
@@ -96,6 +97,12 @@ PARTS: Mapping[str, Parts] = {
         " koordlet made",
         "`cpu.bvt_warp_ns` where the kernel has it; `cpu.idle` of groups that koordlet made",
         "`koordlet explain pod NS/NAME`, `koordlet explain write PATH`",
+    ),
+    "core_scheduling": Parts(
+        "none: one cookie for each group of pods; LSR and LS apart from BE",
+        "no file: cookies of workloads' processes, prctl(PR_SCHED_CORE)",
+        "`koordlet explain pod NS/NAME`, `koordlet plan`",
+        "our cookies are taken from every process that has one, whoever started it",
     ),
     "cpu_burst": Parts(
         "burst = limit * cpuBurstPercent, at most the limit; a raised quota moves by a fifth each"

@@ -201,6 +201,11 @@ def amplified(how_often: float, columns: Columns, row: int) -> int:
     return held + times(bound, how_often) - bound if held >= bound else held
 
 
+def room(place: Place, columns: Columns, row: int) -> cpu_allocation.Node:
+    """What can be taken of a node's machine now, reservations apart; only where it is known."""
+    return _node(place, columns, row, None, place.zones(columns, row))
+
+
 def _node(
     place: Place, columns: Columns, row: int, draws: Held | None, zones: Zones
 ) -> cpu_allocation.Node:

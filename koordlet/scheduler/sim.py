@@ -23,6 +23,7 @@ from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.queue import Queue
@@ -81,6 +82,7 @@ class Simulation:
         profiles = configuration.profiles if configuration is not None else {}
         made = [*profiles.values(), *([self._any] if self._any is not None else [])]
         self._register = Register(self._columns, cluster.decoder)
+        self._register.ready = conversion.Chooser({one.name: one for one in made}).ready
         for one in made:
             cluster.equip(one, self._register.book, now)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}

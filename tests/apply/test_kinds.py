@@ -99,7 +99,8 @@ def test_only_removal_has_no_original() -> None:
         ("2,4,6", "1,3,5,7", True),
         ("2,4,6", "1,3", False),
         ("2,4,6,8", "1,3,5,7", False),
-        ("", "1-7", False),
+        ("", "1-7", True),
+        ("", "1-6", False),
         ("garbage", "1-7", False),
     ],
 )

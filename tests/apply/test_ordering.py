@@ -67,6 +67,14 @@ def test_a_cpu_is_given_up_before_another_group_gets_it() -> None:
     assert [("a/z", "2", False), ("a/a", "0-1", False)] == found
 
 
+def test_a_set_that_reaches_beyond_its_parent_waits_for_it() -> None:
+    """v2 takes it, and its tasks would have what the parent is about to lose."""
+    found = ordered(*sets(a="0", a__b="0-4"), a="0-1", a__b="0")
+    assert [("a", "0", False), ("a/b", "0-4", False)] == found
+    found = ordered(*sets(a="0-1", a__b="0-4"), a="0-2", a__b="0")
+    assert [("a/b", "0-1", True), ("a", "0-1", False), ("a/b", "0-4", False)] == found
+
+
 def test_memory_nodes_come_before_cpus() -> None:
     """A v1 group takes no task without memory nodes."""
     mems = action.WriteFile(

@@ -193,7 +193,7 @@ def test_core_scheduling_is_said(
     classes = {**node.classes, "LS": replace(node.classes["LS"], cpu=ALL["LS"])}
     found = decide(one, slo=replace(node, classes=classes))
 
-    said = [one.message for one in found.conditions if one.type == "CoreSchedulingUnsupported"]
+    said = [one.message for one in found.conditions if one.type == "CoreSchedulingOff"]
     assert ([] if who is None else [True]) == [who in text for text in said if who is not None]
     assert (who is None) == (not said)
     assert by_node == (not found.actions)

@@ -142,12 +142,15 @@ def test_who_is_nobody_in_particular(who: pod.Pod) -> None:
     assert {} == trees(decide(who))["/net/eth0/egress"].addresses
 
 
-def test_best_effort_work_in_the_network_of_the_host_is_named() -> None:
-    """It cannot be told apart: that is said, and shapes the others all the same."""
-    made = decide(replace(BATCH, host_network=True), WEB)
+def test_who_cannot_be_told_from_the_host_says_so() -> None:
+    """Best-effort work, and whoever has a limit of its own: each; the others are shaped."""
+    asked = wishes.Wishes(network=wishes.Network(ingress=5_000_000, egress=5_000_000))
+    limited = replace(WEB, name="limited", uid="l", wishes=asked)
+    there = [replace(each, host_network=True) for each in (BATCH, limited, WEB)]
+    made = decide(*there)
 
-    assert ["NetworkNotTold"] == [each.type for each in made.conditions]
-    assert "ns/batch" in made.conditions[0].message
+    said = [(each.type, each.subject) for each in made.conditions]
+    assert [("NetworkNotTold", "ns/batch"), ("NetworkNotTold", "ns/limited")] == said
     assert 2 == len(made.actions)
 
 

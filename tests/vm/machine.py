@@ -22,13 +22,14 @@ import os
 import pathlib
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Self, TypedDict, Unpack
 
-from tests.vm import cache, image, project, qemu, root, shape
+from tests.vm import cache, image, kernel, project, qemu, root, shape
 
 #: Seconds. Emulation on a busy host is slow; these only have to be less than for ever.
 BOOT_TIMEOUT = COMMAND_TIMEOUT = 300.0
@@ -168,6 +169,8 @@ class Machine:
         program, environment = qemu.emulator(self.options.rdt)
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="koordlet-vm-"))
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        if self.options.kernel is not None:
+            files = _with_kernel(files, self.options.kernel, self._folder / "initramfs")
         self.out.mkdir(parents=True)
         for script in qemu.guest_scripts():
             pathlib.Path(shutil.copy(script, self._control / script.name)).chmod(0o755)
@@ -260,6 +263,8 @@ class Wanted(TypedDict, total=False):
     append: Sequence[str]
     #: Emulate resctrl: ``intel`` or ``amd``, with options; qemu.NotAvailableError if QEMU cannot.
     rdt: str
+    #: Another kernel than Debian's, with everything built in.
+    kernel: pathlib.Path
     #: More folders of the host, read-only and live, by mount point.
     shares: Mapping[str, pathlib.Path]
     #: Carry in the repository and the packages it needs, importable by python3 (the default).
@@ -278,10 +283,18 @@ def boot(name: str = "2s8t", **wanted: Unpack[Wanted]) -> Machine:
         systemd=wanted.get("systemd", False),
         append=tuple(wanted.get("append", ())),
         rdt=wanted.get("rdt"),
+        kernel=wanted.get("kernel"),
         shares=wanted.get("shares", {}),
         disks=project.disks(wanted.get("packages")) if wanted.get("carry", True) else {},
     )
     return Machine(options, boot_timeout=wanted.get("boot_timeout", BOOT_TIMEOUT))
+
+
+def _with_kernel(files: image.Image, other: pathlib.Path, initramfs: pathlib.Path) -> image.Image:
+    """The same disk with another kernel, and no modules: a later archive's file is the one."""
+    order = kernel.Entry(stat.S_IFREG | 0o644)
+    initramfs.write_bytes(files.initramfs.read_bytes() + kernel.newc({"modules/order": order}))
+    return dataclasses.replace(files, kernel=other, initramfs=initramfs)
 
 
 def _stdin(emulator: subprocess.Popen[bytes]) -> IO[bytes]:

@@ -59,6 +59,8 @@ class Options:
     append: tuple[str, ...] = ()
     #: Resource control to emulate: ``intel`` or ``amd``, with options such as ``intel,cdp,cbm=20``.
     rdt: str | None = None
+    #: Another kernel than Debian's: an ELF file with all that it needs built in.
+    kernel: pathlib.Path | None = None
     #: Folders of the host, mounted read-only, by mount point; live, but slow to import from.
     shares: Mapping[str, pathlib.Path] = dataclasses.field(default_factory=dict)
     #: Disks that are mounted read-only, by mount point.

@@ -7,6 +7,7 @@ Does not cover: cgroup v1 and failures (``tests.e2e.test_nri``).
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -21,22 +22,41 @@ CACHE = "/srv/cache"
 EVERY, OURS = "0-7", "1-7"
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
-def test_a_container_s_first_act_is_on_its_cpus(driver: str) -> None:
-    """It inherits them; an update leaves them; at the end it has all again."""
+def played(*words: str) -> dict[str, Any]:
+    """What a probe saw in a machine with containerd."""
     found = programs.kept()
     if not found.there:
         pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
     shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder}
     # Emulated, each of a container's dozen programs takes seconds to begin.
     patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
-    words = ["python3", "tests/vm/probes/first_acts.py", driver]
     try:
         with machine.boot("2s8t", systemd=True, shares=shares) as guest:
-            said = json.loads(guest.run(words, env=patient, timeout=700).check().stdout)
+            done = guest.run(["python3", *words], env=patient, timeout=700).check()
+            said: dict[str, Any] = json.loads(done.stdout)
+            return said
     except qemu.NotAvailableError as error:
         pytest.skip(str(error))
 
+
+@pytest.mark.soak
+@pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
+def test_a_container_s_first_act_is_on_its_cpus(driver: str) -> None:
+    """It inherits them; an update leaves them; at the end it has all again."""
+    said = played("tests/vm/probes/first_acts.py", driver)
+
     assert [OURS] * 3 == [said[k] for k in ("first", "updated", "again")], said["log"]
     assert (True, 0, EVERY) == (said["renewed"], said["status"], said["after"]), said["log"]
+
+
+@pytest.mark.soak
+def test_beside_the_kubelet_s_static_policy() -> None:
+    """What the kubelet gave away stays so; others keep off it and the reserved CPU, from the start.
+
+    Also when the kubelet asks for its default set again; at the end they have that.
+    """
+    said = played("tests/vm/probes/static_policy.py")
+
+    assert ("2-3", "1,4-7") == (said["own"], said["plain"]), said["log"]
+    assert ["2-3", "1,4-7"] == said["updated"], said["log"]
+    assert (0, ["2-3", "0-1,4-7"]) == (said["status"], said["after"]), said["log"]

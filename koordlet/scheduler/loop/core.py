@@ -28,6 +28,7 @@ from koordlet.scheduler.loop.diary import Diary
 from koordlet.scheduler.loop.measures import Measures
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
@@ -51,6 +52,7 @@ class Core:
         self.decoder = Decoder(self.priorities)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
+        self.register.ready = conversion.Chooser(profiles).ready
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)

@@ -283,12 +283,12 @@ def _amount(name: str, much: int) -> str:
 
 
 def _adopts(sort: PodClass) -> bool:
-    """Who takes over from running pods finds their CPUs when they end, and chooses none before."""
+    """Who takes over from running pods chooses when it has their room (``conversion``)."""
     return sort.reserving is not None and sort.reserving.adopting is not None
 
 
 def _exclusive(sort: PodClass) -> bool:
-    """The label counts, not what Kubernetes would derive; and only for production."""
+    """The label counts, not what Kubernetes would derive, and for production only."""
     return sort.labels.get(peernames.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
 
 

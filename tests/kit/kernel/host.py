@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 
 from koordlet.host.root import HostPath, HostRoot, Kind, Stat, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import affinity
+from tests.kit.kernel.cookies import Cookies
 from tests.kit.kernel.cpuset1 import Cpuset1
 from tests.kit.kernel.cpuset2 import Cpuset2
 from tests.kit.kernel.group import Controller, Group, Hierarchy, Process, Processes
@@ -72,6 +74,8 @@ class KernelHost(HostRoot):
         self.mount_table: list[tuple[str, str, str]] = []
         #: Resource control, where this machine has any.
         self.resctrl: Resctrl | None = None
+        #: Who may share a core.
+        self.cookies = Cookies(self.processes, machine)
         #: Called after the set of online CPUs changed, to bring sysfs up to date.
         self.on_hotplug: Callable[[], None] = lambda: None
         self._handles: dict[int, File] = {}
@@ -111,6 +115,20 @@ class KernelHost(HostRoot):
         with _named(group):
             found = self.group(group)
             found.hierarchy.attach(found, self.processes.table[pid])
+
+    def plug(self) -> str:
+        """A loop device more: its number."""
+        number = next(f"7:{n}" for n in itertools.count() if f"7:{n}" not in self.machine.disks)
+        self.machine.disks.add(number)
+        return number
+
+    def unplug(self, number: str) -> None:
+        """One less."""
+        self.machine.disks.discard(number)
+
+    def cores(self) -> Cookies:
+        """The calls of this machine's kernel."""
+        return self.cookies
 
     def alive(self, pid: int) -> bool:
         """Whether a process still runs."""

@@ -1,0 +1,17 @@
+"""Functions of the C library that Python does not wrap. Imported late: ctypes costs time.
+
+Covers: one call and its errno. Does not cover: which functions there are (``host.root``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from koordlet.host import root
+
+
+def call(name: str, *args: str | int, path: str) -> None:
+    """Call it; ``OSError`` about ``path`` where it does not answer 0."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    if function(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
+        raise root.fail(ctypes.get_errno(), path)

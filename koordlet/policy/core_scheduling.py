@@ -1,0 +1,166 @@
+"""core_scheduling: who may run on the threads of one core at the same moment.
+
+Covers: the peer's groups of pods, by its labels and the class of each, as cookies of the kernel's
+core scheduling; who cannot have what was asked for, and why.
+Does not cover: making and giving cookies (``apply.core_cookies``), whole cores of one's own
+(``exclusive_cpus``, ``FullPCPUs``), group identities (``cpu_qos``).
+
+Two threads of a core share all of it: what one does slows the other down, and may be listened to.
+Work with one cookie shares cores with itself, and with nobody else; a thread that has only others
+to run stays idle meanwhile. That costs capacity, so it starts off.
+
+Rules:
+1. A NodeSLO with ``cpuPolicy: coreSched`` decides which classes take part (``cpuQOS.enable``), any
+   other NodeSLO that none does; without one, the configuration. LSE counts as LSR; a pod without a
+   class follows its Kubernetes class. Pods of SYSTEM never take part.
+2. Pods with the same ``koordinator.sh/core-sched-group-id`` share; those without one are a group of
+   their own. ``core-sched-policy: exclusive`` is a group of one pod, ``none`` is no group.
+3. A class that expels (``coreExpeller``: LSR and LS, as the peer has it) is kept apart from one
+   that does not, in every group. To expel is what one vendor's kernel does beyond that; no file or
+   call of other kernels says so, and it is not done.
+4. Whoever has a cookie that we did not give keeps it.
+5. Where the kernel or the machine has no core scheduling, one condition says so if anybody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from koordlet.history import series
+from koordlet.model import action, decision, pod, qos, snapshot
+
+STEM = "core_scheduling"
+CLASSES = ("LSR", "LS", "BE")
+#: Classes that expel where nobody says otherwise.
+EXPELLERS = ("LSR", "LS")
+#: What a NodeSLO calls it.
+BY_CORES = "coreSched"
+NONE, EXCLUSIVE = "none", "exclusive"
+
+_CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
+_KUBE_CLASS = {
+    qos.KubeQos.GUARANTEED: "LSR",
+    qos.KubeQos.BURSTABLE: "LS",
+    qos.KubeQos.BEST_EFFORT: "BE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator configured; a NodeSLO replaces it."""
+
+    classes: frozenset[str] = frozenset(CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Nothing is remembered."""
+
+
+def decide(
+    now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
+) -> decision.Decision[State]:
+    """Who shares with whom."""
+    del past
+    taking = _taking_part(now, settings)
+    sharing = {
+        one.uid: (one, name)
+        for one in now.pods
+        if one.active and one.group is not None and (name := group_of(one, taking))
+    }
+    seen = now.cookies
+    problem = "nobody has looked yet" if seen is None else seen.why
+    if problem:
+        return decision.Decision(
+            next_state=state,
+            conditions=_unsupported([one for one, _ in sharing.values()], problem),
+            explanation={one.key: f"not done: {problem}" for one, _ in sharing.values()},
+        )
+    return decision.Decision(
+        next_state=state,
+        actions=tuple(_actions(now, sharing)),
+        explanation={one.key: f"shares cores with {name}" for one, name in sharing.values()},
+    )
+
+
+def _taking_part(now: snapshot.Snapshot, settings: Settings) -> Mapping[str, bool]:
+    """The classes that take part, and whether each expels (rule 1)."""
+    slo = now.slo if now.slo is not None and now.slo.source else None
+    if slo is None:
+        return {name: name in EXPELLERS for name in CLASSES if name in settings.classes}
+    if slo.cpu_policy != BY_CORES:
+        return {}
+    said = {name: slo.classes[name].cpu for name in CLASSES}
+    return {name: bool(one.core_expeller) for name, one in said.items() if one.enable}
+
+
+def group_of(one: pod.Pod, taking: Mapping[str, bool]) -> str:
+    """The name of those that it shares cores with; empty where that is everybody."""
+    name = _class_of(one)
+    wish = one.wishes.core_sharing
+    if name not in taking or (wish is not None and wish.policy == NONE):
+        return ""
+    suffix = "-expeller" if taking[name] else ""
+    if wish is not None and wish.policy == EXCLUSIVE:
+        return f"pod/{one.uid}{suffix}"
+    if wish is not None and wish.group:
+        return f"group/{wish.group}{suffix}"
+    return f"others{suffix}"
+
+
+def _class_of(one: pod.Pod) -> str:
+    if one.raw_qos is qos.Qos.SYSTEM or one.qos is qos.Qos.SYSTEM:
+        return ""
+    if one.raw_qos is None and one.kube_qos is not None:
+        return _KUBE_CLASS[one.kube_qos]
+    return _CLASS.get(one.qos, "")
+
+
+def _actions(
+    now: snapshot.Snapshot, sharing: Mapping[str, tuple[pod.Pod, str]]
+) -> Iterable[action.Action]:
+    assert now.cookies is not None  # noqa: S101 -- asked before
+    owners = {one.group: name for one, name in sharing.values()}
+    members: dict[str, list[int]] = {}
+    strays: list[int] = []
+    for group, found in now.cookies.of.items():
+        name = _owner(group, owners)
+        if name:
+            members.setdefault(name, []).extend(found)
+        else:
+            strays += [pid for pid, cookie in found.items() if cookie]
+    pods = [name for _, name in sharing.values()]
+    for name, pids in sorted(members.items()):
+        yield action.ShareCore(
+            target=f"/cores/{name}",
+            members=tuple(sorted(set(pids))),
+            strays=tuple(sorted(strays)),
+            policy=STEM,
+            reason=f"{name}: {pods.count(name)} workloads share cores with each other alone",
+        )
+
+
+def _owner(group: str, owners: Mapping[str | None, str]) -> str:
+    """Whose group it is, or is inside of."""
+    while group:
+        if group in owners:
+            return owners[group]
+        group = group.rpartition("/")[0]
+    return ""
+
+
+def _unsupported(asked: Iterable[pod.Pod], why: str) -> tuple[decision.Condition, ...]:
+    named = sorted(one.key for one in asked)
+    if not named:
+        return ()
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    message = (
+        f"core scheduling, asked for by {', '.join(named[:3])}{more}, is not done: {why};"
+        " pods that must not share a core hold whole ones as LSE or LSR (FullPCPUs)"
+    )
+    return (
+        decision.Condition(
+            type="CoreSchedulingUnsupported", status=True, reason=STEM, message=message
+        ),
+    )

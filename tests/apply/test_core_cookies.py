@@ -1,0 +1,143 @@
+"""One cookie for those who share cores: made, copied, taken from strays, taken back."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+
+import pytest
+
+from koordlet.apply import core_cookies, kinds
+from koordlet.model import action, cookies, snapshot
+from koordlet.state import journal
+from tests.kit import moments
+from tests.kit.kernel import KernelHost, Machine
+
+WANTED = action.ShareCore(target="/cores/others", members=(5, 6), policy="p", reason="r")
+
+
+def machine(count: int) -> tuple[KernelHost, list[int]]:
+    """A machine with cores of two threads, and processes."""
+    host = Machine("0-3", cgroup="v2", threads=2)
+    return host, [host.spawn() for _ in range(count)]
+
+
+def seen(**of: int) -> snapshot.Snapshot:
+    """A moment at which processes have cookies: ``p5=7``."""
+    there = {int(name[1:]): cookie for name, cookie in of.items()}
+    now = moments.moment(moments.machine())
+    return dataclasses.replace(now, cookies=cookies.Cookies(of={"g": there}))
+
+
+def entry(*values: str, target: str = WANTED.target) -> dict[str, journal.Entry]:
+    """What the journal knows."""
+    one = journal.Entry(kind="ShareCore", target=target, policy="p", original=None, values=values)
+    return {target: one}
+
+
+def completed(
+    now: snapshot.Snapshot, entries: dict[str, journal.Entry], one: action.ShareCore = WANTED
+) -> action.ShareCore:
+    """The action as a plan has it."""
+    found = core_cookies.Completing(now, entries).complete(one)
+    assert isinstance(found, action.ShareCore)
+    return found
+
+
+def test_a_new_cookie_is_announced_by_its_process() -> None:
+    """What is on disk before it is made, so that a killed agent's can be found."""
+    made = completed(seen(p5=0, p6=0), {})
+
+    assert ("", False) == (made.cookie, made.settled)
+    assert "of process 5" == kinds.value(made)
+    assert not kinds.satisfied(made, None)
+
+
+def test_ours_is_known_by_its_number_or_its_process() -> None:
+    """Both mean the same; then only who has it not is given it."""
+    for values in (("7f",), ("of process 5",)):
+        assert ("7f", False) == (
+            (found := completed(seen(p5=0x7F, p6=0), entry(*values))).cookie,
+            found.settled,
+        )
+        assert completed(seen(p5=0x7F, p6=0x7F), entry(*values)).settled
+
+
+def test_a_cookie_that_nobody_has_any_more_is_not_looked_for() -> None:
+    """Everybody ended and was started anew: a new one is made."""
+    assert "" == completed(seen(p5=0, p6=0), entry("7f")).cookie
+
+
+def test_somebody_else_s_cookie_stays() -> None:
+    """Who has one stays out and is counted; one of another group of ours is exchanged."""
+    foreign = completed(seen(p5=9, p6=0), {})
+    assert ((6,), 1) == (foreign.members, foreign.foreign)
+    moved = completed(seen(p5=0x7F, p6=0), entry("7f", target="/cores/group/a"))
+    assert ((5, 6), 0, False) == (moved.members, moved.foreign, moved.settled)
+
+
+def test_strays_have_this_one() -> None:
+    """A process that has another cookie is not this action's business."""
+    one = dataclasses.replace(WANTED, strays=(8, 9))
+    found = completed(seen(p5=7, p6=7, p8=7, p9=3), entry("7"), one)
+
+    assert ((8,), False) == (found.strays, found.settled)
+
+
+def test_made_copied_and_taken_from_strays() -> None:
+    """The members have one, nobody else has it, and who ended meanwhile is no problem."""
+    host, (one, other, stray) = machine(3)
+    first = dataclasses.replace(WANTED, members=(one, other, 999))
+    cookie, difference = core_cookies.carry_out(host, first)
+
+    assert (f"{host.cookies.of[one]:x}", "") == (cookie, difference)
+    assert host.cookies.together(one, other)
+    host.cookies.of[stray] = host.cookies.of[one]
+    late = host.spawn()
+    again = dataclasses.replace(first, members=(one, other, late), strays=(stray,), cookie=cookie)
+    assert (cookie, "") == core_cookies.carry_out(host, again)
+    assert host.cookies.together(one, other, late)
+
+
+def test_when_all_that_had_it_ended() -> None:
+    """It is not made anew under the old number: the next plan sees that there is none."""
+    host, (one,) = machine(1)
+    gone = dataclasses.replace(WANTED, members=(one,), cookie="7f")
+    with pytest.raises(OSError, match="cores") as found:
+        core_cookies.carry_out(host, gone)
+    assert errno.ESRCH == found.value.errno
+    assert [] == host.cookies.changes
+
+
+def test_somebody_else_s_is_told() -> None:
+    """It is a difference: not all that was wanted could be had."""
+    host, (one,) = machine(1)
+    _, said = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,), foreign=2))
+    assert said.startswith("2 processes have a cookie of somebody else")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_taken_back_from_everybody(*, known: bool) -> None:
+    """Also from who inherited it elsewhere, and where its number was never written down."""
+    host, (one, heir, other) = machine(3)
+    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
+    host.cookies.of[heir] = host.cookies.of[one]
+    host.cookies.of[other] = 3
+    value = cookie if known else f"of process {one}"
+    undone = core_cookies.undo(entry(value)[WANTED.target])
+
+    assert ("0", "") == core_cookies.carry_out(host, undone)
+    assert [0, 0, 3] == [host.cookies.of[pid] for pid in (one, heir, other)]
+    before = list(host.cookies.changes)
+    core_cookies.carry_out(host, undone)
+    assert before == host.cookies.changes
+
+
+def test_where_the_agent_itself_has_a_cookie() -> None:
+    """Its own thread would hand that on: none is copied from a process that has none."""
+    host, (one, free) = machine(2)
+    host.cookies.of[host.processes.agent.pid] = 5
+    core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
+    with pytest.raises(OSError, match="without a cookie"):
+        host.cores().without()
+    assert 0 == host.cookies.of.get(free, 0)

@@ -1,0 +1,72 @@
+"""Cookies of cores: what is asked of the kernel, and what its refusals mean."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+import pytest
+
+from koordlet.host import core_cookies, hierarchies
+from koordlet.host.root import LiveHost
+from tests.kit.kernel import Machine
+
+
+def test_a_look_at_groups() -> None:
+    """Every process with its cookie; again after a while, or when something was changed."""
+    host = Machine("0-3", cgroup="v2", threads=2)
+    host.mkdir(host.at("/sys/fs/cgroup/a"))
+    layout, reader = hierarchies.discover(host), core_cookies.Reader(host)
+    pid = host.spawn("/sys/fs/cgroup/a")
+
+    assert {"a": {pid: 0}} == reader.look(1.0, layout, ["a", "b"]).of
+    host.cores().create(pid)
+    assert {"a": {pid: 0}} == reader.look(2.0, layout, ["a", "b"]).of
+    reader.due()
+    assert {"a": {pid: host.cookies.of[pid]}} == reader.look(2.0, layout, ["a", "b"]).of
+    host.exit(pid)
+    assert {} == reader.look(9.0, layout, ["a", "b"]).of
+
+
+def test_the_same_look_is_the_same_object() -> None:
+    """So that a pass that found nothing to do still stands."""
+    host = Machine("0-3", cgroup="v2", threads=2)
+    layout, reader = hierarchies.discover(host), core_cookies.Reader(host)
+
+    assert reader.look(1.0, layout, [""]) is reader.look(9.0, layout, [""])
+
+
+@pytest.mark.parametrize(
+    ("threads", "built", "why"), [(1, True, "two threads"), (2, False, "CONFIG_SCHED_CORE")]
+)
+def test_what_is_missing(threads: int, why: str, *, built: bool) -> None:
+    """The machine or the kernel; neither is an error."""
+    host = Machine("0-3", cgroup="v2", threads=threads)
+    host.cookies.built = built
+    found = core_cookies.Reader(host).look(1.0, hierarchies.discover(host), [])
+
+    assert why in found.why
+
+
+def test_copies_are_made_by_a_thread_that_ends() -> None:
+    """The agent itself never has the cookie; who ended meanwhile is told by its errno."""
+    host = Machine("0-3", cgroup="v2", threads=2)
+    one, other = host.spawn(), host.spawn()
+    host.cores().create(one)
+
+    assert [0, errno.ESRCH] == host.cores().copy(one, [other, 999])
+    assert host.cookies.together(one, other)
+    assert 0 == host.cores().get(0)
+    assert [0] == host.cores().copy(host.cores().without(), [one])
+    assert host.cookies.together(other)
+
+
+def test_this_kernel() -> None:
+    """It knows the call and has a cookie for us, or says one of the things that are explained."""
+    said = core_cookies.Reader(LiveHost()).look(1.0, hierarchies.discover(LiveHost()), [])
+    found = -1
+    with contextlib.suppress(OSError):
+        found = core_cookies.Cores().get(os.getpid())
+
+    assert (found < 0) == (said.why in core_cookies._WHY.values())

@@ -1,0 +1,16 @@
+"""Functions that Python does not wrap."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from koordlet.host import libc
+
+
+def test_a_refusal_names_the_path() -> None:
+    """With the kernel's errno."""
+    with pytest.raises(OSError, match="/nowhere") as found:
+        libc.call("umount2", "/nowhere", 0, path="/nowhere")
+    assert found.value.errno in (errno.ENOENT, errno.EPERM, errno.EINVAL)

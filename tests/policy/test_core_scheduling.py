@@ -1,0 +1,123 @@
+"""Who shares cores with whom, by the peer's labels and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import action, cookies, decision, nodeslo, pod, strategies, wishes
+from koordlet.model.qos import KubeQos, Qos
+from koordlet.policy import core_scheduling as policy
+from tests.kit import colocation, moments
+
+TWO = moments.machine(1, 2)
+LS = colocation.kube("web", KubeQos.BURSTABLE, Qos.LS)
+BE = colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE)
+
+
+def asking(one: pod.Pod, group: str | None = None, how: str | None = None) -> pod.Pod:
+    """With labels."""
+    sharing = wishes.CoreSharing(group=group, policy=how)
+    return replace(one, wishes=wishes.Wishes(core_sharing=sharing))
+
+
+def decide(
+    *pods: pod.Pod,
+    why: str = "",
+    slo: nodeslo.NodeSlo | None = None,
+    classes: frozenset[str] = policy.Settings().classes,
+    more: Mapping[str, Mapping[int, int]] | None = None,
+) -> decision.Decision[policy.State]:
+    """Each pod's container has one process: 10, 20 and so on."""
+    of = {
+        one.containers[0].group or "": {10 * number: 0} for number, one in enumerate(pods, start=1)
+    }
+    seen = cookies.Cookies(why=why, of={} if why else of | dict(more or {}))
+    now = replace(colocation.moment(TWO, pods), cookies=seen, slo=slo)
+    return policy.decide(now, series.History(), policy.Settings(classes=classes), policy.State())
+
+
+def shares(made: decision.Decision[policy.State]) -> dict[str, tuple[int, ...]]:
+    """Name to processes."""
+    return {
+        one.target.removeprefix("/cores/"): one.members
+        for one in made.actions
+        if isinstance(one, action.ShareCore)
+    }
+
+
+def test_classes_are_kept_apart() -> None:
+    """LSE, LSR and LS expel and share with each other; BE with BE."""
+    lse = colocation.kube("own", KubeQos.GUARANTEED, Qos.LSE)
+    assert {"others-expeller": (10, 30), "others": (20,)} == shares(decide(LS, BE, lse))
+
+
+def test_labels_of_the_peer() -> None:
+    """Groups share across pods but not across expelling; exclusive is alone, none is nobody."""
+    found = decide(asking(LS, "a"), asking(BE, "a"))
+    assert {"group/a-expeller": (10,), "group/a": (20,)} == shares(found)
+    assert {"pod/web-expeller": (10,)} == shares(decide(asking(LS, "a", "exclusive")))
+    assert {} == shares(decide(asking(LS, "a", "none")))
+
+
+def test_all_that_runs_inside_is_meant() -> None:
+    """The sandbox, every container, and groups that a container makes."""
+    group = LS.containers[0].group
+    more = {f"{LS.group}/sandbox": {5: 0}, f"{group}/made": {6: 0, 7: 0}, "elsewhere": {8: 0}}
+    assert {"others-expeller": (5, 6, 7, 10)} == shares(decide(LS, more=more))
+
+
+def test_who_has_a_cookie_and_should_not_is_named() -> None:
+    """A pod that changed its mind; what has none is left alone."""
+    other = {"elsewhere": {8: 77, 9: 0}}
+    made = decide(LS, more=other)
+    assert [(8,)] == [one.strays for one in made.actions if isinstance(one, action.ShareCore)]
+
+
+@pytest.mark.parametrize(
+    ("kube", "raw", "expected"),
+    [
+        (KubeQos.GUARANTEED, None, "others-expeller"),
+        (KubeQos.BURSTABLE, None, "others-expeller"),
+        (KubeQos.BEST_EFFORT, None, "others"),
+        (KubeQos.BEST_EFFORT, Qos.SYSTEM, None),
+    ],
+)
+def test_without_a_class(kube: KubeQos, raw: Qos | None, expected: str | None) -> None:
+    """It follows the class of Kubernetes; system pods never take part."""
+    found = shares(decide(colocation.kube("a", kube, raw)))
+    assert ([] if expected is None else [expected]) == list(found)
+
+
+def test_the_configuration_names_classes() -> None:
+    """Who does not take part shares with everybody."""
+    assert {"others": (20,)} == shares(decide(LS, BE, classes=frozenset({"BE"})))
+
+
+def slo(by: str, **classes: strategies.CpuQos) -> nodeslo.NodeSlo:
+    """A NodeSLO with strategies of some classes."""
+    made = {
+        name: replace(one, cpu=classes.get(name, one.cpu))
+        for name, one in nodeslo.DEFAULTS.classes.items()
+    }
+    return replace(nodeslo.DEFAULTS, source="cluster", cpu_policy=by, classes=made)
+
+
+def test_a_node_slo_decides() -> None:
+    """By ``coreSched``, the classes that it enables, and whether each expels."""
+    on = strategies.CpuQos(enable=True, core_expeller=False)
+    assert {"others": (10,)} == shares(decide(LS, BE, slo=slo("coreSched", LS=on)))
+    assert {} == shares(decide(LS, BE, slo=slo("groupIdentity", LS=on)))
+    assert {} == shares(decide(LS, BE, slo=slo("coreSched")))
+
+
+def test_what_this_machine_has_not_is_said_once() -> None:
+    """To whom it may concern: nobody asked, nothing is said."""
+    made = decide(LS, BE, why="no core of this machine has two threads")
+    assert ["CoreSchedulingUnsupported"] == [one.type for one in made.conditions]
+    assert all(word in made.conditions[0].message for word in (LS.key, BE.key, "two threads"))
+    assert () == made.actions
+    assert () == decide(LS, why="x", classes=frozenset()).conditions

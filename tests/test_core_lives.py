@@ -1,0 +1,118 @@
+"""Cookies of cores over the lives of agents: given, kept, followed, found again, and taken back."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from koordlet.model import wishes
+from koordlet.model.qos import KubeQos, Qos
+from tests.kit import agents, colocation
+from tests.kit.kernel import Machine
+
+CONFIG = "policies: {{core_scheduling: {{mode: {}}}}}\n"
+TOP = "/sys/fs/cgroup"
+
+
+class Scene:
+    """A machine with a pod of each kind, a process in each, and agents one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.host = Machine("0-3", cgroup="v2", threads=2)
+        self.pods = {
+            name: dataclasses.replace(
+                colocation.kube(name, kind, raw), match=f"pod={name}", group=None, containers=()
+            )
+            for name, kind, raw in (
+                ("web", KubeQos.BURSTABLE, Qos.LS),
+                ("job", KubeQos.BEST_EFFORT, Qos.BE),
+            )
+        }
+        self.kinds = {"web": KubeQos.BURSTABLE, "job": KubeQos.BEST_EFFORT}
+        self.pids = {name: self.run(name) for name in self.pods}
+        self.site = agents.Site(self.host, folder, CONFIG.format("enforce"))
+
+    def run(self, name: str) -> int:
+        """A process in a pod's container."""
+        path = TOP
+        for step in (*colocation.TREE.pod(self.kinds[name], name).split("/"), "1" * 64):
+            self.host.write(
+                self.host.at(f"{path}/cgroup.subtree_control"), b"+cpuset +cpu +memory\n"
+            )
+            path = f"{path}/{step}"
+            if not self.host.exists(self.host.at(path)):
+                self.host.mkdir(self.host.at(path))
+        return self.host.spawn(path)
+
+    def settle(self) -> None:
+        """An agent, until it has nothing more to do; it goes without putting anything back."""
+        self.site.pods = tuple(self.pods.values())
+        self.site.settle()
+        self.site.clock.tick(10)
+
+    def cookie(self, name: str) -> int:
+        """Of the first process of a pod."""
+        return self.host.cookies.of.get(self.pids[name], 0)
+
+
+@pytest.fixture
+def scene(ram: Path) -> Scene:
+    """A machine without an agent."""
+    return Scene(ram)
+
+
+def test_given_kept_and_taken_back(scene: Scene) -> None:
+    """Classes are apart; the next agent changes nothing; at the end nobody has one, as before."""
+    scene.settle()
+    first = dict(scene.host.cookies.of)
+    assert scene.host.cookies.together(scene.pids["web"])
+    assert scene.host.cookies.together(scene.pids["job"])
+    scene.settle()
+    assert first == scene.host.cookies.of
+    done = scene.site.restore()
+    assert ([], [0, 0]) == (list(done.failed), [scene.cookie(name) for name in scene.pids])
+    before = list(scene.host.cookies.changes)
+    scene.site.restore()
+    assert before == scene.host.cookies.changes
+
+
+def test_newcomers_and_those_who_change_their_minds(scene: Scene) -> None:
+    """A new process of a pod gets its cookie; a pod that wants none loses it."""
+    scene.settle()
+    late = scene.run("web")
+    scene.settle()
+    assert scene.host.cookies.together(scene.pids["web"], late)
+    none = wishes.Wishes(core_sharing=wishes.CoreSharing(policy="none"))
+    scene.pods["web"] = dataclasses.replace(scene.pods["web"], wishes=none)
+    scene.settle()
+    assert (0, 0) == (scene.cookie("web"), scene.host.cookies.of[late])
+    assert scene.cookie("job")
+
+
+def test_switched_off(scene: Scene) -> None:
+    """What was given is taken back with the next pass."""
+    scene.settle()
+    scene.site.config = CONFIG.format("off")
+    scene.settle()
+    assert [0, 0] == [scene.cookie(name) for name in scene.pids]
+
+
+def test_in_the_shadow_nothing_is_given(scene: Scene) -> None:
+    """It is only shown."""
+    scene.site.config = CONFIG.format("shadow")
+    scene.settle()
+    assert [] == scene.host.cookies.changes
+
+
+def test_a_machine_without(scene: Scene) -> None:
+    """Whoever is concerned is named, and nothing else suffers."""
+    scene.host.cookies.built = False
+    scene.site.pods = tuple(scene.pods.values())
+    with scene.site.agent() as who:
+        agents.settle(who, scene.site.clock)
+        made = who.line._before
+    assert made is not None
+    said = [one for one in made.draft.plan.conditions if one.type == "CoreSchedulingUnsupported"]
+    assert all(one.key in said[0].message for one in scene.pods.values())
