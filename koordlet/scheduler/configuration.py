@@ -236,7 +236,9 @@ class _Reader:
                 found.clear()
             found.pop(name, None)
         several = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
-        if twice := {one for one in several if several.count(one) > 1}:
+        twice = {one for one in several if several.count(one) > 1}
+        # That there is one order of the queue is said in words of its own.
+        if twice and point != "queueSort":
             raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
         for name, one in zip(several, wire.bodies(body, "enabled"), strict=True):
             self._judge(name, enabled=True)
