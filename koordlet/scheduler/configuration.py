@@ -40,6 +40,8 @@ _TOP = frozenset(
     }
 )  # fmt: skip
 _PROFILE = frozenset({"schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"})
+#: Weights are 32-bit integers.
+_WEIGHTS = 2**31
 _SHARE, _EVERY = "percentageOfNodesToScore", 100
 
 
@@ -78,6 +80,8 @@ def _read(body: Body, where: str) -> Configuration:
     version = wire.text(body, "apiVersion")
     if version != "kubescheduler.config.k8s.io/v1":
         raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
+    if wire.integer(body, "parallelism", 1) <= 0:
+        raise BadObjectError("parallelism: a number above 0 is needed")
     warnings: list[str] = []
     warnings += _stray(body, _TOP, where)
     found: dict[str, profile.Profile] = {}
@@ -231,10 +235,16 @@ class _Reader:
             if name == "*":
                 found.clear()
             found.pop(name, None)
-        for one in wire.bodies(body, "enabled"):
-            name = wire.text(one, "name")
+        several = [wire.text(one, "name") for one in wire.bodies(body, "enabled")]
+        twice = {one for one in several if several.count(one) > 1}
+        # That there is one order of the queue is said in words of its own.
+        if twice and point != "queueSort":
+            raise BadObjectError(f"{point}: plugin {min(twice)!r} is enabled more than once")
+        for name, one in zip(several, wire.bodies(body, "enabled"), strict=True):
             self._judge(name, enabled=True)
             weight = wire.integer(one, "weight") or base.get(name, 0)
+            if not 0 <= weight < _WEIGHTS:
+                raise BadObjectError(f"{point}: a weight of {weight} for plugin {name!r}")
             if name not in registry.BUILT_IN:
                 found[name] = weight or self._known[name][1]
         return found

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from koordlet.model import moment, qos
-from koordlet.scheduler import nodes, peernames, requests, setaside, terms, wire
+from koordlet.scheduler import nodes, peernames, requests, setaside, storage, terms, wire
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -156,7 +156,11 @@ _HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwa
 def _essence(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
     """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
     containers = [
-        [{name: one.get(name) for name in _CONTAINER}, [*_ports(one)], bool(status) and one["name"]]
+        [
+            {name: one.get(name) for name in _CONTAINER},
+            [*_ports(one, spec)],
+            bool(status) and one.get("name"),
+        ]
         for key in ("containers", "initContainers")
         for one in wire.bodies(spec, key)
     ]
@@ -256,20 +260,24 @@ def _json(spelled: object) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _ports(container: Body) -> list[tuple[str, str, int]]:
+def _ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
+    """Ports of the node; in its network every port is one, as the API server fills it in."""
+    own = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
     return [
         (
             wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
             wire.text(one, "protocol", "TCP") or "TCP",
-            wire.integer(one, "hostPort"),
+            port,
         )
         for one in wire.bodies(container, "ports")
-        if wire.integer(one, "hostPort") > 0
+        if (port := wire.integer(one, "hostPort") or wire.integer(one, own)) > 0
     ]
 
 
 def _volumes(meta: Body, spec: Body) -> list[Body]:
-    several = (one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys())
+    several = [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
+    for one in several:
+        storage.check_inline(one)
     return [_claimed(meta, one) if one.get("ephemeral") else one for one in several]
 
 
@@ -316,7 +324,7 @@ def _decode(
             map(terms.node_term, wire.bodies(wire.mapping(node, _REQUIRED), "nodeSelectorTerms"))
         ),
         preferred=tuple(
-            (wire.integer(one, "weight"), terms.node_term(wire.mapping(one, "preference")))
+            (terms.weight(one), terms.node_term(wire.mapping(one, "preference")))
             for one in wire.bodies(node, _PREFERRED)
         ),
         tolerations=tuple(map(terms.toleration, wire.bodies(spec, "tolerations"))),
@@ -324,7 +332,9 @@ def _decode(
         spread=tuple(
             terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
         ),
-        ports=frozenset(HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one)),
+        ports=frozenset(
+            HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one, spec)
+        ),
         images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
         + tuple(_image_volumes(spec)),
         containers=len(plain) + len(init),
@@ -353,7 +363,7 @@ def _pod_affinity(affinity: Body, namespace: str, labels: Mapping[str, str]) -> 
         )
         found[wishes] = tuple(
             (
-                wire.integer(one, "weight"),
+                terms.weight(one),
                 terms.pod_term(wire.mapping(one, "podAffinityTerm"), namespace, labels),
             )
             for one in wire.bodies(body, _PREFERRED)

@@ -35,6 +35,8 @@ _POLICIES = {
     "BestEffort": "BestEffort",
 }
 _MOST_CPUS = 8192
+#: A number of a NUMA node has fewer.
+_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,8 @@ def _zones(body: Body) -> dict[int, dict[str, int]]:
     for zone in wire.bodies(body, "zones"):
         name = str(zone.get("name", ""))
         number = name.removeprefix("node-")
-        if zone.get("type") != "Node" or not number.isascii() or not number.isdigit():
+        plain = number.isascii() and number.isdigit() and len(number) < _DIGITS
+        if zone.get("type") != "Node" or not plain:
             continue
         amounts: dict[str, int] = {}
         for one in wire.bodies(zone, "resources"):

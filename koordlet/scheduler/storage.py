@@ -6,7 +6,9 @@ Covers: the objects by name, what a class of pods mounts. Does not cover: opinio
 
 from __future__ import annotations
 
-from koordlet.scheduler import wire
+from collections.abc import Mapping, Sequence
+
+from koordlet.scheduler import terms, wire
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.wire import Body
 
@@ -16,6 +18,8 @@ _MIGRATED = {
     "azureDisk": ("disk.csi.azure.com", "diskName"),
     "gcePersistentDisk": ("pd.csi.storage.gke.io", "pdName"),
 }
+#: The node that a claim is made for, as the volume controller reads it.
+SELECTED = "volume.kubernetes.io/selected-node"
 _PROVISIONERS = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/azure-disk": "disk.csi.azure.com",
@@ -37,7 +41,8 @@ class Storage:
         self.capacities: dict[tuple[str, str], Body] = {}
 
     def add(self, body: Body) -> None:
-        """One object."""
+        """One object; ``BadObjectError`` where a field has another shape than it must have."""
+        check(body)
         meta = wire.mapping(body, "metadata")
         name, kind = wire.text(meta, "name"), wire.text(body, "kind")
         if kind == "PersistentVolumeClaim":
@@ -116,6 +121,50 @@ class Storage:
     def class_of(self, claim: Body) -> Body:
         """The storage class of a claim; empty where there is none."""
         return self.classes.get(wire.text(wire.mapping(claim, "spec"), "storageClassName"), {})
+
+
+def check(body: Body) -> None:
+    """Read every field that is ever looked at, so that nobody stumbles over it later."""
+    meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
+    wire.labels(meta)
+    for key in ("name", "namespace", "uid"):
+        wire.text(meta, key)
+    wire.text(wire.mapping(meta, "annotations"), SELECTED)
+    wire.text(wire.mapping(body, "status"), "phase")
+    for key in ("volumeName", "storageClassName", "volumeMode"):
+        wire.text(spec, key)
+    wire.strings(spec, "accessModes")
+    wire.mapping(wire.mapping(spec, "resources"), "requests")
+    wire.mapping(spec, "capacity")
+    _named(spec, {"claimRef": ("namespace", "name", "uid"), "csi": ("driver", "volumeHandle")})
+    _named(spec, {kind: (key,) for kind, (_, key) in _MIGRATED.items()})
+    if spec.get("selector") is not None:
+        terms.selector(spec, "selector")
+    required = wire.mapping(wire.mapping(spec, "nodeAffinity"), "required")
+    for one in wire.bodies(required, "nodeSelectorTerms"):
+        terms.node_term(one)
+    for key in ("provisioner", "volumeBindingMode", "storageClassName"):
+        wire.text(body, key)
+    for one in wire.bodies(body, "allowedTopologies"):
+        for want in wire.bodies(one, "matchLabelExpressions"):
+            wire.text(want, "key")
+            wire.strings(want, "values")
+    if body.get("nodeTopology") is not None:
+        terms.selector(body, "nodeTopology")
+
+
+def check_inline(volume: Body) -> None:
+    """The same for a volume in a pod."""
+    _named(volume, {"persistentVolumeClaim": ("claimName",)})
+    _named(volume, {kind: (key,) for kind, (_, key) in _MIGRATED.items()})
+    _named(volume, {"iscsi": ("iqn",), "rbd": ("pool", "image")})
+    wire.strings(wire.mapping(volume, "rbd"), "monitors")
+
+
+def _named(body: Body, several: Mapping[str, Sequence[str]]) -> None:
+    for kind, texts in several.items():
+        for key in texts:
+            wire.text(wire.mapping(body, kind), key)
 
 
 def claim_names(sort: PodClass) -> dict[str, bool]:

@@ -16,6 +16,7 @@ from koordlet.scheduler.wire import BadObjectError, Body
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+_MOST_WEIGHT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,14 @@ class Spread:
 def holds(selector: selectors.Compiled, labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy a selector."""
     return all(one.matches(labels) for one in selector.labels)
+
+
+def weight(body: Body) -> int:
+    """The weight of a preferred term, within the API server's bounds."""
+    found = wire.integer(body, "weight")
+    if not 1 <= found <= _MOST_WEIGHT:
+        raise BadObjectError(f"weight: {found} is not from 1 to {_MOST_WEIGHT}")
+    return found
 
 
 def node_term(body: Body) -> NodeTerm:

@@ -9,7 +9,7 @@ import pytest
 from koordlet.model import errors
 from koordlet.scheduler import configuration
 from tests.kit import clusters
-from tests.kit.clusters import node, pod
+from tests.kit.clusters import node, pod, spread
 
 
 def config(**profile: Any) -> dict[str, Any]:
@@ -136,3 +136,39 @@ def test_fields_that_are_not_there_are_told() -> None:
     twice = [{"name": "NodeResourcesFit"}, {"name": "NodeResourcesFit"}]
     with pytest.raises(errors.ConfigError, match="repeated config for plugin NodeResourcesFit"):
         configuration.read(config(pluginConfig=twice), "test")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"plugins": {"score": {"enabled": [{"name": "ImageLocality"}] * 2}}}, "more than once"),
+        (
+            {"plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": -1}]}}},
+            "a weight of -1 for plugin 'ImageLocality'",
+        ),
+        (
+            {
+                "pluginConfig": [
+                    {
+                        "name": "PodTopologySpread",
+                        "args": {
+                            "defaultingType": "List",
+                            "defaultConstraints": [spread("zone")],
+                        },
+                    }
+                ]
+            },
+            "the selector is that of each pod's owners",
+        ),
+    ],
+)
+def test_what_the_peer_refuses_is_refused(said: dict[str, Any], why: str) -> None:
+    """Each with a word about what is wrong."""
+    with pytest.raises(errors.ConfigError, match=why):
+        configuration.read(config(**said), "test")
+
+
+def test_no_parallelism_is_none() -> None:
+    """It changes nothing here, and is a slip."""
+    with pytest.raises(errors.ConfigError, match="parallelism"):
+        configuration.read({**config(), "parallelism": 0}, "test")

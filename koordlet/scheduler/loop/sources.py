@@ -19,7 +19,7 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import kinds, objects, selectors
-from koordlet.scheduler import cluster, machines, nodes, owners, usage, wire
+from koordlet.scheduler import cluster, machines, nodes, owners, storage, usage, wire
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.agents import Agents
@@ -206,6 +206,7 @@ class Sources:
 
 def _stored(body: Body) -> Body:
     """What of an object of storage is ever looked at."""
+    storage.check(body)
     meta = wire.mapping(body, "metadata")
     kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
     phase = wire.mapping(body, "status").get("phase")

@@ -28,14 +28,12 @@ from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
 from koordlet.scheduler.happenings import What
 from koordlet.scheduler.plugins.volumes import WithStorage
 from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.storage import Storage, claim_names
+from koordlet.scheduler.storage import SELECTED, Storage, claim_names
 from koordlet.scheduler.vectors import Bools, Ints, Rows
 from koordlet.scheduler.wire import BadObjectError, Body
 
 #: On a claim to which the volume controller has given its volume.
 _BOUND = "pv.kubernetes.io/bind-completed"
-#: The node that a claim is made for, as the volume controller reads it.
-SELECTED = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 #: By bit of a code, in the peer's order.
 _REASONS = (

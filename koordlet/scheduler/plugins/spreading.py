@@ -44,7 +44,10 @@ class PodTopologySpread(Plugin):
         super().__init__(args)
         self.owners = Owners()
         kind = wire.text(args, "defaultingType", "System")
-        given = tuple(terms.spread(one, {}) for one in wire.bodies(args, "defaultConstraints"))
+        several = wire.bodies(args, "defaultConstraints")
+        if any(one.get("labelSelector") is not None for one in several):
+            raise BadObjectError("defaultConstraints: the selector is that of each pod's owners")
+        given = tuple(terms.spread(one, {}) for one in several)
         if kind not in {"System", "List"} or (given and kind == "System"):
             raise BadObjectError(f"defaultingType {kind!r} with {len(given)} defaultConstraints")
         self._system = kind == "System"

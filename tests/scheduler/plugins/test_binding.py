@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.model import kinds, objects
+from koordlet.scheduler import storage
 from koordlet.scheduler.plugins import binding
 from tests.kit import clusters, schedulers
 from tests.kit.clusters import node, pod
@@ -110,7 +111,7 @@ def test_what_was_chosen_is_written_before_the_pod_is_bound(ram: Path) -> None:
             made_claim = await world.store.get(
                 objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, "new", "d")
             )
-            assert made_claim["metadata"]["annotations"] == {binding.SELECTED: "n"}
+            assert made_claim["metadata"]["annotations"] == {storage.SELECTED: "n"}
             taken = await world.store.get(objects.Ref(kinds.PERSISTENT_VOLUMES, "v"))
             assert taken["spec"]["claimRef"]["name"] == "old"
 
@@ -190,7 +191,7 @@ def test_a_volume_that_names_the_claim_is_the_one() -> None:
 def test_a_claim_that_is_being_made_is_waited_for_where_it_is_made() -> None:
     """Its node was selected before; no other is taken, no volume is."""
     wanted = claim("c", kind="made")
-    wanted["metadata"]["annotations"] = {binding.SELECTED: "b"}
+    wanted["metadata"]["annotations"] = {storage.SELECTED: "b"}
     world = [node("a"), node("b"), kind("made", "csi.example"), wanted]
     assert {"p": "b"} == clusters.places(*world, pod("p", **mounts("c")))
     assert clusters.message("p", node("a"), *world[2:], pod("p", **mounts("c"))) == NONE
