@@ -67,7 +67,7 @@ browser: $(DEVELOP) $(DOCS) ## Look at the console and the site in a real browse
 
 .PHONY: e2e
 e2e: $(DEVELOP) ## Run the tests on the real kernel of this host (needs root)
-	@$(PYTEST) -m e2e tests/e2e $(ARGS)
+	@$(PYTEST) -m "e2e and not soak" tests/e2e $(ARGS)
 
 .PHONY: vm
 vm: $(DEVELOP) ## Run the tests inside emulated machines (needs QEMU)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 
+from koordlet import pressure_settings
 from koordlet.config import (
     adaptive_section,
     batch_section,
@@ -17,7 +18,6 @@ from koordlet.config import (
     cpu_qos_section,
     memory_qos_section,
     network_section,
-    node_pressure_section,
     page_cache_section,
     schema,
     suppress_section,
@@ -25,10 +25,8 @@ from koordlet.config import (
     workload_section,
 )
 from koordlet.config import resctrl_section as ways
-from koordlet.host import pressure
 from koordlet.model import (
     cpuset,
-    duration,
     plan,
     pod,
     qos,
@@ -36,7 +34,6 @@ from koordlet.model import (
     resources,
     snapshot,
     strategies,
-    thresholds,
     wishes,
 )
 from koordlet.policy import (
@@ -131,30 +128,12 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         memory_allocatable_evict.STEM: config.policies.memory_allocatable_evict.strategy(),
         memory_evict.STEM: config.policies.memory_evict.strategy(),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
-        node_pressure.STEM: _node_pressure(config.policies),
+        node_pressure.STEM: pressure_settings.of(config),
         network_qos.STEM: _network(config.policies.network_qos),
         oom_score.STEM: oom_score.Settings(),
         page_cache_reclaim.STEM: _page_cache(config.policies.page_cache_reclaim),
         system_qos.STEM: _system(config.policies.system_qos),
     }
-
-
-def _node_pressure(policies: schema.Policies) -> node_pressure.Settings:
-    section = policies.node_pressure
-    swap = section.swap_available
-    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
-    return node_pressure.Settings(
-        limits=thresholds.parse(node_pressure_section.texts(section)),
-        transition=duration.parse(section.eviction_pressure_transition_period),
-        max_grace=section.eviction_max_pod_grace_period,
-        act=section.act,
-        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
-        local_storage=local,
-        reclaim=section.reclaim_page_cache,
-        tight_percent=section.workload_memory_percent,
-        stalls=section.pressure_limits,
-        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
-    )
 
 
 def _network(section: network_section.NetworkQos) -> network_qos.Settings:
@@ -169,18 +148,6 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
             network_qos.LS: section.ls_class.strategy(),
             network_qos.BE: section.be_class.strategy(),
         },
-    )
-
-
-def pressure_places(config: schema.Config) -> pressure.Places:
-    """Which directories and groups stand for what a node may run out of."""
-    section = config.policies.node_pressure
-    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
-    return pressure.Places(
-        nodefs=usual if section.nodefs is None else (section.nodefs,),
-        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
-        containerfs=() if section.containerfs is None else (section.containerfs,),
-        memory=section.memory_cgroup or "",
     )
 
 

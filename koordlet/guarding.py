@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from koordlet.apply import kinds
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, meter, plan, result, snapshot
+from koordlet.model import action, cgroup, decision, meter, plan, pod, remember, result, snapshot
 from koordlet.policy import adaptive, be_groups, guard
 
 #: Throttled periods that are one pain, and the pain of a kill by the kernel.
@@ -46,11 +46,7 @@ class Guard:
 
 def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
     """What latency-sensitive work suffers, in units of what is tolerated; ``None``: unknown."""
-    groups = [
-        one.group
-        for one in now.pods
-        if one.group is not None and one.active and not be_groups.is_best_effort(one)
-    ]
+    groups = _tense(now.pods)
     if not groups or now.strain is None:
         return None
     waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
@@ -58,6 +54,12 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
     throttled = max((past.groups.last(one, meter.THROTTLED) or 0.0) for one in groups)
     killed = sum((past.groups.last(one, meter.OOM_KILLS) or 0.0) for one in groups)
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
+
+
+@remember.last
+def _tense(pods: tuple[pod.Pod, ...]) -> list[str]:
+    """Groups in which latency-sensitive work runs."""
+    return [one.group or "" for one in be_groups.sensitive(pods) if one.active]
 
 
 _TOLERANCE = adaptive.Settings().tolerance

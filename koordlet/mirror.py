@@ -83,6 +83,14 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """An object that could not be converted: which one, and why."""
+
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Entry(Generic[Value]):
     uid: str
     revision: str
@@ -112,7 +120,7 @@ class Mirror(Generic[Value]):
         self._changed = changed
         self._pace = Pace() if pace is None else pace
         self._entries: dict[Key, _Entry[Value]] = {}
-        self._rejected: dict[Key, str] = {}
+        self._rejected: dict[Key, Rejected] = {}
         self._health = Health()
         self._revision = ""
         self._heard: float | None = None
@@ -136,8 +144,8 @@ class Mirror(Generic[Value]):
         return len(self._entries)
 
     @property
-    def rejected(self) -> Mapping[Key, str]:
-        """Objects that could not be converted, and why."""
+    def rejected(self) -> Mapping[Key, Rejected]:
+        """Objects that could not be converted."""
         return MappingProxyType(self._rejected)
 
     @property
@@ -172,7 +180,7 @@ class Mirror(Generic[Value]):
 
     async def _list(self) -> None:
         found: dict[Key, _Entry[Value]] = {}
-        rejected: dict[Key, str] = {}
+        rejected: dict[Key, Rejected] = {}
         revision = ""
         pages = self._store.list(self.kind, namespace=self._namespace, selector=self._selector)
         async for page in pages:
@@ -236,7 +244,7 @@ class Mirror(Generic[Value]):
             )
 
     def _take(
-        self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, str]
+        self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
     ) -> None:
         """Convert one object; where that fails, its last good value stays."""
         key, uid = objects.key(body), objects.text(body, "uid")
@@ -247,7 +255,7 @@ class Mirror(Generic[Value]):
         try:
             found[key] = _Entry(uid, objects.revision(body), self._convert(body))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            rejected[key] = f"{type(error).__name__}: {error}"[:300]
+            rejected[key] = Rejected(uid, f"{type(error).__name__}: {error}"[:300])
             if old is not None and old.uid == uid:
                 found[key] = old
 

@@ -1,20 +1,29 @@
 """Putting everything back: one code path for stopping, for ``koordlet restore``, for a successor.
 
-Covers: passes of restore until nothing more can be done, and what could not be.
-Does not cover: what a restore consists of (``apply.planner``).
+Covers: passes of restore until nothing more can be done, and what could not be; our taints.
+Does not cover: what a restore of files consists of (``apply.planner``).
 """
 
 from __future__ import annotations
 
+import asyncio
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from koordlet import line
+from koordlet import line, sourcing
 from koordlet.apply import executor
+from koordlet.config import schema
+from koordlet.host import root
 from koordlet.model import result
+
+if typing.TYPE_CHECKING:
+    from koordlet.model import objects
 
 #: A group that empties late, or a set that waits for those above or below it, is tried again.
 _PASSES = 8
+#: Seconds that an API server may take.
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +34,16 @@ class Summary:
     #: Not put back because somebody else has written there since, or the group is gone.
     left: tuple[result.Result, ...]
     failed: tuple[result.Result, ...]
+
+    def __add__(self, other: Summary) -> Summary:
+        return Summary(
+            restored=self.restored + other.restored,
+            left=self.left + other.left,
+            failed=self.failed + other.failed,
+        )
+
+
+NOTHING = Summary(restored=0, left=(), failed=())
 
 
 def restore(
@@ -51,3 +70,29 @@ def restore(
         if not good:
             break
     return Summary(restored=restored, left=tuple(left.values()), failed=tuple(failed.values()))
+
+
+def untaint(config: schema.Config, host: root.HostRoot) -> Summary:
+    """Take our taints off this node, where it has some by this configuration."""
+    store = None
+    if config.report.objects.taints is not None:
+        store = sourcing.cluster(config, host)
+    if store is None:
+        return NOTHING
+    return asyncio.run(_untainted(store, sourcing.node_name(config, host)))
+
+
+async def _untainted(store: objects.Objects, name: str) -> Summary:
+    from koordlet.model import refusals  # noqa: PLC0415 -- for a cluster only
+    from koordlet.report import tainting  # noqa: PLC0415 -- as above
+
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            done = await tainting.lay(store, name)
+    except (refusals.ObjectsError, TimeoutError) as error:
+        why = str(error) or f"no answer within {_PATIENCE:.0f} s"
+        bad = result.Result(target=f"node/{name}", verdict=result.Verdict.REFUSED, detail=why)
+        return Summary(restored=0, left=(), failed=(bad,))
+    finally:
+        await store.close()
+    return Summary(restored=done, left=(), failed=())

@@ -113,7 +113,7 @@ def gatherer(
 ) -> gathering.Gatherer | None:
     """The sources of this node; ``None`` where it is standalone."""
     choice = choose(config, host, environment)
-    node = config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
+    node = node_name(config, host, environment)
     socket = scheduler_socket(config, where) if host.live and not choice.kube else None
     reserving = None if socket is None else _reserving(socket, node)
     declared = _declared(config, host) if host.live else None
@@ -129,6 +129,18 @@ def gatherer(
         store=_store(config.kube) if choice.kube else None,
         node=node,
     )
+
+
+def cluster(config: schema.Config, host: root.HostRoot) -> objects.Objects | None:
+    """The API server of this node, for a command that runs once; ``None`` where there is none."""
+    return _store(config.kube) if choose(config, host).kube else None
+
+
+def node_name(
+    config: schema.Config, host: root.HostRoot, environment: Mapping[str, str] = os.environ
+) -> str:
+    """What this node is called in the cluster."""
+    return config.node.name or environment.get("NODE_NAME") or machine.hostname(host)
 
 
 def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reservation, ...]]:
@@ -217,4 +229,4 @@ def _store(said: kube.Kube) -> objects.Objects:
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
     source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
-    return adapter.Kube(credentials.Credentials(source))
+    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))

@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import time
 import typing
 from collections.abc import Callable, Mapping
@@ -33,6 +34,9 @@ if typing.TYPE_CHECKING:
     from koordlet.rpc import reporting
 
 Current = Callable[[], view.View | None]
+
+#: Seconds that an API server may take for the last word.
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,8 @@ class Surfaces:
         self._cluster = cluster
         self._past = past
         self._writers: writing.Writers | None = None
+        #: The newest view, where taints are written.
+        self._tainted: Current | None = None
         self._told: reporting.Reporting | None = None
         self._http: http_server.Server | None = None
         self._https: http_server.Server | None = None
@@ -97,10 +103,12 @@ class Surfaces:
         if self._told is not None and now is not None:
             self._told.publish(now)
 
-    async def stop(self) -> None:
-        """Go away, letting running answers end."""
+    async def stop(self, *, final: bool) -> None:
+        """Go away, letting running answers end. ``final``: nobody goes on after us."""
         if self._writers is not None:
             await self._writers.stop()
+        if final and self._cluster is not None and self._tainted is not None:
+            await self._untaint(self._cluster.store, self._tainted())
         if self._told is not None:
             await self._told.stop()
         for one in (self._http, self._https):
@@ -108,6 +116,21 @@ class Surfaces:
                 await one.stop()
         if self._rpc is not None:
             await self._rpc.stop()
+
+    async def _untaint(self, store: objects.Objects, last: view.View | None) -> None:
+        """A node that nobody watches any more is not kept free of pods."""
+        from koordlet.model import refusals  # noqa: PLC0415 -- rule 2
+        from koordlet.report import tainting  # noqa: PLC0415 -- rule 2
+
+        if last is None:
+            return
+        name = last.snapshot.node.name
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await tainting.lay(store, name)
+        except (refusals.ObjectsError, TimeoutError) as error:
+            fix = f"kubectl taint node {name} koordlet.io/memory-pressure- (and the like)"
+            log.get().warning("objects.taints_left", node=name, detail=str(error), fix=fix)
 
     async def _guard(self, name: str, starting: typing.Awaitable[str]) -> str:
         try:
@@ -192,7 +215,7 @@ class Surfaces:
         said = self._config.objects
         if said.mode == "off" or (said.mode == "auto" and not cluster.by_default):
             return
-        from koordlet.report import remarking, rows, writing  # noqa: PLC0415 -- rule 2
+        from koordlet.report import remarking, rows, tainting, writing  # noqa: PLC0415 -- rule 2
         from koordlet.report.objects import topology_object  # noqa: PLC0415 -- rule 2
 
         manners = rows.Manners(
@@ -207,10 +230,12 @@ class Surfaces:
             (said.device, rows.Device(manners, clock)),
             (said.status, rows.Status(manners, clock)),
             (said.events, remarking.Remarks(clock)),
+            (True, tainting.Taints(said.taints, clock)),
         )
         chosen = [row for on, row in wanted if on]
         self._writers = writing.Writers(cluster.store, chosen, current)
         self._writers.start()
+        self._tainted = None if said.taints is None else current
 
     def _counts(self) -> Mapping[tuple[str, str], int]:
         """(surface, event) to how often, for metrics."""

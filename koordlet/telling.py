@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +16,13 @@ from typing import Any
 
 from koordlet import line, log
 from koordlet.history import recent
-from koordlet.model import absence, action, cgroup, decision, errors, meter, plan, pod, result
-from koordlet.report import plan_json, view
+from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
+from koordlet.report import plan_json, scaled, view
 from koordlet.state import audit
+
+if typing.TYPE_CHECKING:
+    # A machine without a kubelet never loads it.
+    from koordlet.model import spread
 
 #: Passes of which durations and lateness are shown: ten minutes of ticks.
 _RECENT = 600
@@ -47,6 +52,8 @@ class Teller:
         #: What is the case beside the plan, and what is counted beside the line.
         self.standing: Callable[[], tuple[decision.Condition, ...]] = tuple
         self.runtime: Callable[[], Mapping[str, float]] = dict
+        #: How long answers of the kubelet took, by path and status.
+        self.took: Callable[[], Mapping[tuple[str, str], spread.Spread]] = dict
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         #: Plans that were carried out: with the epoch, the name of one in the audit log.
@@ -55,7 +62,9 @@ class Teller:
         self._lacking: frozenset[absence.Unsupported] = frozenset()
         self._pods: Sequence[pod.Pod] = ()
         self._subjects: Mapping[str, str] = {}
+        self._places: Mapping[str, str | None] = {}
         self._results: tuple[result.Result, ...] = ()
+        self._scaled = scaled.Scaled()
         self._took, self._late = recent.Recent(_RECENT), recent.Recent(_RECENT)
 
     def concern(self, pods: Sequence[pod.Pod]) -> None:
@@ -63,6 +72,7 @@ class Teller:
         if pods is not self._pods:
             self._pods = pods
             self._subjects = {one.group: one.key for one in pods if one.group is not None}
+            self._places = {one.key: one.group for one in pods}
 
     def heard(self, one: result.Result) -> None:
         """One step: to the audit log and, where a person should know, to the log."""
@@ -180,6 +190,7 @@ class Teller:
         results: Sequence[result.Result],
     ) -> None:
         seen = made.snapshot
+        self.concern(seen.pods)
         content = (seen.topology, seen.pods, seen.unsupported, shown.ledger, shown.conditions)
         if content != self._content:
             self._content = content
@@ -192,15 +203,14 @@ class Teller:
             snapshot=seen,
             plan=shown,
             results=self._results,
-            usage={
-                one.key: None if one.group is None else made.used.groups.value(one.group, meter.CPU)
-                for one in seen.pods
-            },
+            usage=view.Cores(self._places, made.used.groups),
             used=made.used,
             predicted=made.predicted,
             checks=self._checks(shown, results),
             counters=self.counters,
+            scaled=self._scaled.passed(results, seen.groups),
             runtime=self.runtime(),
+            took=self.took(),
         )
 
     def _checks(self, shown: plan.Plan, results: Sequence[result.Result]) -> tuple[view.Check, ...]:

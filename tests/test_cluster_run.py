@@ -83,6 +83,11 @@ class Cluster:
         """One more pod of this node."""
         self.loop.run(self.store.create(kinds.PODS, pod(name)))
 
+    def taints(self) -> set[str]:
+        """The keys of those that the Node has."""
+        node = self.loop.run(self.store.get(objects.Ref(kinds.NODES, "n1")))
+        return {str(one["key"]) for one in node.get("spec", {}).get("taints", ())}
+
     def close(self) -> None:
         """No more server."""
         self.loop.run(self.serving.stop())
@@ -110,7 +115,13 @@ def running(folder: Path, kubeconfig: Path) -> Iterator[Callable[[], dict[str, A
         "node": {"name": "n1"},
         "kubelet": {"mode": "off"},
         "kube": {"kubeconfig": str(kubeconfig)},
-        "report": {"http": {"address": "127.0.0.1:0"}, "grpc": {"enabled": False}},
+        "report": {
+            "http": {"address": "127.0.0.1:0"},
+            "grpc": {"enabled": False},
+            "objects": {"mode": "on", "taints": "NoSchedule"},
+        },
+        # No machine has as much as that: it is under pressure.
+        "policies": {"node_pressure": {"evictionHard": {"memory.available": "1Ei"}}},
         "log": {"format": "json"},
     }
     config.write_text(yaml.safe_dump(sections))
@@ -166,6 +177,8 @@ def test_run_follows_the_api_server(tmp_path: Path, cluster: Cluster) -> None:
         }
         cluster.add("later")
         deadline.until(lambda: "later" in names(node()), "the new pod")
+        deadline.until(lambda: cluster.taints() == {"koordlet.io/memory-pressure"}, "the taint")
+    assert not cluster.taints(), "a final stop takes them away"
 
 
 def test_run_survives_the_api_server(tmp_path: Path, cluster: Cluster) -> None:

@@ -18,6 +18,7 @@ from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.model import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
+from koordlet.workloads import gathering
 from tests.kit.apiserver import faults, server
 
 PATIENCE = 30.0
@@ -265,6 +266,11 @@ def test_an_object_that_makes_no_sense(ram: Path) -> None:
         async with running(world):
             assert world.colors() == {"good": "red"}
             assert list(world.mirror.rejected) == [("", "bad")]
+            (why,) = world.mirror.rejected.values()
+            assert why.uid
+            (told,) = gathering.unread_of(world.mirror)
+            assert (world.mirror.kind.name, "bad", why.uid) == (told.kind, told.name, told.uid)
+            assert told.why == why.why != ""
             await world.paint("good", color=None)
             await world.until(lambda: ("", "good") in world.mirror.rejected)
             assert world.colors() == {"good": "red"}

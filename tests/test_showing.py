@@ -65,6 +65,8 @@ def test_the_cluster_as_a_document(ram: Path) -> None:
             assert room["allocatable"] == {"cpu": 2000}
             by_pod = {one["pod"]: one for one in found["decisions"]}
             assert by_pod["d/web"]["node"] == "n1"
+            # People know a reservation by its name.
+            assert (by_pod["room"]["node"], by_pod["room"]["reservation"]) == ("n1", True)
             assert by_pod["d/big"]["node"] is None
             assert found["queues"]["unschedulable"] == 1
             assert abs(found["decisions"][0]["at"] - found["observedAt"]) < 60

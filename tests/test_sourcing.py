@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet import sourcing
+from koordlet import cli, sourcing
 from koordlet.config import schema
 from koordlet.host import directory, root
 from tests.kit import deadline
@@ -128,6 +128,21 @@ def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any
     assert [True] * 7 == [one["ok"] for one in well["sources"]]
     assert "kube-system/etcd-n1" in {one["workload"] for one in well["workloads"]}
     assert "answered 401" in {one["name"]: one["problem"] for one in ill["sources"]}["kubelet"]
+
+
+def test_thresholds_are_held_against_those_of_the_kubelet(
+    tmp_path: Path, kubelet: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whom nobody gave a file: its own word is asked for, and the late one is named with both."""
+    pressure = {"act": True, "evictionHard": {"memory.available": "100Mi", "pid.available": "1%"}}
+    config = written(tmp_path / "act.yaml", kubelet=kubelet, policies={"node_pressure": pressure})
+
+    assert 0 == cli.main(["explain", "eviction", "--config", str(config)])
+    said = capsys.readouterr().out
+    late = "memory.available<100Mi is not earlier than the kubelet's 100Mi"
+    assert "conditions: EvictionThresholdLate" in said
+    assert 2 == said.count(late), "with its signal, and in the condition"
+    assert "pid.available<" not in said
 
 
 def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> None:

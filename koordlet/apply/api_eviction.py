@@ -4,7 +4,10 @@ Covers: both requests, what each answer means, the event on the pod.
 Does not cover: pauses and numbers (``apply.evictor``).
 
 Facts: an eviction that a budget does not allow is refused (429) until it does; several budgets over
-one pod are a mistake that somebody must repair (500); a pod of another UID is another pod.
+one pod are a mistake that somebody must repair (500); a pod of another UID is another pod. A 409
+says that, or only that somebody wrote the pod or its budget meanwhile; a 404 that the pod is gone,
+or that some proxy knows no such path. So whether it is gone is looked at (with the right to list
+that the agent has anyway), and a pod that is still there is asked again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import hashlib
 from collections.abc import Callable
 
 from koordlet.apply import evictor
-from koordlet.model import eviction, happening, kinds, objects, refusals
+from koordlet.model import eviction, happening, kinds, objects, refusals, selectors
 
 #: Seconds to wait where somebody must repair something first.
 _REPAIR = 60.0
@@ -48,20 +51,42 @@ class ApiEviction:
             await ask(
                 ref, uid=victim.uid, grace_seconds=victim.grace_seconds, dry_run=self._dry_run
             )
-        except (refusals.NotFound, refusals.Conflict):
-            return evictor.Outcome(done=True, detail="it was gone already")
-        except refusals.TooMany as error:
-            return _later(f"its disruption budget does not allow it: {error}", error, _BUDGET)
-        except refusals.Failed as error:
-            return _later(f"somebody must repair this first: {error}", error, _REPAIR)
         except refusals.ObjectsError as error:
-            return _later(str(error), error, None)
+            return await self._refused(error, ref, victim.uid)
         if self._dry_run:
             return evictor.Outcome(done=True, detail="dry run: it would be evicted")
         with contextlib.suppress(refusals.ObjectsError):
             # An event is for people: that it is lost costs nobody anything.
             await self._store.create(kinds.EVENTS, event(victim, self._node, self._clock()))
         return evictor.Outcome(done=True, detail="deleted" if self._delete else "evicted")
+
+    async def _refused(
+        self, error: refusals.ObjectsError, ref: objects.Ref, uid: str
+    ) -> evictor.Outcome:
+        match error:
+            case refusals.NotFound() | refusals.Conflict():
+                if not await self._stays(ref, uid):
+                    return evictor.Outcome(done=True, detail="it was gone already")
+                return _later(f"it is still there: {error}", error, None)
+            case refusals.TooMany():
+                return _later(f"its disruption budget does not allow it: {error}", error, _BUDGET)
+            case refusals.Failed():
+                return _later(f"somebody must repair this first: {error}", error, _REPAIR)
+        return _later(str(error), error, None)
+
+    async def _stays(self, ref: objects.Ref, uid: str) -> bool:
+        """Whether this very pod is there and not on its way; also where nobody can tell."""
+        named = selectors.Selector(fields=f"metadata.name={ref.name}")
+        try:
+            found = await objects.collect(
+                self._store.list(ref.kind, namespace=ref.namespace, selector=named)
+            )
+        except refusals.ObjectsError:
+            return True
+        return any(
+            objects.text(one, "uid") == uid and not objects.metadata(one).get("deletionTimestamp")
+            for one in found.items
+        )
 
 
 def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> evictor.Outcome:

@@ -62,6 +62,8 @@ def _sets(
     if holder is None or holder.unified:
         return
     sets = [one for one in wanted if isinstance(one, action.WriteFile) and _is_set(one)]
+    if all(one.target in entries for one in sets):
+        return
     written = {one.target for one in sets} | entries.keys()
     # Parents first: the original of a copy is that of the set above, which may be a copy itself.
     originals: dict[str, str] = {}

@@ -19,14 +19,16 @@ from dataclasses import replace
 
 from koordlet.apply import kinds
 from koordlet.host import root
-from koordlet.model import action, forms
+from koordlet.model import action, forms, knob
 from koordlet.state import journal
+
+#: By name of the knob.
+_FORMS = {n: row.form for n, row in knob.TABLE.items() if isinstance(row.form, forms.Keyed)}
 
 
 def form_of(one: action.Action) -> forms.Keyed | None:
     """The form of a file of this kind; ``None`` for any other action."""
-    row = kinds.row_of(one) if isinstance(one, action.WriteFile) else None
-    return row.form if row is not None and isinstance(row.form, forms.Keyed) else None
+    return _FORMS.get(one.knob) if isinstance(one, action.WriteFile) else None
 
 
 def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:

@@ -74,8 +74,9 @@ class Executor:
         self.manager = manager
         self.pauses = backoff.Backoff()
         self.worker: worker.Worker[Work] = worker.Worker(inline=not host.live)
-        #: Steps that the worker has and no answer of yet, by target.
+        #: Steps that the worker has and no answer of yet, by target, and who are contested of them.
         self.away: dict[str, plan.Step] = {}
+        self.contested_away: set[str] = set()
         #: What systemd said of the properties of steps to come, by target.
         self.looked: dict[str, unit_properties.Properties] = {}
         #: Who carries out evictions; without one they are refused.
@@ -141,7 +142,7 @@ class _Run:
 
     def carry_out(self, planned: Iterable[plan.Step]) -> None:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
-        steps = [step for step in steps if self._has_looked(step)]
+        steps = [s for s in steps if not isinstance(s.action, _UNIT) or self._has_looked(s)]
         contested = {s.action.target for s in steps if self._intents.contested(s)}
         self._intend(steps, contested)
         for step in steps:
@@ -195,7 +196,7 @@ class _Run:
         return False
 
     def _learn(self, target: str, said: Work) -> None:
-        if isinstance(said, tuple):
+        if not isinstance(said, perform.Effect):
             self.hands.looked[target] = said
 
     def _intend(self, steps: Sequence[plan.Step], contested: set[str]) -> None:
@@ -221,7 +222,9 @@ class _Run:
         one = step.action
         if isinstance(one, action.Evict):
             return self._evict(step)
-        blocker = next((f for f in self._open if _relies(one, f)), None) if self._open else None
+        blocker = (
+            next((f for f in self._open if kinds.relies(one, f)), None) if self._open else None
+        )
         if blocker is not None:
             detail = f"relies on {blocker.target}, which is not done"
             return _result(step, result.Verdict.SKIPPED, detail)
@@ -233,6 +236,8 @@ class _Run:
         except OSError as error:
             return self._refused(step, error)
         if effect is None:
+            if contested and one.target in self.hands.away:
+                self.hands.contested_away.add(one.target)
             if isinstance(one, action.WriteFile):
                 self._open.append(one)
             return _result(step, result.Verdict.WAITING, "on its way: it blocks")
@@ -260,8 +265,10 @@ class _Run:
                 with contextlib.suppress(OSError):
                     self._learn(target.removeprefix(_LOOK), answer.get())
                 continue
+            contested = target in self.hands.contested_away
+            self.hands.contested_away.discard(target)
             try:
-                outcome = self._done(step, _effect(answer.get()), contested=False)
+                outcome = self._done(step, _effect(answer.get()), contested=contested)
             except OSError as error:
                 outcome = self._refused(step, error)
             self._pace(outcome)
@@ -277,8 +284,7 @@ class _Run:
             self._undone(one, effect)
         elif kinds.journaled(one):
             # A switch is remembered as it was written: its read-back is the whole list of words.
-            is_switch = kinds.phase(one) in (kinds.Phase.SWITCH_ON, kinds.Phase.SWITCH_OFF)
-            self._landed.append((one, kinds.value(one) if is_switch else effect.value))
+            self._landed.append((one, kinds.value(one) if kinds.is_switch(one) else effect.value))
         verdict = result.Verdict.DIFFERENT if effect.difference else result.Verdict.DONE
         return result.Result(
             target=one.target,
@@ -304,12 +310,14 @@ class _Run:
     def _settle(self) -> None:
         """Tell the journal what was read back, of the groups that are there now."""
         inodes: dict[str, int] = {}
+        entries, done = self.book.entries, self.book.done
         for one, value in self._landed:
             where = kinds.directory(one)
-            if where not in inodes:
-                inodes[where] = intents.inode_of(self.host, where)
-            if one.target in self.book.entries:
-                self.book.done(one.target, value, inodes[where])
+            inode = inodes.get(where)
+            if inode is None:
+                inode = inodes[where] = intents.inode_of(self.host, where)
+            if one.target in entries:
+                done(one.target, value, inode)
         self._landed.clear()
 
     def _evict(self, step: plan.Step) -> result.Result:
@@ -337,14 +345,16 @@ class _Run:
         return _result(step, result.Verdict.REFUSED, detail, error.errno)
 
     def _pace(self, outcome: result.Result) -> None:
+        if outcome.verdict is result.Verdict.DONE and not outcome.contested:
+            self.hands.pauses.succeeded(outcome.target, self.now.at)
+            return
         one = outcome.step.action if outcome.step is not None else None
         # A protective limit that others remove comes back at once; a refusal waits all the same.
         protective = isinstance(one, kinds.FILES) and one.protective
-        at = self.now.at
         if outcome.verdict in _TROUBLE or (outcome.contested and not protective):
-            self.hands.pauses.failed(outcome.target, at)
+            self.hands.pauses.failed(outcome.target, self.now.at)
         elif outcome.verdict is result.Verdict.DONE:
-            self.hands.pauses.succeeded(outcome.target, at)
+            self.hands.pauses.succeeded(outcome.target, self.now.at)
 
 
 def _effect(said: Work) -> perform.Effect:
@@ -353,6 +363,7 @@ def _effect(said: Work) -> perform.Effect:
     raise errors.BugError("the worker answered another question")
 
 
+_UNIT = action.SetUnitProperty
 #: Before the target in the name of a question.
 _LOOK = "look:"
 _TROUBLE = frozenset({result.Verdict.REFUSED, result.Verdict.DIFFERENT, result.Verdict.HELD})
@@ -367,6 +378,8 @@ def _twice(
     """Do it, and once more where the kernel's refusal was a race that is over."""
     one = step.action
     try:
+        if isinstance(one, action.WriteFile):
+            return perform.write(host, layout, one, undo=step.undo)
         return perform.perform(host, layout, one, undo=step.undo, manager=manager)
     except OSError as error:
         if not refusals.is_over(host, layout, one, error.errno):
@@ -379,15 +392,4 @@ def _result(
 ) -> result.Result:
     return result.Result(
         target=step.action.target, verdict=verdict, detail=detail, step=step, errno=number
-    )
-
-
-def _relies(one: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file."""
-    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
-        return False
-    return (
-        one.target == failed.target
-        or cgroup.is_below(one.group, failed.group)
-        or cgroup.is_below(failed.group, one.group)
     )

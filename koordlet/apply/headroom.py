@@ -20,6 +20,7 @@ USAGE = {
     "memory.limit_in_bytes": "memory.usage_in_bytes",
     "memory.memsw.limit_in_bytes": "memory.memsw.usage_in_bytes",
 }
+_NAMES = tuple(f"/{name}" for name in USAGE)
 #: The margin: what a group may allocate between look and write.
 LEAST_MARGIN = 4 << 20
 PART = 32
@@ -27,10 +28,10 @@ PART = 32
 
 def problem(host: root.HostRoot, one: action.Action) -> str:
     """Why a memory limit must wait; empty when it need not, or is none."""
-    directory, _, name = one.target.rpartition("/")
-    used_in = USAGE.get(name)
-    if used_in is None or not isinstance(one, kinds.FILES):
+    if not one.target.endswith(_NAMES) or not isinstance(one, kinds.FILES):
         return ""
+    directory, _, name = one.target.rpartition("/")
+    used_in = USAGE[name]
     if not one.value.strip():
         return "an empty memory limit would be zero"
     try:

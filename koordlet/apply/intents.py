@@ -38,6 +38,8 @@ class Intents:
         entry = self._book.entries.get(one.target)
         if entry is None or step.was is None or not isinstance(one, kinds.FILES):
             return False
+        if step.was in entry.values:
+            return False  # what we read back there, and nobody else's
         if entry.inode not in (0, self.inode(one)):
             return False  # another group under the same path: that one was never ours
         if not entry.sure and step.was == entry.original:
@@ -137,14 +139,18 @@ def _is_schemata(one: action.Action) -> bool:
 def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
     """The entry with one more value that may be ours, named last."""
     value = kinds.value(one)
-    if entry.values[-1:] == (value,):
+    values = entry.values
+    if values[-1:] == (value,):
         return entry
-    return entry._replace(values=(*(old for old in entry.values if old != value), value))
+    others = [old for old in values if old != value] if value in values else values
+    return entry.holding((*others, value))
 
 
 def inode_of(host: root.HostRoot, directory: str) -> int:
     """The identity of a group, or of a process; 0 when it is not there."""
     try:
-        return processes.identity(host, directory) or host.stat(host.at(directory)).inode
+        if directory.startswith("/proc/"):
+            return processes.identity(host, directory) or host.inode(host.at(directory))
+        return host.inode(host.at(directory))
     except OSError:
         return 0

@@ -23,7 +23,7 @@ import enum
 from collections.abc import Iterable
 from typing import assert_never
 
-from koordlet.model import action, cpuset, knob, queueing
+from koordlet.model import action, cgroup, cpuset, knob, queueing
 
 #: The kinds that are about one file's text.
 FILES = (action.WriteFile, action.SetUnitProperty)
@@ -33,6 +33,10 @@ FileAction = action.WriteFile | action.SetUnitProperty
 _DIRECTORIES = (action.MakeDir, action.RemoveDir)
 _NOT_JOURNALED = (action.RemoveDir, action.Reclaim, action.Evict)
 _BLOCKING = (action.SetUnitProperty, action.SetQdisc, action.Reclaim)
+
+# Sets, for the same reason.
+_SWITCHES = frozenset(n for n, row in knob.TABLE.items() if row.shape is knob.Shape.SWITCHES)
+_SLEEPING = frozenset(n for n, row in knob.TABLE.items() if row.may_block)
 
 #: What ``Present.texts`` holds for a directory that is there and usable.
 PRESENT = "present"
@@ -162,6 +166,11 @@ def _shrunk(one: FileAction, ours: str, current: str, lost: cpuset.CPUSet) -> bo
     return reads <= wrote and wrote - reads <= lost
 
 
+def is_switch(one: action.Action) -> bool:
+    """Whether a file is a list of words of which some are switched on or off."""
+    return isinstance(one, action.WriteFile) and one.knob in _SWITCHES
+
+
 def journaled(one: action.Action) -> bool:
     """Whether an original must be on disk before the action is done."""
     return not isinstance(one, _NOT_JOURNALED)
@@ -170,8 +179,7 @@ def journaled(one: action.Action) -> bool:
 def may_block(one: action.Action) -> bool:
     """Whether the loop must not wait for it: systemd, and what may sleep in the kernel."""
     if isinstance(one, action.WriteFile):
-        row = row_of(one)
-        return row is not None and row.may_block
+        return one.knob in _SLEEPING
     return isinstance(one, _BLOCKING)
 
 
@@ -197,9 +205,22 @@ def value(one: action.Action) -> str:
 
 def directory(one: action.Action) -> str:
     """The directory of the group that an action is about."""
+    if isinstance(one, FILES):
+        return one.target.rpartition("/")[0]
     if isinstance(one, _DIRECTORIES):
         return one.target
     if isinstance(one, action.SetQdisc):
         # What a link is in: a helper without network must not take it for gone.
         return queueing.NETWORK
     return one.target.rpartition("/")[0]
+
+
+def relies(one: action.Action, failed: action.WriteFile) -> bool:
+    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
+        return False
+    return (
+        one.target == failed.target
+        or cgroup.is_below(one.group, failed.group)
+        or cgroup.is_below(failed.group, one.group)
+    )

@@ -15,8 +15,10 @@ Theory of operation. Let ``old`` and ``new`` be the values of each group of a tr
    then those that only gain, so that a CPU is given up before another group gets it wherever the
    tree allows. On v1 each write is legal: its children are already inside ``new``, its parent
    still contains it.
-3. On v2 ``new`` may reach beyond the sets around it, as one does that was never set and comes back
-   so. It goes to what those leave of it first, and all of it is written when they are narrow.
+3. A group that shall have no set, or on v2 one that is wider than what the groups above leave (as
+   an empty one is put back where tasks are), gets that last, from the bottom: in step 2 it goes to
+   what it will live on. Before, the group above could still be wider than that. Only where nothing
+   planned bounds it, and somebody inside may need what it lacks, is it emptied in step 1.
 
 So a task is never on fewer CPUs than ``old & new`` leaves it, no set is ever empty, and no set on
 v2 ever loses touch with its parent's effective set, which would silently widen it to all of that.
@@ -143,47 +145,54 @@ def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
 
 
 def _widen(moves: Sequence[_Move]) -> Iterable[Ordered]:
-    """Step 1: groups with planned groups inside them, from the top, to ``old | new``.
-
-    A set that is emptied lets go of every bound, so it belongs here too.
-    """
-    heights = _heights(moves)
+    """Step 1: groups with planned groups inside them, from the top, to ``old | new``."""
+    heights, effects, free = _heights(moves), _effects(moves), _freed(moves)
     for move in sorted(moves, key=lambda m: _top_down(m.write)):
-        both = move.old | move.new
-        if not move.new:
+        group = move.write.group
+        both = move.old | effects[group]
+        if group in free:
             yield Ordered(action=move.write)
-        elif heights[move.write.group] and both != move.old:
+        elif heights[group] and both != move.old:
             yield Ordered(action=replace(move.write, value=str(both)), interim=both != move.new)
 
 
 def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
     """Steps 2 and 3: every group to ``new``, from the bottom; givers before takers."""
-    heights = _heights(moves)
-    planned = {move.write.group: move.new for move in moves if move.new}
+    heights, effects, free = _heights(moves), _effects(moves), _freed(moves)
 
     def turn(move: _Move) -> tuple[int, int, str]:
-        gain = 0 if move.new <= move.old else 1 if move.old - move.new else 2
+        end = effects[move.write.group]
+        gain = 0 if end <= move.old else 1 if move.old - end else 2
         return (heights[move.write.group], gain, move.write.target)
 
-    beyond: list[_Move] = []
-    for move in sorted(moves, key=turn):
-        # A parent that only gains, or is emptied, had its final value written in step 1.
-        if not move.new or (heights[move.write.group] and move.old < move.new):
-            continue
-        left = _left(move, planned)
-        if not left or left == move.new:
+    in_turn = [move for move in sorted(moves, key=turn) if move.write.group not in free]
+    for move in in_turn:
+        end = effects[move.write.group]
+        # A parent that only gains had this value in step 1.
+        widened = heights[move.write.group] and move.old < end
+        if not widened and (end == move.new or end != move.old):
+            yield Ordered(action=replace(move.write, value=str(end)), interim=end != move.new)
+    for move in in_turn:
+        if effects[move.write.group] != move.new:
             yield Ordered(action=move.write)
-            continue
-        beyond.append(move)
-        if left != move.old:
-            yield Ordered(action=replace(move.write, value=str(left)), interim=True)
-    for move in sorted(beyond, key=lambda m: _top_down(m.write)):
-        yield Ordered(action=move.write)
 
 
-def _left(move: _Move, planned: Mapping[str, cpuset.CPUSet]) -> cpuset.CPUSet:
-    """What the groups around it will leave of a set."""
-    found = move.new
-    for above in cgroup.ancestors(move.write.group):
-        found &= planned.get(above, found)
-    return found
+def _effects(moves: Sequence[_Move]) -> dict[str, cpuset.CPUSet]:
+    """The set that each group will live on, as far as the planned groups above it decide that.
+
+    Without a set of its own, or with one that has nothing of theirs, it has the nearest one's.
+    Empty where no set is planned at all: it will live on one that does not change.
+    """
+    effects: dict[str, cpuset.CPUSet] = {}
+    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+        above = (effects[one] for one in cgroup.ancestors(move.write.group) if effects.get(one))
+        bound = next(above, move.new)
+        effects[move.write.group] = move.new & bound or bound
+    return effects
+
+
+def _freed(moves: Sequence[_Move]) -> frozenset[str]:
+    """Emptied groups around such as keep a set, which nothing planned bounds: they are first."""
+    effects = _effects(moves)
+    around = {above for one in moves if one.new for above in cgroup.ancestors(one.write.group)}
+    return frozenset(group for group, end in effects.items() if not end and group in around)

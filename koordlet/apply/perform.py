@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """What the machine says after an action."""
 
     #: The text read back (for a file), or a word.
@@ -39,7 +37,7 @@ def perform(  # noqa: PLR0911 -- one return for each kind
     """
     match one:
         case action.WriteFile():
-            return _write(host, layout, one, undo=undo)
+            return write(host, layout, one, undo=undo)
         case action.MakeDir():
             return _make(host, one)
         case action.RemoveDir():
@@ -86,9 +84,10 @@ def _bytes(value: str) -> bytes:
     return (value if value.endswith("\n") else value + "\n").encode()
 
 
-def _write(
-    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool
+def write(
+    host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool = False
 ) -> Effect:
+    """Write one file, and say what it says then."""
     if one.knob == knob.SCHEMATA.name:
         return Effect(*resctrl.write(host, one))
     if devices.form_of(one) is not None:
@@ -98,7 +97,7 @@ def _write(
         # It is written, and that must be remembered, although nobody can tell what it says now.
         return Effect(one.value, f"written, but cannot be read back: {found.strerror}")
     text = found.decode("utf-8", "replace").rstrip("\n")
-    if not kinds.same(one, one.value, text):
+    if text != one.value and not kinds.same(one, one.value, text):
         return Effect(text, f"wrote {one.value!r}, reads {text!r}")
     if one.knob == knob.CPUSET_CPUS.name and one.value.strip() and not undo:
         return Effect(text, _not_effective(host, layout, one))

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from koordlet.host import inotify
 
 #: Files that are read at each look although nothing was told of them.
-AT_ONCE = 32
+AT_ONCE = 8
 #: Enough for any cpuset list or number.
 _SIZE = 4096
 
@@ -91,7 +91,7 @@ class Watch:
             self._hear(self._events)
             self._doubted.update(self._next())
         self._doubted |= self._silent
-        found = [target for target in tuple(self._doubted) if not self._holds(target)]
+        found = [target for target in self._suspicious() if not self._holds(target)]
         # What is not right is read until it is.
         self._doubted = set(found)
         return found
@@ -115,6 +115,13 @@ class Watch:
             self._turns = list(self._files)
         self._turns, now = self._turns[:-AT_ONCE], self._turns[-AT_ONCE:]
         return now
+
+    def _suspicious(self) -> list[str]:
+        """Of the doubted, those whose bytes are not the ones that were found to be right."""
+        doubted = [(target, file) for target in self._doubted if (file := self._files.get(target))]
+        texts = self._host.preads([file.handle for _, file in doubted], _SIZE)
+        pairs = zip(doubted, texts, strict=True)
+        return [target for (target, file), text in pairs if text is None or text != file.right]
 
     def _holds(self, target: str) -> bool:
         file = self._files.get(target)

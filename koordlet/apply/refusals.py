@@ -30,7 +30,7 @@ _MEANING = {
     errno.EPERM: "not permitted: is koordlet running as root, with its capabilities?",
     errno.ENOENT: "no such file: this kernel lacks it, or its controller is not enabled here",
     errno.ENODEV: "the group was removed meanwhile, or there is no such device",
-    errno.EOPNOTSUPP: "not supported in this group",
+    errno.EOPNOTSUPP: "not supported in this group, or for a device that io.cost.qos has not named",
     errno.EAGAIN: "the kernel could not do it now",
     errno.EIO: "not all of the value was taken",
     errno.ETIMEDOUT: "no answer in time",

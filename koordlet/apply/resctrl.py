@@ -7,7 +7,9 @@ Rules:
 1. One domain of one resource is one write(2): a line with a bad domain is refused as a whole, so
    one bad value would cost the good ones. Each is applied or reported with the kernel's own words.
 2. A thread that ended is where it should be (ESRCH). A thread forked by one that was not yet moved
-   is found by listing again until nothing is new.
+   is in the group that its parent left: while that one has members that it had not before, the
+   workloads are listed again. Who was forked between the scan and this is found by the next scan,
+   which every move asks for.
 3. Putting back is three-way for each domain: what somebody else wrote meanwhile stays.
 """
 
@@ -139,6 +141,7 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
     todo: Iterable[int] = one.pids
     refused: dict[int, int] = {}
     moved = 0
+    before = _members(host, one.taken_from) if one.threads_of else set()
     for _ in range(_ROUNDS):
         batch = list(todo)
         answers = host.write_each(path, [b"%d\n" % pid for pid in batch])
@@ -147,7 +150,7 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
         if taken < len(batch):
             answered = zip(batch, answers, strict=True)
             refused.update((pid, why) for pid, why in answered if why not in (0, errno.ESRCH))
-        todo = _newcomers(host, one, refused)
+        todo = _newcomers(host, one, before, refused)
         if not todo:
             break
     if not refused:
@@ -157,19 +160,24 @@ def move(host: root.HostRoot, one: action.MoveTasks) -> tuple[str, str]:
     return f"{moved} threads", f"{len(refused)} threads stay where they were: {why}"
 
 
-def _newcomers(host: root.HostRoot, one: action.MoveTasks, refused: Mapping[int, int]) -> list[int]:
+def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
+    """All that these files list, as they list it: ten thousand numbers need not become numbers."""
+    found: set[bytes] = set()
+    for file in files:
+        found.update(resctrl_tasks.words(host, file))
+    return found
+
+
+def _newcomers(
+    host: root.HostRoot, one: action.MoveTasks, before: set[bytes], refused: Mapping[int, int]
+) -> list[int]:
     """Threads of the workloads that are not in the group now, and that may be taken."""
-    # Compared as they are read: ten thousand numbers need not become numbers.
-    listed: set[bytes] = set()
-    for file in one.threads_of:
-        listed.update(resctrl_tasks.words(host, file))
-    outside = listed.difference(resctrl_tasks.words(host, one.target))
-    if not outside:
+    free = _members(host, one.taken_from) if one.threads_of else set()
+    if free <= before:
+        # Nobody forked there meanwhile: hundreds of containers need not be asked.
         return []
-    free: set[bytes] = set()
-    for file in one.taken_from:
-        free.update(resctrl_tasks.words(host, file))
-    return sorted(pid for pid in map(int, outside & free) if pid not in refused)
+    ours = free & _members(host, one.threads_of) - _members(host, [one.target])
+    return sorted(pid for pid in map(int, ours) if pid not in refused)
 
 
 def give_back(entry: journal.Entry, now: resctrl.Resctrl) -> action.MoveTasks | None:

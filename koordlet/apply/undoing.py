@@ -66,11 +66,11 @@ def undo(
     wanted: Iterable[action.Action],
 ) -> Undoing:
     """What to do about journal entries that nobody wants any more, beside what is wanted."""
+    todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     undoing = Undoing()
-    for one in wanted:
+    for one in wanted if todo else ():
         if isinstance(one, action.WriteFile) and one.knob in _CUT:
             undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
-    todo = sorted(entries, key=lambda entry: (cgroup.depth(entry.group), entry.target))
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)

@@ -26,9 +26,14 @@ koordlet config                              every value with its origin
 koordlet config --config site.yaml -o yaml   as a file, origins as comments
 KOORDLET_MODE=observe koordlet config -o json
 kubectl get nodeslo n1 -o yaml > slo.yaml; koordlet config --pods slo.yaml
+koordlet config --kubelet-config /var/lib/kubelet/config.yaml   are our thresholds the earlier ones?
 koordlet config --schema > koordlet.schema.json
 """
 
+_UNJUDGED = (
+    "policies.node_pressure.act: beside a kubelet a threshold is acted on that is earlier than the"
+    " kubelet's; name its file with --kubelet-config to have them compared here"
+)
 #: Longer values are cut in the table.
 _MAX_SHOWN = 60
 #: Words that a YAML parser of either version may take for something else than text.
@@ -39,6 +44,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*\Z")
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
+    options.eviction(parser)
     options.output(parser, ("table", "json", "yaml"))
     parser.add_argument(
         "--pods",
@@ -60,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.schema:
         sys.stdout.write(json.dumps(schema.json_schema(), indent=2) + "\n")
         return 0
-    effective = config.load(args.config, os.environ, {})
+    effective = config.load(args.config, os.environ, options.eviction_flags(args))
     said = cluster(args, effective)
     if args.output == "json":
         more = {} if said is None else {"cluster": strategies_json.document(said)}
@@ -72,7 +78,15 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     for warning in effective.warnings:
         sys.stderr.write(f"warning: {output.visible(warning)}\n")
+    if _unjudged(effective.config):
+        sys.stderr.write(f"note: {_UNJUDGED}\n")
     return 0
+
+
+def _unjudged(found: schema.Config) -> bool:
+    section = found.policies.node_pressure
+    acts = section.act is True and section.mode == "enforce" and found.kubelet.mode != "off"
+    return acts and found.kubelet.config_file is None
 
 
 def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.NodeSlo | None:

@@ -14,6 +14,7 @@ HELP = "print the definitions of the custom resources"
 EXAMPLES = """\
 koordlet crds | kubectl apply --server-side -f -
 koordlet crds reservations              of one kind only
+koordlet crds --before-1.30             for an API server that is older
 koordlet crds --directory deploy/crds   one file for each kind
 """
 
@@ -24,6 +25,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="plurals; all without one")
     parser.add_argument("--directory", type=Path, help="write one file for each kind there")
+    parser.add_argument(
+        "--before-1.30",
+        action="store_true",
+        dest="old",
+        help="without selectableFields: kubectl refuses what an older API server does not know",
+    )
     options.output(parser, ("yaml", "json"))
 
 
@@ -39,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
             raise errors.UsageError(
                 "no such kind of ours", culprit=name, fix=f"one of {', '.join(known)}"
             )
-    chosen = [definitions.document(known[name]) for name in args.kinds or known]
+    chosen = [
+        definitions.document(known[name], selectable=not args.old) for name in args.kinds or known
+    ]
     if args.directory is not None:
         _write(args.directory, chosen)
     elif args.output == "json":

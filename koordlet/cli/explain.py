@@ -17,6 +17,7 @@ EXAMPLES = """\
 koordlet explain cpu 17                        who has this CPU, why, since when
 koordlet explain pod shop/web-0                its CPUs, its files, what is wrong
 koordlet explain eviction                      what runs out, who goes, in which order
+koordlet explain eviction --eviction-hard 'memory.available<99%'  … and who would go, if
 koordlet explain write /sys/fs/cgroup/web/cpuset.cpus  who wants what there, what was there
 koordlet explain cpu 17 --root machine.tar.gz  on a recorded machine
 """

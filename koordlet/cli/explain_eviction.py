@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from koordlet.cli import explain_source, output
-from koordlet.model import errors
+from koordlet.cli import explain_source, options, output
+from koordlet.model import errors, quantity
+from koordlet.report import topology_words
+
+#: Bytes that are easy to read as they are.
+_LARGE = 1 << 20
+#: Signals of which no bytes are counted.
+_COUNTED = ("inodesFree", "pid.available")
 
 HELP = "what this node runs out of, who goes for it, and in which order"
 
@@ -21,11 +28,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="only its place in each order",
     )
     explain_source.add(parser)
+    options.eviction(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
-    plan = explain_source.plan(args)
+    plan = explain_source.plan(args, options.eviction_flags(args))
     found = document(plan, args.pod)
     if args.output == "json":
         output.print_json(found)
@@ -55,11 +63,16 @@ def document(plan: explain_source.Document, pod: str | None) -> explain_source.D
         "conditions": [
             one
             for one in explain_source.rows(plan, "conditions")
-            # The kubelet's three, swap, and what stalls.
-            if str(one.get("type")).endswith(("Pressure", "Stalled"))
+            # The kubelet's three, swap, what stalls, what is near its limit or comes too late.
+            if str(one.get("type")).endswith(("Pressure", "Stalled", "Tight", "Late"))
         ],
         "evictions": evictions,
+        "held": str(_facts(plan).get("held") or ""),
     }
+
+
+def _facts(plan: explain_source.Document) -> explain_source.Document:
+    return explain_source.part(plan.get("explanations"), "node_pressure")
 
 
 def _ranking(one: explain_source.Document) -> list[explain_source.Document]:
@@ -70,31 +83,65 @@ def _ranking(one: explain_source.Document) -> list[explain_source.Document]:
 
 def lines(found: explain_source.Document) -> Iterator[str]:
     """What a person wants to know."""
-    signals = explain_source.rows(found, "signals")
     table = [
         (
             str(one.get("name")),
-            str(one.get("observed") or "unknown"),
-            str(one.get("threshold")),
+            _readable(one, one.get("observed") or "unknown"),
+            _threshold(one),
             {True: "MET", False: "no"}.get(one.get("met"), "unknown"),  # type: ignore[call-overload]
-            str(one.get("why") or one.get("spelled") or ""),
+            "; ".join(_notes(one)),
         )
-        for one in signals
+        for one in explain_source.rows(found, "signals")
     ]
-    yield from output.table(table, head=("SIGNAL", "AVAILABLE", "THRESHOLD", "MET", ""))
-    holding = [
-        str(one.get("type"))
-        for one in explain_source.rows(found, "conditions")
-        if one.get("status") == "True"
-    ]
-    yield f"conditions: {', '.join(holding) or 'none holds'}"
+    yield from output.table(table, head=("SIGNAL", "OBSERVED", "THRESHOLD", "MET", ""))
+    holding = [one for one in explain_source.rows(found, "conditions") if one["status"] == "True"]
+    yield f"conditions: {', '.join(str(one.get('type')) for one in holding) or 'none holds'}"
+    for one in holding:
+        if str(one.get("reason", "")).startswith("Koordlet") and one.get("message"):
+            yield f"  {one.get('type')}: {one.get('message')}"
+    if found.get("held"):
+        yield f"nobody is evicted: {found.get('held')}"
     for one in explain_source.rows(found, "evictions"):
-        held = f", but is not evicted: {one.get('held')}" if one.get("held") else ""
-        yield f"{one.get('pod')} goes for {one.get('signal')} ({one.get('policy')}){held}"
-        yield f"  {str(one.get('message')).strip()}"
-        for place, row in enumerate(explain_source.rows(one, "ranking"), 1):
-            keys = "  ".join(f"{k} {v}" for k, v in explain_source.part(row, "keys").items())
-            spared = f"  passed over: {row.get('spared')}" if row.get("spared") else ""
-            yield f"  {row.get('place', place):>3}. {row.get('pod')}  {keys}{spared}"
+        yield from _eviction(one)
     if not explain_source.rows(found, "evictions"):
-        yield "nobody has to go"
+        yield "nobody has to go; --eviction-hard 'memory.available<99%' shows who would"
+
+
+def _eviction(one: explain_source.Document) -> Iterator[str]:
+    held = f", but is not evicted: {one.get('held')}" if one.get("held") else ""
+    yield f"{one.get('pod')} goes for {one.get('signal')} ({one.get('policy')}){held}"
+    yield f"  {str(one.get('message')).strip()}"
+    signal = {"name": one.get("signal")}
+    for place, row in enumerate(explain_source.rows(one, "ranking"), 1):
+        keys = "  ".join(
+            f"{key} {_readable(signal, value) if key == 'overRequest' else value}"
+            for key, value in explain_source.part(row, "keys").items()
+        )
+        spared = f"  passed over: {row.get('spared')}" if row.get("spared") else ""
+        yield f"  {row.get('place', place):>3}. {row.get('pod')}  {keys}{spared}"
+
+
+def _threshold(one: explain_source.Document) -> str:
+    amount, spelled = _readable(one, one.get("threshold")), one.get("spelled")
+    return f"{spelled} ({amount})" if spelled and spelled != amount else amount
+
+
+def _notes(one: explain_source.Document) -> Iterator[str]:
+    if one.get("why"):
+        yield str(one.get("why"))
+    since = one.get("since")
+    if isinstance(since, int | float):
+        yield f"since {datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _readable(signal: explain_source.Document, value: object) -> str:
+    """Bytes as people say them: ``22748858584`` is 21.2 GiB. Counts and small numbers stay."""
+    text = str(value)
+    if str(signal.get("name")).endswith(_COUNTED):
+        return text
+    try:
+        amount = quantity.units(text)
+    except ValueError:
+        return text
+    sign = "-" if amount < 0 else ""
+    return text if abs(amount) < _LARGE else f"{sign}{topology_words.size(abs(amount))}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from koordlet import opening, sourcing
@@ -51,9 +51,13 @@ def cpus(args: argparse.Namespace) -> Document:
     return _ask(args, "/api/v1/cpus", cpus_json.document)
 
 
-def plan(args: argparse.Namespace) -> Document:
-    """The plan, as ``koordlet plan -o json`` prints it."""
-    return _ask(args, "/api/v1/plan", lambda now: plan_json.render(now.plan))
+def plan(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Document:
+    """The plan, as ``koordlet plan -o json`` prints it; ``changed``: with other values."""
+
+    def made(now: view.View) -> Document:
+        return plan_json.render(now.plan)
+
+    return _ask(args, "/api/v1/plan", made, changed, thorough=True)
 
 
 def pod(args: argparse.Namespace, key: str) -> Document:
@@ -73,14 +77,21 @@ def pod(args: argparse.Namespace, key: str) -> Document:
     return _ask(args, f"/api/v1/pod?name={quote(key)}", made)
 
 
-def _ask(args: argparse.Namespace, path: str, make: Callable[[view.View], Document]) -> Document:
-    config = opening.effective(args, {})
+def _ask(
+    args: argparse.Namespace,
+    path: str,
+    make: Callable[[view.View], Document],
+    changed: Mapping[str, object] | None = None,
+    *,
+    thorough: bool = False,
+) -> Document:
+    config = opening.effective(args, changed or {})
     if args.pods is None:
-        source = top_source.choose(args)
+        source = top_source.choose(args, changed)
         if isinstance(source, top_source.Agent):
             return source.ask(path)
         source.tell(sourcing.once(config.config, opening.host(args)))
-        return make(source.look())
+        return make(source.look(thorough=thorough))
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
     found = manifests.load(args.pods)
@@ -88,7 +99,7 @@ def _ask(args: argparse.Namespace, path: str, make: Callable[[view.View], Docume
         print(f"koordlet: {warning}", file=sys.stderr)
     alone = top_source.Self(args, config)
     alone.tell(found.observed())
-    return make(alone.look())
+    return make(alone.look(thorough=thorough))
 
 
 # Reading documents --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from koordlet.config import catalog, loader, problems
 from koordlet.model import errors
@@ -110,7 +111,7 @@ _EVICTION = {
 
 
 def eviction(parser: argparse.ArgumentParser) -> None:
-    """``--eviction-hard`` and the others, spelled as the kubelet's."""
+    """``--eviction-hard`` and the others, spelled as the kubelet's; and the kubelet's own file."""
     group = parser.add_argument_group("thresholds of eviction, spelled as for the kubelet")
     for name in _EVICTION:
         group.add_argument(
@@ -119,6 +120,12 @@ def eviction(parser: argparse.ArgumentParser) -> None:
             default=None,
             help=f"policies.node_pressure.{name}",
         )
+    group.add_argument(
+        "--kubelet-config",
+        metavar="FILE",
+        default=None,
+        help="the kubelet's own configuration, to be compared with (kubelet.configFile)",
+    )
 
 
 def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
@@ -129,4 +136,7 @@ def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
         if text is not None:
             path = f"policies.node_pressure.{key}"
             found[path] = loader.Flag(text, f"--eviction-{name}")
+    if args.kubelet_config is not None:
+        name = str(Path(args.kubelet_config).absolute())
+        found["kubelet.configFile"] = loader.Flag(name, "--kubelet-config")
     return found

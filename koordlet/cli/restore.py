@@ -120,7 +120,10 @@ class _Job:
         self.deadline = handover.Handover(self.where.handover, boot_id)
 
     def __call__(self, *, final: bool) -> restoring.Summary:
-        """Put everything back."""
+        """Put everything back: files, then what the cluster was told."""
+        return self._files(final=final) + restoring.untaint(self.config.config, self.host)
+
+    def _files(self, *, final: bool) -> restoring.Summary:
         journal = self.where.journal
         if os.geteuid() != 0 and journal.exists():
             raise errors.HostError(
@@ -128,7 +131,7 @@ class _Job:
             )
         if not journal.exists():
             self.deadline.clear()
-            return restoring.Summary(restored=0, left=(), failed=())
+            return restoring.NOTHING
         line = opening.open_line(self.args, self.host, self.config)
         who = agent.Agent(line, self.where, enforce=True)
         try:

@@ -30,7 +30,15 @@ koordlet top --once               one look, for a person
 koordlet top --once -o json       one look, for a program
 koordlet top --sort m             most memory first
 """
-_SORTS = {"cpu": "c", "memory": "m", "throttling": "t", "pressure": "p", "io": "i", "name": "n"}
+_SORTS = {
+    "cpu": "c",
+    "memory": "m",
+    "throttling": "t",
+    "pressure": "p",
+    "io": "i",
+    "network": "w",
+    "name": "n",
+}
 _ESCAPE, _ENTER, _BACKSPACE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
 _UP, _DOWN = "\x1b[A", "\x1b[B"
 
@@ -106,7 +114,7 @@ def _once(
     if args.output == "json":
         output.print_json(found)
     else:
-        whole = dataclasses.replace(_show(args, source, terminal), height=10_000)
+        whole = dataclasses.replace(_show(args, source, terminal), height=10_000, keys=False)
         terminal.print(top_screen.screen(found, whole))
     return 0
 

@@ -32,14 +32,15 @@ _COLOURS = {
     "exclusive": "magenta",
 }
 _CPUS_IN_A_LINE = 48
+_MOVED = ("receivedBytesPerSecond", "sentBytesPerSecond")
 
 HELP = """\
-c m t p i n   sort by CPU, memory, throttling, pressure, I/O, name
-/             filter by name, namespace or class; Enter ends, Escape clears
-up down       move through the workloads, also with k and j
-space         stop and go on
-h ?           this page
-q             quit"""
+c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
+/               filter by name, namespace or class; Enter ends, Escape clears
+up down         move through the workloads, also with k and j
+space           stop and go on
+h ?             this page
+q               quit"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class Show:
     typing: bool = False
     first: int = 0
     help: bool = False
+    #: Somebody listens to keys.
+    keys: bool = True
     paused: bool = False
     #: Where the document comes from, and what went wrong with the newest.
     source: str = ""
@@ -67,7 +70,8 @@ def screen(found: Document, how: Show) -> console.Group:
     if how.help:
         return console.Group(*head, text.Text(HELP), _keys(how))
     room = max(1, how.height - len(head) - 2)
-    return console.Group(*head, _workloads(found, how, room), _keys(how))
+    keys = [_keys(how)] if how.keys else []
+    return console.Group(*head, _workloads(found, how, room), *keys)
 
 
 def _head(found: Document, how: Show) -> Iterator[text.Text]:
@@ -90,9 +94,24 @@ def _head(found: Document, how: Show) -> Iterator[text.Text]:
         f"{one} {_percent(_part(psi, one).get('some'))}/{_percent(_part(psi, one).get('full'))}"
         for one in ("cpu", "memory", "io")
     )
-    yield _line(how, f"waiting (some/full) {stalled}")
+    links = list(_part(usage, "links").values())
+    moved = "/".join(_bytes(_sum(links, name)) for name in _MOVED)
+    yield _line(how, f"waiting (some/full) {stalled}   net in/out {moved}")
+    yield _line(how, _classes(_part(usage, "shares")))
     yield _line(how, _headroom(found, usage))
     yield _line(how, _limit(_part(found, "bestEffort")))
+
+
+def _classes(shares: Document) -> str:
+    """CPU, memory and network of each class that uses any."""
+    parts = []
+    for name in shares:
+        used = _part(shares, name)
+        if _key(used.get("memoryBytes")) > 0 or _key(used.get("cpuCores")) > 0:
+            words = [_number(used.get("cpuCores"), 2), _bytes(used.get("memoryBytes"))]
+            moved = _moved(used)
+            parts.append(" ".join([name, *words, *([] if moved is None else [_bytes(moved)])]))
+    return _safe(f"CPU memory net: {'   '.join(parts) or '-'}")
 
 
 def _limit(found: Document) -> str:
@@ -184,6 +203,7 @@ _SORTS: Mapping[str, Callable[[Document], object]] = {
             + _key(_part(one, "usage").get("writtenBytesPerSecond"))
         )
     ),
+    "w": lambda one: -_key(_moved(_part(one, "usage"))),
     "n": lambda one: (str(one.get("namespace")), str(one.get("name"))),
 }
 SORTS = frozenset(_SORTS)
@@ -206,10 +226,11 @@ def _workloads(found: Document, how: Show, room: int) -> table.Table:
     rows = chosen(found, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
     marks = {"n": "workload", "c": "CPU", "m": "memory", "t": "thr", "p": "cpu/mem/io", "i": "I/O"}
+    marks["w"] = "net"
     heads = {key: word + ("v" if key == how.sort else "") for key, word in marks.items()}
     made.add_column(heads["n"], no_wrap=True, overflow="ellipsis", ratio=1, min_width=16)
     made.add_column("class", no_wrap=True)
-    for key in ("c", "m", "t", "p", "i"):
+    for key in ("c", "m", "t", "p", "i", "w"):
         made.add_column(heads[key], no_wrap=True, justify="right")
     made.add_column("CPUs", no_wrap=True, overflow="ellipsis", max_width=10)
     first = min(how.first, max(0, len(rows) - 1))
@@ -225,6 +246,7 @@ def _workloads(found: Document, how: Show, room: int) -> table.Table:
             _percent(usage.get("throttledRatio")),
             "/".join(_percent(stall).rstrip("%") for stall in _stalls(one)),
             _bytes(total),
+            _bytes(_moved(usage)),
             str(one.get("cpus") or "-"),
         )
     if not rows:
@@ -236,7 +258,22 @@ def _keys(how: Show) -> text.Text:
     if how.typing or how.filter:
         return _line(how, f"filter: {_safe(how.filter)}{'_' if how.typing else ''}   Escape clears")
     state = "[b]stopped[/b]  " if how.paused else ""
-    return _line(how, f"{state}[dim]sort c m t p i n   filter /   help h   quit q[/dim]")
+    return _line(how, f"{state}[dim]sort c m t p i w n   filter /   help h   quit q[/dim]")
+
+
+def _moved(used: Document) -> float | None:
+    """Bytes a second through the network, both ways."""
+    both = _part(used, "network")
+    return (
+        None if None in (both.get(name) for name in _MOVED) else sum(_key(both[n]) for n in _MOVED)
+    )
+
+
+def _sum(several: Sequence[object], name: str) -> float | None:
+    """Of what is known; ``None`` where nothing is."""
+    found = [one.get(name) for one in several if isinstance(one, Mapping)]
+    known = [float(one) for one in found if isinstance(one, int | float)]
+    return sum(known) if known else None
 
 
 def _stalls(one: Document) -> list[object]:

@@ -10,7 +10,7 @@ import argparse
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import koordlet
 from koordlet import opening
@@ -68,9 +68,15 @@ class Self:
         """Look once. Rates come with the second look."""
         return node_json.document(self.look(), koordlet.__version__)
 
-    def look(self) -> view.View:
-        """Look once, for any document."""
-        made = self._line.run_once({})
+    def look(self, *, thorough: bool = False) -> view.View:
+        """Look once, for any document; ``thorough``: also where that takes a moment (disks)."""
+        if thorough:
+            self._line.look_once()
+        try:
+            made = self._line.run_once({})
+        finally:
+            if thorough:
+                self._line.usage.close()
         return view.View(
             epoch="",
             revision=0,
@@ -93,9 +99,11 @@ class Self:
             pause(seconds)
 
 
-def choose(args: argparse.Namespace) -> Agent | Self:
-    """The agent if there is one; never for a recorded machine."""
-    config = opening.effective(args, {})
+def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:
+    """The agent if there is one; never for a recorded machine, nor with other values than its."""
+    config = opening.effective(args, changed or {})
+    if changed:
+        return Self(args, config)
     if args.address is not None:
         return Agent(args.address)
     if opening.host(args).live and config.config.report.http.enabled:

@@ -51,6 +51,12 @@ class Kubelet(sections.Section):
     directory: fieldtypes.Directory = Field(
         default="/var/lib/kubelet", description="Its directory, for checkpoints and sockets."
     )
+    config_file: fieldtypes.Directory = Field(
+        default=None,
+        description="The kubelet's own configuration (a KubeletConfiguration). With it a threshold"
+        " that is to be acted on beside the kubelet, and is not earlier than the kubelet's, is"
+        " refused at once; null: it is not acted on, as soon as the kubelet says its own.",
+    )
     statistics: bool = Field(
         default=True, description="Whether `/stats/summary` is asked, for volumes and images."
     )

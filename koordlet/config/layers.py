@@ -58,7 +58,12 @@ class Merged:
     origins: dict[places.Loc, str] = field(default_factory=dict)
 
     def origin(self, loc: places.Loc) -> str:
-        """Who set this value or, for a part that nobody wrote, its list; else built-in."""
+        """Who set this value, or the text that it is a part of (a map as a flag spells it)."""
+        value: object = self.data
+        for depth, key in enumerate(loc):
+            value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, str):
+                return self.origins.get(loc[: depth + 1], BUILT_IN)
         return self.origins.get(loc, BUILT_IN)
 
 

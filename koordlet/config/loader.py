@@ -92,8 +92,8 @@ def resolve(
     origins = {leaf: merged.origin(leaf) for leaf, _ in layers.leaves(schema.plain(config))}
     for cut in cuts:
         origins[cut.loc] = f"{merged.origin(cut.limit)} ({places.dotted(cut.limit)})"
-    said = [*warnings, *map(str, cuts), *_ignored(config)]
     shown = {places.dotted(loc): origin for loc, origin in origins.items()}
+    said = [*warnings, *map(str, cuts), *_ignored(config), *_late(config, shown)]
     return Effective(config, shown, tuple(said), path)
 
 
@@ -190,6 +190,14 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
         found = problems.from_validation(details, lambda loc, _: origins.get(loc, source))
     problems.raise_any(found, source)
     raise errors.BugError("a failed validation names no problem", culprit=source)
+
+
+def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
+    if config.kubelet.config_file is None:
+        return []
+    from koordlet.config import earliness  # noqa: PLC0415 -- few name the kubelet's file
+
+    return earliness.check(config, origins)
 
 
 def _ignored(config: schema.Config) -> Iterable[str]:

@@ -102,6 +102,17 @@ class NodePressure(sections.Section):
     eviction_minimum_reclaim: _Values = Field(
         default=None, description="Signal to what must be available on top before it is relieved."
     )
+    eviction_own: Annotated[Mapping[str, str], BeforeValidator(_absent), WithJsonSchema(_TEXTS)] = (
+        Field(
+            default_factory=dict,
+            description="Thresholds of our own: an average of memory's pressure file to the percent"
+            " of lost time from which a pod goes, such as `memory.full.avg10: 40%`;"
+            " `swap.available` to what shall be left, such as `10%`.",
+        )
+    )
+    eviction_own_grace_period: _Duration = Field(
+        default="10s", description="How long one of these must be met before a pod goes."
+    )
     eviction_pressure_transition_period: _Duration = Field(
         default="5m0s", description="How long a condition holds after its threshold was met last."
     )
@@ -163,6 +174,7 @@ class NodePressure(sections.Section):
     def _thresholds(self) -> NodePressure:
         try:
             thresholds.parse(texts(self))
+            thresholds.own(self.eviction_own, 0.0)
         except thresholds.ThresholdError as error:
             fieldtypes.refuse(str(error), _FIX, at=error.where)
         for name in self.pressure_limits:

@@ -35,6 +35,11 @@ class Objects(sections.Section):
     status: bool = Field(
         default=True, description="Batch and mid resources and our conditions in the Node's status."
     )
+    taints: Literal["NoSchedule", "PreferNoSchedule"] | None = Field(
+        default=None,
+        description="Effect of taints `koordlet.io/…` on the Node while a condition of pressure"
+        " holds; null: none. It needs the verb `patch` for `nodes` (`deploy/overlays/taints`).",
+    )
     events: bool = Field(
         default=True,
         description="Events on pods and other objects whose labels, annotations or fields cannot be"

@@ -11,6 +11,7 @@ of real ones, is another one and far stricter.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 
 from koordlet.host import playing, root, tarindex
@@ -63,6 +64,9 @@ _ROOT = (
     "memory.stat",
     "memory.pressure",
 )
+#: Blocks, free ones, inodes and number of the file systems by mount point.
+_BLOCK = 4096
+_DISKS = {"/": (5 << 20, 3 << 20, 1 << 20, 1), "/var/lib": (25 << 20, 17 << 20, 6 << 20, 2)}
 
 
 class Machine(playing.PlayedHost):
@@ -75,6 +79,13 @@ class Machine(playing.PlayedHost):
             self.change(f"{TOP}/{name}", data=_FILES[name].encode())
         self.change(f"{TOP}/cpuset.cpus.effective", data=f"{online}\n".encode())
         self.change(f"{TOP}/cpuset.mems.effective", data=f"{memory_nodes}\n".encode())
+
+    def statvfs(self, path: root.HostPath) -> os.statvfs_result:
+        blocks, free, inodes, number = _DISKS.get(path, (0, 0, 0, 0))
+        if not blocks:
+            raise root.fail(errno.ENOENT, path)
+        room = (_BLOCK, _BLOCK, blocks, free, free)
+        return os.statvfs_result((*room, inodes, inodes - inodes // 8, inodes, 0, 255, number))
 
     def run(self, pid: int) -> None:
         """A process begins, in the root group."""

@@ -30,6 +30,8 @@ _SYSTEM_MEMORY = 220 << 20
 _BESIDE = 2.0
 #: Less of a CPU than this is nobody.
 _TRACE = 0.01
+#: Seconds of a period of ``cpu.max``.
+_PERIOD = 0.1
 #: Requests that a busy CPU answers in a second, and what one needs, in milliseconds.
 _RATE, _WORK = 333, 3.0
 _LEAST = 0.02
@@ -56,6 +58,8 @@ class Story:
         self._used: dict[str, float] = defaultdict(float)
         self._waited: dict[str, float] = defaultdict(float)
         self._stall: dict[str, float] = defaultdict(float)
+        #: Periods of the quota of best-effort work, and those in which it wanted more.
+        self._periods = self._throttled = 0.0
         self._latency: latency.Latency | None = None
         for pid in PIDS.values():
             host.run(pid)
@@ -102,7 +106,11 @@ class Story:
         """What best-effort work gets of each CPU."""
         free = {cpu: max(0.0, 1 - full[cpu]) for cpu in self._cpus("be")}
         whole = sum(free.values())
-        part = min(1.0, self._quota() / whole) if whole else 0.0
+        quota = self._quota() if whole else math.inf
+        part = min(1.0, quota / whole) if whole else 0.0
+        if quota < math.inf:
+            self._periods += seconds / _PERIOD
+            self._throttled += seconds / _PERIOD * (part < 1)
         self._used["be"] += whole * part * seconds
         return {cpu: one * part for cpu, one in free.items()}
 
@@ -142,7 +150,12 @@ class Story:
         memory = sum(_MEMORY[one] for one in names)
         waited = sum(self._waited[one] for one in names)
         stall = max(self._stall[one] for one in names)
-        self._put(f"{group}/cpu.stat", f"usage_usec {used}\nuser_usec {used}\nsystem_usec 0\n")
+        periods, throttled = (self._periods, self._throttled) if names == ("be",) else (0, 0)
+        self._put(
+            f"{group}/cpu.stat",
+            f"usage_usec {used}\nuser_usec {used}\nsystem_usec 0\n"
+            f"nr_periods {int(periods)}\nnr_throttled {int(throttled)}\nthrottled_usec 0\n",
+        )
         self._put(f"{group}/cpu.pressure", _pressure(stall, waited))
         self._put(f"{group}/memory.current", f"{memory}\n")
         self._put(f"{group}/pids.current", f"{len(names)}\n")

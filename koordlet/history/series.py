@@ -70,7 +70,7 @@ class History:
 
     def share(self, now: counters.Reading, pods: Sequence[pod.Pod]) -> None:
         """Share out what was read just now."""
-        self.shares.take(self._shares.reading(now.at, now.suspended, pods, self.groups, self.node))
+        self.shares.take(self._shares.reading(now, pods, self.groups, self.node, self.traffic))
 
     def learn(self, now: counters.Reading, pods: Sequence[pod.Pod], cpus: int) -> None:
         """Train the models of those whose turn it is; once in all turns, predict."""

@@ -9,7 +9,8 @@ Rules:
 3. A workload of the class SYSTEM is part of the system.
 4. Tasks, I/O, throttling and stalls of a class are those of the workloads that are known: sums, the
    throttled of all periods, and the stall of the one that waits most (its class waits no less).
-   The system has none of these: no group stands for it.
+   The system has none of these: no group stands for it. So it is with bytes through the network:
+   of the workloads that have one of their own.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ _SUMMED = (
 )
 _SELDOM = 10
 
+#: … and of the workloads' own networks, in a tick that has less to do.
+_MOVED = (
+    (meter.POD_RECEIVED, meter.RECEIVED_SHARE),
+    (meter.POD_SENT, meter.SENT_SHARE),
+)
+_MOST_SELDOM, _FREE_TICK = 30, 5
+
 
 class Shares:
     """Adds up, tick by tick."""
@@ -48,13 +56,13 @@ class Shares:
 
     def reading(
         self,
-        at: float,
-        suspended: float,
+        now: counters.Reading,
         pods: Sequence[pod.Pod],
         groups: space.Space,
         node: space.Space,
+        traffic: space.Space,
     ) -> counters.Reading:
-        """The shares at this moment, as a reading like any other."""
+        """The shares at the moment of a reading, as a reading like any other."""
         if self._known[0] is not pods or self._known[1] is not groups.subjects:
             self._known = (pods, groups.subjects)
             self._of = _slots(pods, groups.subjects)
@@ -71,30 +79,42 @@ class Shares:
         self._tick += 1
         if self._tick % _SELDOM == 0:
             batches += self._seldom(groups)
+        elif self._tick % _MOST_SELDOM == _FREE_TICK:
+            of = _slots(pods, traffic.subjects)
+            batches += [
+                _batch(share, _of_each(sum, traffic.column(what), of)) for what, share in _MOVED
+            ]
         return counters.Reading(
-            at=at, suspended=suspended, slots=_SLOTS, width=len(SUBJECTS), batches=tuple(batches)
+            at=now.at,
+            suspended=now.suspended,
+            slots=_SLOTS,
+            width=len(SUBJECTS),
+            batches=tuple(batches),
         )
 
     def _seldom(self, groups: space.Space) -> Iterator[counters.Batch]:
         """Rule 4."""
         for what, share in _SUMMED:
-            yield _batch(share, self._of_each(sum, groups.column(what)))
-        every = self._of_each(sum, groups.column(meter.PERIODS))
-        throttled = self._of_each(sum, groups.column(meter.THROTTLED_PERIODS))
+            yield _batch(share, _of_each(sum, groups.column(what), self._of))
+        every = _of_each(sum, groups.column(meter.PERIODS), self._of)
+        throttled = _of_each(sum, groups.column(meter.THROTTLED_PERIODS), self._of)
         both = zip(every, throttled, strict=True)
         ratios = [some / periods if periods else periods for periods, some in both]
         yield _batch(meter.THROTTLED_SHARE, ratios)
         for one, share in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True):
-            yield _batch(share, self._of_each(max, groups.column(one.some[3])))
+            yield _batch(share, _of_each(max, groups.column(one.some[3]), self._of))
 
-    def _of_each(self, how: Callable[[list[float]], float], column: Sequence[float]) -> list[float]:
-        """Over the known values of each class; NaN where none is known."""
-        found = []
-        for name in SUBJECTS[:-1]:
-            values = [column[slot] for slot in self._of.get(name, ())]
-            known = [one for one in values if one == one]  # noqa: PLR0124 -- NaN differs from itself
-            found.append(how(known) if known else counters.NAN)
-        return found
+
+def _of_each(
+    how: Callable[[list[float]], float], column: Sequence[float], of: Mapping[str, Sequence[int]]
+) -> list[float]:
+    """Over the known values of each class; NaN where none is known."""
+    found = []
+    for name in SUBJECTS[:-1]:
+        values = [column[slot] for slot in of.get(name, ())]
+        known = [one for one in values if one == one]  # noqa: PLR0124 -- NaN differs from itself
+        found.append(how(known) if known else counters.NAN)
+    return found
 
 
 def _batch(share: meter.Meter, values: Sequence[float]) -> counters.Batch:

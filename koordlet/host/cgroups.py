@@ -6,7 +6,8 @@ Does not cover: mounts (``host.hierarchies``), what to write. A vanished group i
 Rules:
 1. A look at a group that the kernel watches for us costs nothing until something happened to it.
 2. Events are a short cut, not the truth: a slice of the watched sets is read at each poll, a slice
-   of all files at each rescan, and everything when somebody asks for a full look.
+   of all groups with all their files at each rescan, and everything when somebody asks for a full
+   look, or events were lost.
 3. Where there are no events (a recording, no watches left), each look asks the kernel.
 """
 
@@ -16,7 +17,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from koordlet.host import root, subgroups
+from koordlet.host import known_groups, root, subgroups
 from koordlet.model import absence, cgroup, knob
 
 if typing.TYPE_CHECKING:
@@ -35,49 +36,8 @@ _READ = (
 )
 #: Written in one group, these change what the groups below it have.
 _SPREADING = ("cpuset.", "cgroup.subtree_control")
-#: Bytes of a hot file: a CPU list of any machine.
-_HOT = 4096
-#: A watched set is read at one of this many polls, whatever the kernel told.
-_SLICES = 5
-#: All files of a watched group are read at one of this many rescans.
-_TURNS = 6
-
-
-class _Known:
-    """What is kept of one group between two looks."""
-
-    __slots__ = (
-        "children",
-        "directory",
-        "group",
-        "hot",
-        "inode",
-        "links",
-        "paths",
-        "round",
-        "stale",
-        "stat",
-        "watch",
-    )
-
-    def __init__(self, directory: root.HostPath, paths: dict[str, root.HostPath]) -> None:
-        self.directory = directory
-        #: Row name to path.
-        self.paths = paths
-        #: What stat said; ``None`` asks again.
-        self.stat: root.Stat | None = None
-        self.inode = 0
-        self.links = -1
-        self.children: tuple[str, ...] | None = None
-        #: Handle of the set.
-        self.hot: int | None = None
-        #: The group as it was read last, and whether it must be read again.
-        self.group: cgroup.Group | None = None
-        self.stale = True
-        #: The number of its watch, ``None`` while the kernel tells nothing about it.
-        self.watch: int | None = None
-        #: The full look that touched it last.
-        self.round = 0
+#: A watched group is doubted, and all its files are read, at one of this many rescans.
+_TURNS = 12
 
 
 class Reader:
@@ -91,9 +51,10 @@ class Reader:
         self._room = handles
         self._rows = tuple(row for row in _READ if layout.file(row, "") is not None)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, known_groups.Known] = {}
         self._round = 0
-        self._slice = self._turn = 0
+        self._samples = known_groups.Samples(host)
+        self._turn = 0
         self._events: inotify.Inotify | None = None
         self._watched: dict[int, str] = {}
         names = (row.file(unified=bool(self._home and self._home.unified)) for row in _OURS)
@@ -172,15 +133,7 @@ class Reader:
 
     def _sample(self) -> bool:
         """Rule 2: one slice of the watched sets; whether one is not as it was read."""
-        self._slice = (self._slice + 1) % _SLICES
-        found = False
-        for number, known in enumerate(self._known.values()):
-            if number % _SLICES == self._slice and known.watch is not None and not known.stale:
-                text = self._hot(known)
-                kept = known.group.values.get(knob.CPUSET_CPUS.name) if known.group else text
-                known.stale = text != kept
-                found |= known.stale
-        return found
+        return self._samples.next(self._known.values())
 
     def _doubt(self) -> None:
         """Nothing that is kept is certain any more."""
@@ -273,29 +226,31 @@ class Reader:
         return groups
 
     def rescan(self) -> None:
-        """The next look asks the kernel which groups there are, and reads a part of them anew."""
+        """The next look asks the kernel about the part whose turn it is, and reads that anew."""
         self._turn = (self._turn + 1) % _TURNS
         for number, known in enumerate(self._known.values()):
-            known.stat = None
-            known.stale |= known.watch is None or number % _TURNS == self._turn
+            if known.watch is None or number % _TURNS == self._turn:
+                known.stat, known.stale = None, True
         self.generation += 1
 
-    def _know(self, path: str) -> _Known:
+    def _know(self, path: str) -> known_groups.Known:
         known = self._known.get(path)
         if known is None:
             files = {row.name: self.layout.file(row, path) for row in self._rows}
             home = cast("cgroup.Hierarchy", self._home)
-            known = _Known(
+            known = known_groups.Known(
                 self.host.at(home.directory(path)),
                 {name: self.host.at(where) for name, where in files.items() if where is not None},
             )
             self._known[path] = known
+            self._samples.forget()
         return known
 
     def _forget(self, path: str) -> None:
         known = self._known.pop(path, None)
         if known is None:
             return
+        self._samples.forget()
         if known.hot is not None:
             self.host.close(known.hot)
             self._room += 1
@@ -314,7 +269,7 @@ class Reader:
                 return None
         return known.stat
 
-    def _attach(self, path: str, known: _Known) -> None:
+    def _attach(self, path: str, known: known_groups.Known) -> None:
         if self._events is None:
             return
         try:
@@ -324,12 +279,14 @@ class Reader:
         if known.watch not in (None, number):
             # The group that was watched under this path is gone.
             self._watched.pop(known.watch, None)
+        if known.watch != number:
+            self._samples.forget()
         known.watch = number
         self._watched[number] = path
 
     # Files ---------------------------------------------------------------------------------------
 
-    def _group(self, path: str, known: _Known) -> cgroup.Group:
+    def _group(self, path: str, known: known_groups.Known) -> cgroup.Group:
         values = {}
         for row in self._rows:
             hot = row is knob.CPUSET_CPUS
@@ -340,10 +297,14 @@ class Reader:
         before = known.group
         if before is None or before.inode != known.inode or before.values != values:
             known.group = cgroup.Group(path=path, inode=known.inode, values=values)
+            self._samples.forget()
         return cast("cgroup.Group", known.group)
 
-    def _hot(self, known: _Known) -> str | None:
-        known.hot, text = self._pread(known.hot, known.paths.get(knob.CPUSET_CPUS.name))
+    def _hot(self, known: known_groups.Known) -> str | None:
+        before = known.hot
+        known.hot, text = self._pread(before, known.paths.get(knob.CPUSET_CPUS.name))
+        if known.hot != before:
+            self._samples.forget()
         return text
 
     def _pread(
@@ -356,7 +317,9 @@ class Reader:
             if handle is None:
                 handle = self.host.open(cast("root.HostPath", path))
                 self._room -= 1
-            return handle, self.host.pread(handle, _HOT).decode("utf-8", "replace").rstrip("\n")
+            return handle, self.host.pread(handle, known_groups.HOT).decode(
+                "utf-8", "replace"
+            ).rstrip("\n")
         except OSError:
             if handle is not None:
                 self.host.close(handle)

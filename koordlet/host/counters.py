@@ -6,7 +6,8 @@ Does not cover: which groups there are (``host.cgroups``), rates and windows (``
 How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening the file is ten):
 1. Every group has a slot. A file of all groups is one list of descriptors and becomes one column.
 2. A file that is read in turns is read of the slots ``turn, turn + every, …`` at each tick.
-3. An open file that was read pins a page of kernel memory, so descriptors are bounded; what has
+3. What a file says again is not understood again: a batch is the last one with what changed.
+4. An open file that was read pins a page of kernel memory, so descriptors are bounded; what has
    none is opened, read and closed.
 
 What goes wrong costs one value: a group that is gone answers ENODEV, a file that is not there is
@@ -20,6 +21,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from koordlet.host import counter_files, root
 from koordlet.model import cgroup, counters
@@ -157,6 +159,23 @@ class _Room:
         self.host.close(handle)
 
 
+class _Said(NamedTuple):
+    """One turn as it was read last: most files of most groups say the same again."""
+
+    slots: list[int]
+    width: int
+    texts: list[bytes]
+    batches: Sequence[counters.Batch]
+
+
+def _with(before: counters.Batch, column: Sequence[float], where: Sequence[int]) -> counters.Batch:
+    """A batch with other values in some places."""
+    values = before.values[:]
+    for at, value in zip(where, column, strict=True):
+        values[at] = value
+    return counters.Batch(before.meter, before.start, before.step, values)
+
+
 class _Lane:
     """One file of all groups."""
 
@@ -172,6 +191,8 @@ class _Lane:
         self._absent: list[set[int]] = [set() for _ in range(file.every)]
         #: By turn: descriptors and their slots, ``None`` after a change.
         self._ready: list[tuple[list[int], list[int]] | None] = [None] * file.every
+        #: By turn: what the files said.
+        self._said: list[_Said | None] = [None] * file.every
 
     @property
     def empty(self) -> bool:
@@ -219,8 +240,32 @@ class _Lane:
         texts = self._room.host.preads(handles, self.file.size)
         self._room.counts["read"] += len(texts) + len(plain)
         if plain or None in texts:
-            slots, texts = self._mended(turn, slots, texts, plain)
-        return self._batches(turn, slots, texts)  # type: ignore[arg-type] # none is left
+            mended, texts = self._mended(turn, slots, texts, plain)
+            return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+        return self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
+
+    def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
+        """What differs from the last time is understood; the rest says what it said."""
+        said = self._said[turn]
+        if said is None or said.slots is not slots or said.width != self._width:
+            damaged = self._room.counts["damaged"]
+            batches = self._batches(turn, slots, texts)
+            # What is damaged is counted each time, so it is not remembered.
+            keep = batches and damaged == self._room.counts["damaged"]
+            self._said[turn] = _Said(slots, self._width, texts, batches) if keep else None
+            return batches
+        if texts != said.texts:
+            pairs = enumerate(zip(texts, said.texts, strict=True))
+            changed = [at for at, (text, before) in pairs if text != before]
+            try:
+                columns = self.file.columns([texts[at] for at in changed])
+            except (ValueError, IndexError):
+                self._said[turn] = None
+                return self._batches(turn, slots, texts)
+            where = [slots[at] // self.file.every for at in changed]
+            batches = [_with(*both, where) for both in zip(said.batches, columns, strict=False)]
+            self._said[turn] = said = _Said(slots, self._width, texts, batches)
+        return said.batches
 
     def _open(self, turn: int) -> dict[int, bytes]:
         """Find descriptors for what has none; the texts of what gets none."""

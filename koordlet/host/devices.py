@@ -9,8 +9,10 @@ Kernel facts: ``class`` is 24 bits (base, sub, interface; include/linux/pci_ids.
 -1 where firmware is silent; an entry of ``/sys/class/*`` is a link whose path leads through its PCI
 device, also where something is between them (``.../0000:00:03.0/virtio1/net/eth0``). ``virtfnN``
 and ``physfn`` link the functions of SR-IOV (Documentation/PCI/pci-iov-howto.rst).
-``mem_info_vram_total`` is amdgpu's (Documentation/gpu/amdgpu/driver-misc.rst); NVIDIA's driver has
-UUID and minor below ``/proc/driver/nvidia/gpus``, and the memory in its library alone.
+``mem_info_vram_total`` is amdgpu's (Documentation/gpu/amdgpu/driver-misc.rst), and so is
+``product_name``, where the board has one; NVIDIA's driver has UUID, minor, model and whether it has
+excluded the GPU below ``/proc/driver/nvidia/gpus``, and the memory in its library alone.
+``/sys/module/NAME/version`` is there where a module says one (``MODULE_VERSION``).
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ _CLASS = re.compile(r"0x([0-9a-f]{6})\Z")
 _FUNCTION = re.compile(r"virtfn([0-9]{1,4})\Z")
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]{8,40})\s*$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*([0-9]{1,4})\s*$", re.MULTILINE)
+_MODEL = re.compile(r"^Model:\s*(\S[^\n]{0,62})", re.MULTILINE)
+_EXCLUDED = re.compile(r"^GPU Excluded:\s*Yes\s*$", re.MULTILINE | re.IGNORECASE)
 _WORD = re.compile(r"[\w.+-]{1,64}\Z", re.ASCII)
 
 
@@ -94,16 +98,28 @@ def _device(
 
 def _told(reader: sysfs.Reader, one: topology.Device) -> topology.Device:
     """A GPU with what its driver says of it."""
+    if one.driver is None:
+        return one
+    version = (reader.text(reader.host.sys("module", one.driver, "version")) or "").strip()
+    one = replace(one, driver_version=version if _WORD.match(version) else None)
     if one.driver == "amdgpu":
-        at = reader.host.sys("bus", "pci", "devices", one.address, "mem_info_vram_total")
-        memory = reader.integer(at)
-        return replace(one, memory_bytes=memory if memory and memory > 0 else None)
+        at = reader.host.sys("bus", "pci", "devices", one.address)
+        memory = reader.integer(reader.host.below(at, "mem_info_vram_total"))
+        model = (reader.text(reader.host.below(at, "product_name")) or "").strip()[:63]
+        known = memory if memory and memory > 0 else None
+        return replace(one, memory_bytes=known, model=model or None)
     if one.driver != "nvidia":
         return one
     at = reader.host.proc("driver", "nvidia", "gpus", one.address, "information")
     text = reader.text(at) or ""
-    uuid, minor = _UUID.search(text), _MINOR.search(text)
-    return replace(one, uuid=uuid and uuid[1], minor=int(minor[1]) if minor else None)
+    uuid, minor, name = _UUID.search(text), _MINOR.search(text), _MODEL.search(text)
+    return replace(
+        one,
+        uuid=uuid and uuid[1],
+        minor=int(minor[1]) if minor else None,
+        model=name and name[1].strip(),
+        excluded=_EXCLUDED.search(text) is not None,
+    )
 
 
 def _connected(reader: sysfs.Reader, one: topology.Device, name: str) -> topology.Device:

@@ -1,14 +1,12 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
 Covers: the port (``HostRoot``), this machine (``LiveHost``).
-Does not cover: recorded trees (``host.directory``) and archives (``host.archive``), the kernel's
-manners in memory (the test kit), our own state files (``state``), sockets.
+Does not cover: recordings (``host.directory``, ``host.archive``), our own files (``state``).
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
    of ``/sys/...`` too. Only this module knows where such a path lives on this disk.
-2. Methods raise ``OSError`` with errno and ``filename`` set, as the system calls do; turning errors
-   into values or explanations is the caller's job.
+2. Methods raise ``OSError`` with errno and ``filename``; explaining it is the caller's job.
 3. A write is one ``write(2)`` without ``O_CREAT``: cgroup and resctrl files take one value per
    call, and with ``O_CREAT`` a missing cgroup file answers EACCES instead of ENOENT.
 4. What is recorded is read-only, and its symbolic links never lead out of it.
@@ -19,6 +17,7 @@ from __future__ import annotations
 import abc
 import enum
 import errno
+import functools
 import os
 import stat as stat_bits
 import typing
@@ -42,12 +41,16 @@ READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Kind(enum.Enum):
-    """What a path is."""
+    """What a path is, by the kernel's bits for it."""
 
-    FILE = "file"
-    DIRECTORY = "directory"
-    LINK = "link"
-    OTHER = "other"
+    FILE = stat_bits.S_IFREG
+    DIRECTORY = stat_bits.S_IFDIR
+    LINK = stat_bits.S_IFLNK
+    OTHER = 0
+
+    @classmethod
+    def _missing_(cls, _: object) -> Kind:
+        return cls.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,8 @@ class HostRoot(abc.ABC):
     #: True when these are the running kernel's files: only then may anything be enforced.
     live: bool = False
 
-    # Births -------------------------------------------------------------------------------------
-
     @staticmethod
+    @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
         """A path that the machine itself told us, such as a mount point in mountinfo."""
         if not path.startswith("/"):
@@ -161,6 +163,10 @@ class HostRoot(abc.ABC):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         """What is there; ``follow=False`` looks at a link itself."""
 
+    def inode(self, path: HostPath) -> int:
+        """The identity of what is there."""
+        return self.stat(path).inode
+
     @abc.abstractmethod
     def readlink(self, path: HostPath) -> str:
         """The text of a symbolic link."""
@@ -237,13 +243,6 @@ def fail(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-_KINDS = {
-    stat_bits.S_IFDIR: Kind.DIRECTORY,
-    stat_bits.S_IFREG: Kind.FILE,
-    stat_bits.S_IFLNK: Kind.LINK,
-}
-
-
 class Disk(HostRoot):
     """Shared by the two roots that live on a disk: the calls, given a way to find a path."""
 
@@ -293,13 +292,16 @@ class Disk(HostRoot):
     def stat(self, path: HostPath, *, follow: bool = True) -> Stat:
         found = os.stat(self._where(path, follow=follow), follow_symlinks=follow)
         return Stat(
-            kind=_KINDS.get(stat_bits.S_IFMT(found.st_mode), Kind.OTHER),
+            kind=Kind(stat_bits.S_IFMT(found.st_mode)),
             inode=found.st_ino,
             links=found.st_nlink,
             mode=stat_bits.S_IMODE(found.st_mode),
             size=found.st_size,
             mtime=found.st_mtime,
         )
+
+    def inode(self, path: HostPath) -> int:
+        return os.stat(self._where(path)).st_ino
 
     def readlink(self, path: HostPath) -> str:
         return os.readlink(self._where(path, follow=False))
@@ -332,15 +334,13 @@ class LiveHost(Disk):
         # One descriptor for all: a third of the system calls where thousands of threads move.
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         answers: list[int] = []
-        write, note = os.write, answers.append
         try:
             for line in lines:
                 try:
-                    write(handle, line)
+                    os.write(handle, line)
+                    answers.append(0)
                 except OSError as error:
-                    note(error.errno or errno.EIO)
-                else:
-                    note(0)
+                    answers.append(error.errno or errno.EIO)
         finally:
             os.close(handle)
         return answers

@@ -8,7 +8,9 @@ What tells that somebody waits, the first that there is:
 * ``cpu.pressure`` of the groups (v2, also in a tree without controllers): the time in which some
   task waited;
 * ``/proc/TID/schedstat`` of their threads: the time that each waited on a run queue. At most
-  ``_THREADS`` are looked at, in turns over the groups, and chosen anew every ``_RENEW`` seconds.
+  ``_THREADS`` are looked at, of at most ``_GROUPS`` groups. Every ``_RENEW`` seconds the threads of
+  a few groups are listed again, and the groups that were longest in the sample give way to others;
+  of a group whose threads ended they are listed at once.
 
 Kernel facts: Documentation/scheduler/sched-stats.rst (time on a CPU, time waited, in nanoseconds);
 Documentation/accounting/psi.rst.
@@ -17,6 +19,7 @@ Documentation/accounting/psi.rst.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from koordlet.host import psi, root, subgroups
 from koordlet.model import cgroup, knob, strain
@@ -24,6 +27,10 @@ from koordlet.model import cgroup, knob, strain
 _GROUPS = 32
 _THREADS = 64
 _RENEW = 2.0
+#: Groups whose threads are listed in one renewal, so that none costs more than another.
+_AT_ONCE = 4
+#: Bytes of a file that are looked at.
+_SIZE = 256
 #: Two looks that are closer say nothing.
 _CLOSEST = 0.05
 #: Less CPU time than this is no use that somebody could wait in.
@@ -60,7 +67,14 @@ class Reader:
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
+        #: Groups with their files: CPU time by kind, pressure.
+        self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
+        self._stalls: Sequence[tuple[str, str]] = ()
         self._handles: dict[str, int] = {}
+        #: Files that are not there: not looked for again before the next renewal.
+        self._absent: set[str] = set()
+        #: The sample: group to threads, the group that was listed last at the end.
+        self._sample: dict[str, list[str]] = {}
         self._threads: tuple[str, ...] = ()
         self._renewed = float("-inf")
         self._turn = 0
@@ -84,19 +98,29 @@ class Reader:
         groups whose threads may wait.
         """
         groups = tuple(tuple(list(one)[:_GROUPS]) for one in (plus, minus, best_effort))
-        found = tuple(watched)
+        found = tuple(dict.fromkeys(watched))
         if (layout, groups, found) == (self._layout, self._groups, self._watched):
             return
         self._layout, self._groups, self._watched = layout, groups, found
+        self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
+        self._stalls = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
+        self._absent.clear()
         self._renewed = float("-inf")
+        self._sample, self._threads = {}, ()
         self._looked = self._passed = self.latest = None
         self.close()
+
+    def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[tuple[str, str]]:
+        found = ((group, self._layout.file(row, group)) for group in groups)
+        return [(group, path) for group, path in found if path is not None]
 
     def look(self, at: float) -> strain.Strain | None:
         """Look now; the same as before where that was a moment ago."""
         if not self._watched or (self._looked is not None and at - self._looked.at < _CLOSEST):
             return self.latest
         if at - self._renewed >= _RENEW:
+            self._absent.clear()
+        if at - self._renewed >= _RENEW and not (self._looked and self._looked.stalled):
             self._renew(at)
         now = self._read(at)
         lately, since = self._looked, self._passed
@@ -121,53 +145,71 @@ class Reader:
 
     def _read(self, at: float) -> _Moment:
         now = _Moment(at)
-        for groups, into in zip(self._groups, (now.plus, now.minus, now.be), strict=True):
-            for group in groups:
-                path = self._layout.file(knob.CPU_USAGE, group)
-                seconds = None if path is None else _used(self._text(path))
+        for files, into in zip(self._uses, (now.plus, now.minus, now.be), strict=True):
+            for (group, _), text in zip(files, self._texts(files), strict=True):
+                seconds = _used(text)
                 if seconds is not None:
                     into[group] = seconds
-        for group in self._watched[:_GROUPS]:
-            path = self._layout.file(knob.CPU_PRESSURE, group)
+        for (group, _), text in zip(self._stalls, self._texts(self._stalls), strict=True):
             try:
-                text = b"" if path is None else self._text(path)
                 if text:
                     now.stalled[group] = psi.values(text)[3]
             except ValueError:
                 continue
-        for path in () if now.stalled else self._threads:
-            words = self._text(path).split()
+        threads = [] if now.stalled else [(path, path) for path in self._threads]
+        for (path, _), text in zip(threads, self._texts(threads), strict=True):
+            words = text.split()
             if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
                 now.ran[path], now.waited[path] = int(words[0]) * _NANO, int(words[1]) * _NANO
         return now
 
+    def _texts(self, files: Sequence[tuple[str, str]]) -> Sequence[bytes]:
+        """The texts of files, all at one stroke where nothing has changed."""
+        handles = [self._handles.get(path, -1) for _, path in files]
+        texts = self._host.preads(handles, _SIZE) if -1 not in handles else [None]
+        if None in texts:
+            return [self._text(path) for _, path in files]
+        return cast("list[bytes]", texts)
+
     def _text(self, path: str) -> bytes:
-        """A file's text; empty where it is not there any more."""
+        """A file's text; empty where it is not there any more, until it is looked for again."""
+        if path in self._absent:
+            return b""
         try:
             handle = self._handles.get(path)
             if handle is None:
                 handle = self._handles[path] = self._host.open(self._host.at(path))
-            return self._host.pread(handle, 256)
+            return self._host.pread(handle, _SIZE)
         except OSError:
+            self._absent.add(path)
             handle = self._handles.pop(path, None)
             if handle is not None:
                 self._host.close(handle)
             return b""
 
     def _renew(self, at: float) -> None:
-        """Choose the threads anew, beginning with another group each time."""
+        """List the threads of the groups whose turn it is; at first those of all in the sample."""
         self._renewed = at
-        groups = self._watched
-        self._turn = (self._turn + 1) % max(1, len(groups))
-        turned = [*groups[self._turn :], *groups[: self._turn]][:_GROUPS]
-        each = max(1, _THREADS // max(1, len(turned)))
-        found: list[str] = []
-        for group in turned:
-            found += self._of_group(group)[:each]
+        groups, sample = self._watched, self._sample
+        size = min(_GROUPS, len(groups))
+        ended = [one for one, threads in sample.items() if threads and not self._alive(threads)]
+        for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
+            sample.pop(one, None)
+        while len(sample) < size:
+            self._turn = (self._turn + 1) % len(groups)
+            one = groups[self._turn]
+            if one not in sample:
+                sample[one] = self._of_group(one)
+        each = max(1, _THREADS // max(1, size))
+        found = [path for threads in sample.values() for path in threads[:each]][:_THREADS]
         for path in set(self._threads).difference(found):
             if path in self._handles:
                 self._host.close(self._handles.pop(path))
-        self._threads = tuple(found[:_THREADS])
+        self._threads = tuple(found)
+
+    def _alive(self, threads: Iterable[str]) -> bool:
+        """Whether one of them could be read at the last look."""
+        return self._looked is None or not self._looked.ran.keys().isdisjoint(threads)
 
     def _of_group(self, group: str) -> list[str]:
         """The threads of a group, of the groups inside it where it has none itself."""

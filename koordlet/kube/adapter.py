@@ -59,6 +59,10 @@ class Manners:
     #: Objects in one answer to a list. All of them are decoded at the same time: 100 pods are 4 MB,
     #: which a node agent feels; a scheduler takes larger ones.
     page: int = 100
+    #: Lists by fields (the pods of one node) may be those of the server's memory, a moment old: a
+    #: server before 1.31 reads all pods from its database for a list that has to be of now, and a
+    #: cluster of agents that comes back asks for as many lists as it has nodes.
+    cached: bool = False
     #: The server ends a watch after so long, and up to half of it more by chance.
     watch_seconds: int = 240
     #: A watch tells at least a bookmark each minute; after this long it is taken for dead.
@@ -99,6 +103,8 @@ class Kube:
         """One state of a kind, page by page."""
         path, token = addresses.collection(kind, namespace), ""
         query = {"limit": str(self._manners.page), **addresses.selected(selector)}
+        if self._manners.cached and selector.fields:
+            query["resourceVersion"] = "0"
         while True:
             more = {"continue": token} if token else {}
             asked = _Request("GET", path, str(kind), {**query, **more})

@@ -72,7 +72,7 @@ def from_status(
         "reason": reason,
         "retry_after": retry_after if wait is None else wait,
     }
-    if issubclass(kind, refusals.Invalid | refusals.TooMany):
+    if issubclass(kind, refusals.Conflict | refusals.Invalid | refusals.TooMany):
         arguments["causes"] = _causes(details.get("causes"))
         if kind is refusals.TooMany and arguments["causes"]:
             arguments["fix"] = arguments["causes"][0].message

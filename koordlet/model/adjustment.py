@@ -28,7 +28,6 @@ class Adjustment:
     memory_bytes: int | None = None
     #: The class of cache and bandwidth that the runtime's resctrl support knows.
     resctrl_class: str | None = None
-    oom_score: int | None = None
     #: Files of cgroup v2, by name.
     unified: Mapping[str, str] = field(default_factory=dict)
     #: Policy to why, for the log and the audit.

@@ -70,7 +70,7 @@ class List:
     range: str = "a list such as `0-3,8`"
 
     def same(self, wanted: str, current: str) -> bool:
-        return canonical_list(wanted) == canonical_list(current)
+        return wanted == current or canonical_list(wanted) == canonical_list(current)
 
     def measure(self, text: str) -> float:
         del text  # sets have an order of their own

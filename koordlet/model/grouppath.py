@@ -23,6 +23,7 @@ Rules:
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from dataclasses import dataclass
 
@@ -127,8 +128,12 @@ def kubelet(cgroup_root: str, driver: Driver) -> Tree:
     return Tree(root=slices.expand("-".join(names) + slices.SUFFIX) or USUAL[0].root)
 
 
+@functools.lru_cache(maxsize=4096)
 def parse(path: str) -> Place:
-    """What a path is. Any text is a path; one that says nothing is all ``rest``."""
+    """What a path is. Any text is a path; one that says nothing is all ``rest``.
+
+    Remembered: the same paths are asked about again and again.
+    """
     steps = path.split("/")
     for number, step in enumerate(steps):
         if _is_root(step):

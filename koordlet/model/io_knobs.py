@@ -26,7 +26,7 @@ def _throttle(what: str, unit: str) -> Knob:
         turn=Turn(rises=60, falls=60),
         unit=unit,
         twin="io.max",
-        answers=_DEVICE,
+        answers=f"{_DEVICE}; only the lower 32 bits count" if unit == "1/s" else _DEVICE,
     )
 
 
@@ -43,7 +43,7 @@ IO_MAX = Knob(
     turn=Turn(rises=60, falls=60),
     unit="bytes/s, 1/s",
     twin="blkio.throttle.*",
-    answers=_DEVICE,
+    answers=f"0: ERANGE; 1, and a number with a unit: EINVAL or misread; {_DEVICE}",
 )
 BLKIO_WEIGHT = Knob(
     name="blkio.bfq.weight",
@@ -65,7 +65,8 @@ IO_WEIGHT = Knob(
     turn=Turn(rises=60, falls=60),
     twin="blkio.bfq.weight",
     since="5.4",
-    answers="outside of the range: EINVAL; in effect with io.cost only",
+    answers="outside of the range: EINVAL; one device before io.cost.qos has named it: ENOTSUP; in"
+    " effect with io.cost only",
 )
 IO_COST_QOS = Knob(
     name="io.cost.qos",

@@ -64,8 +64,11 @@ class Ledger:
     pools: tuple[Pool, ...] = ()
 
     def with_(self, claims: Iterable[Claim] = (), pools: Iterable[Pool] = ()) -> Ledger:
-        """The ledger with more entries."""
-        return Ledger((*self.claims, *claims), (*self.pools, *pools))
+        """The ledger with more entries; the same object where there are none."""
+        more, pooled = tuple(claims), tuple(pools)
+        if not more and not pooled:
+            return self
+        return Ledger((*self.claims, *more), (*self.pools, *pooled))
 
     def held(self, *owners: Owner) -> cpuset.CPUSet:
         """The CPUs that the given kinds of owners hold; all kinds when none is given."""

@@ -65,6 +65,12 @@ THROTTLED_SHARE = Meter(name="share.cpu.throttled", unit="ratio")
 PIDS_SHARE = Meter(name="share.pids", unit="tasks")
 IO_READ_SHARE = Meter(name="share.io.read", unit="bytes/s")
 IO_WRITE_SHARE = Meter(name="share.io.write", unit="bytes/s")
+RECEIVED_SHARE = Meter(
+    name="share.network.received", unit="bytes/s", samples=_HALF_AN_HOUR // 30, period=30
+)
+SENT_SHARE = Meter(
+    name="share.network.sent", unit="bytes/s", samples=_HALF_AN_HOUR // 30, period=30
+)
 
 PIDS = Meter(name="pids", unit="tasks")
 IO_READ = Meter(name="io.read", unit="bytes/s", counter=True)

@@ -6,7 +6,7 @@ Does not cover: asking (``workloads.gathering``), merging (``workloads.merging``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from koordlet.model import kubelet, nodemetric, nodeslo, pod, reservation, snapshot
 
@@ -25,8 +25,21 @@ class Observed:
     #: Those bound to this node.
     reservations: tuple[reservation.Reservation, ...] = ()
     sources: tuple[snapshot.Source, ...] = ()
+    #: Objects that cost themselves: their last good value counts, if there ever was one.
+    unread: tuple[snapshot.Unread, ...] = ()
     #: What was dropped or defaulted, each naming its object.
     problems: tuple[str, ...] = ()
+
+    def told(self, seen: snapshot.Snapshot) -> snapshot.Snapshot:
+        """The snapshot with what the sources said beside the node, its pods and their health."""
+        return replace(
+            seen,
+            slo=self.slo,
+            kubelet=self.kubelet,
+            metric=self.metric,
+            reservations=self.reservations,
+            unread=self.unread,
+        )
 
 
 #: No source said anything.

@@ -87,18 +87,6 @@ class NotServed(NotFound):
     code = "not_served"
 
 
-class Conflict(Refused):
-    """Somebody else was first: the revision or the UID is another one now (409)."""
-
-    code = "conflict"
-
-
-class AlreadyExists(Conflict):
-    """There is an object of that name already (409)."""
-
-    code = "already_exists"
-
-
 class Gone(Refused):
     """The revision is too old to go on from: list again (410)."""
 
@@ -107,9 +95,9 @@ class Gone(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason for an ``Invalid`` or a ``TooMany``."""
+    """One reason for a ``Conflict``, an ``Invalid`` or a ``TooMany``."""
 
-    #: ``FieldValueRequired``, ``DisruptionBudget``, …
+    #: ``FieldValueRequired``, ``DisruptionBudget``, ``FieldManagerConflict``, …
     reason: str
     message: str
     #: Path inside the object; may be empty.
@@ -131,6 +119,18 @@ class _Explained(Refused):
     ) -> None:
         super().__init__(message, culprit=culprit, fix=fix, reason=reason, retry_after=retry_after)
         self.causes = causes
+
+
+class Conflict(_Explained):
+    """Somebody else was first: revision, UID or a field's owner is another one now (409)."""
+
+    code = "conflict"
+
+
+class AlreadyExists(Conflict):
+    """There is an object of that name already (409)."""
+
+    code = "already_exists"
 
 
 class Invalid(_Explained):

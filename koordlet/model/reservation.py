@@ -6,11 +6,14 @@ this node that it is for. Does not cover: matching pods to it (the scheduler's w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from koordlet.model import cpuset, resources
+
+#: Seconds that a pod has to arrive, once it was placed here.
+_ARRIVAL = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,10 @@ class Reservation:
     match: str = ""
     #: Annotations that the workload of a match has as well.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: UIDs of the pods that draw on it.
+    drawn_by: tuple[str, ...] = ()
+    #: When it was used up, by the wall clock; 0: it is not.
+    used_at: float = 0.0
     #: What in it could not be read.
     problems: tuple[str, ...] = ()
 
@@ -41,3 +48,8 @@ class Reservation:
     def holds(self) -> bool:
         """Whether room is kept for it now."""
         return self.phase == "Available"
+
+    def arriving(self, wall: float, there: Container[str]) -> bool:
+        """Whether it was used up a moment ago by somebody who is not here yet."""
+        recent = 0 <= wall - self.used_at < _ARRIVAL
+        return recent and any(uid not in there for uid in self.drawn_by)

@@ -7,7 +7,7 @@ Does not cover: carrying steps out (``apply.executor``).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from koordlet.model import plan
 
@@ -37,9 +37,8 @@ class Verdict(enum.Enum):
 BAD = frozenset({Verdict.REFUSED, Verdict.SKIPPED, Verdict.DIFFERENT, Verdict.HELD})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One step and what came of it."""
+class Result(NamedTuple):
+    """One step and what came of it. A tuple: plans make a thousand at once."""
 
     target: str
     verdict: Verdict

@@ -47,6 +47,8 @@ class NodeInfo:
     allocatable: resources.Amounts = field(default_factory=dict)
     #: Condition types to whether they hold.
     conditions: Mapping[str, bool] = field(default_factory=dict)
+    #: As ``KEY:EFFECT``.
+    taints: tuple[str, ...] = ()
     #: What was wrong with the object; each is shown, none is fatal.
     problems: tuple[str, ...] = ()
     #: False while the control plane was not heard yet: what it annotated is unknown, not absent.
@@ -75,6 +77,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An object of the cluster of which nothing could be used."""
+
+    #: As its ``kind`` spells it.
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One moment of one machine."""
 
@@ -93,6 +107,7 @@ class Snapshot:
     #: Containers that nobody declared, for people to see: no policy is about them.
     unmanaged: tuple[pod.Pod, ...] = ()
     sources: tuple[Source, ...] = ()
+    unread: tuple[Unread, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
     ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
     #: Cache ways and memory bandwidth; ``None`` where they cannot be controlled (see unsupported).

@@ -39,11 +39,24 @@ DISK_SIGNALS = (
 )
 SIGNALS = (*MEMORY_SIGNALS, *DISK_SIGNALS, PIDS)
 
+#: Ours beside the kubelet's: percent of time lost to short memory, and swap space left.
+STALL_PREFIX = "pressure."
+STALLS = tuple(
+    f"{STALL_PREFIX}memory.{degree}.avg{seconds}"
+    for degree in ("some", "full")
+    for seconds in (10, 60, 300)
+)
+SWAP = "swap.available"
+#: Time is counted in hundredths of a percent, so that numbers are whole.
+WHOLE = 10_000
+
 #: The condition that a signal is evidence of, and the resource that messages name.
 CONDITION = {
     **dict.fromkeys(MEMORY_SIGNALS, "MemoryPressure"),
     **dict.fromkeys(DISK_SIGNALS, "DiskPressure"),
     PIDS: "PIDPressure",
+    **dict.fromkeys(STALLS, "MemoryStalled"),
+    SWAP: "SwapPressure",
 }
 RESOURCE = {
     **dict.fromkeys(MEMORY_SIGNALS, "memory"),
@@ -51,6 +64,7 @@ RESOURCE = {
         one: "inodes" if one.endswith("inodesFree") else "ephemeral-storage" for one in DISK_SIGNALS
     },
     PIDS: "pids",
+    **dict.fromkeys((*STALLS, SWAP), "memory"),
 }
 
 #: What the kubelet does where ``evictionHard`` is not there at all.
@@ -144,6 +158,8 @@ class Texts:
 #: The keys of a KubeletConfiguration, which errors name.
 HARD, SOFT = "evictionHard", "evictionSoft"
 GRACE, RECLAIM = "evictionSoftGracePeriod", "evictionMinimumReclaim"
+#: Ours.
+OWN = "evictionOwn"
 
 
 def parse(texts: Texts) -> tuple[Threshold, ...]:
@@ -180,6 +196,34 @@ def with_containerfs(found: tuple[Threshold, ...], layout: str) -> tuple[Thresho
         if one.signal.startswith(f"{source}.")
     ]
     return (*kept, *derived)
+
+
+def own(texts: Mapping[str, str], grace: float) -> tuple[Threshold, ...]:
+    """Thresholds of our own: name of an average to percent of time lost; swap space as any."""
+    return tuple(
+        Threshold(signal=signal, value=_own(signal, text), grace=grace)
+        for name, text in texts.items()
+        for signal in (name if name == SWAP else f"{STALL_PREFIX}{name}",)
+    )
+
+
+def _own(signal: str, text: str) -> Value:
+    if signal == SWAP:
+        return value(OWN, SWAP, text)
+    name = signal.removeprefix(STALL_PREFIX)
+    if signal not in STALLS:
+        raise ThresholdError(f"unsupported eviction signal {name}", OWN, name)
+    part = _part(OWN, name, text) if text.endswith("%") else 0.0
+    if not 0 < part <= 1:
+        message = f"{name} is percent of time, more than 0% and at most 100%: {text}"
+        raise ThresholdError(message, OWN, name)
+    # Met from this percentage on, while a threshold is met below its amount only.
+    return Value(text, amount=left(part * 100) + 1)
+
+
+def left(lost: float) -> int:
+    """Of a percentage of time that is lost, the rest as an amount."""
+    return WHOLE - round(lost * 100)
 
 
 def flag(text: str, separator: str) -> dict[str, str]:

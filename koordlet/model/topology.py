@@ -88,6 +88,10 @@ class Device:
     memory_bytes: int | None = None
     minor: int | None = None
     uuid: str | None = None
+    model: str | None = None
+    driver_version: str | None = None
+    #: The driver has put it out of use (its memory or its link is broken).
+    excluded: bool = False
     #: Its name among the RDMA devices, and its virtual functions in the order of their numbers.
     rdma: str | None = None
     functions: tuple[str, ...] = ()

@@ -28,7 +28,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from koordlet.history import series
-from koordlet.model import action, best_effort, cpuset, decision, ledger, meter, snapshot, strain
+from koordlet.model import (
+    action,
+    best_effort,
+    cpuset,
+    decision,
+    ledger,
+    meter,
+    pod,
+    remember,
+    snapshot,
+    strain,
+)
 from koordlet.policy import adaptive_controller as controller
 from koordlet.policy import adaptive_work, be_cpus, be_groups, be_usage, resctrl_pressure
 
@@ -265,12 +276,9 @@ def _step(
 
 def _throttled(now: snapshot.Snapshot, past: series.History) -> float:
     """CPU that latency-sensitive workloads were kept from by limits of their own."""
-    found = (
-        past.groups.last(one.group, meter.THROTTLED_TIME)
-        for one in now.pods
-        if one.group is not None and not be_groups.is_best_effort(one)
-    )
-    return sum(one for one in found if one is not None)
+    last = past.groups.last
+    found = [last(one.group or "", meter.THROTTLED_TIME) for one in be_groups.sensitive(now.pods)]
+    return sum([one for one in found if one is not None])
 
 
 def _unsure(at: float, use: be_usage.Use, cpus: int, settings: Settings, state: State) -> State:
@@ -330,7 +338,7 @@ class _Deciding:
         return used, cpus
 
     def _weights(self) -> None:
-        ours = {one.group for one in self.now.pods if one.source in _OURS}
+        ours = _made_by_us(self.now.pods)
         idle = [one.group for one in self.timed if one.group in ours]
         self.actions += self.writer.idle(idle, "best-effort work runs when nobody else wants to")
         others = [one for one in self.timed if one.group not in ours]
@@ -346,6 +354,12 @@ class _Deciding:
         """Every CPU that best-effort work may have, in the order in which it gets them."""
         pool = _pool(self.now)
         return be_cpus.pick(self.now.topology, pool, len(pool))[::-1]
+
+
+@remember.last
+def _made_by_us(pods: tuple[pod.Pod, ...]) -> frozenset[str | None]:
+    """Groups that koordlet made."""
+    return frozenset(one.group for one in pods if one.source in _OURS)
 
 
 def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:

@@ -17,6 +17,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from koordlet.model import (
     meter,
     pod,
     qos,
+    remember,
     snapshot,
 )
 
@@ -60,9 +62,14 @@ def is_best_effort(one: pod.Pod) -> bool:
 
 def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
     """Every place, by path. One whose group does not exist is none."""
+    return _places(now.pods, now.groups)
+
+
+@remember.last
+def _places(pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tuple[Place, ...]:
     found: dict[str, Place] = {}
-    for one in now.pods:
-        if one.group is None or one.group not in now.groups or not one.active:
+    for one in pods:
+        if one.group is None or one.group not in groups or not one.active:
             continue
         if one.kube_qos is None:
             if is_best_effort(one):
@@ -70,10 +77,16 @@ def places(now: snapshot.Snapshot) -> tuple[Place, ...]:
         elif one.kube_qos is qos.KubeQos.BEST_EFFORT:
             tree = grouppath.parse(one.group).tree
             tier = tree.tier(qos.KubeQos.BEST_EFFORT) if tree is not None else ""
-            if tier in now.groups and cgroup.is_below(one.group, tier):
+            if tier in groups and cgroup.is_below(one.group, tier):
                 found[tier] = Place(group=tier, tier=True, who="the kubelet's BestEffort tier")
     outer = {path for path in found if found.keys().isdisjoint(cgroup.ancestors(path))}
     return tuple(found[path] for path in sorted(outer))
+
+
+@remember.last
+def sensitive(pods: tuple[pod.Pod, ...]) -> tuple[pod.Pod, ...]:
+    """The pods with groups that are not best-effort."""
+    return tuple(one for one in pods if one.group is not None and not is_best_effort(one))
 
 
 def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
@@ -169,46 +182,53 @@ class Writer:
         """The quota of every place, in thousandths of a CPU."""
         made: list[action.Action] = []
         for one in there:
-            made += self._settings(
-                one.group, limits.cpu_quota(self.now.layout, one.group, shares[one.group]), reason
-            )
+            found = limits.cpu_quota(self.now.layout, one.group, shares[one.group])
+            made += _settings(one.group, found, self.policy, reason)
             if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
                 for group in self._inside(one.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)
                     why = f"inside {one.group}, whose quota holds it"
-                    made += self._settings(group.path, free, why)
+                    made += _settings(group.path, free, self.policy, why)
         return made
 
-    def weights(self, there: Sequence[Place], reason: str) -> list[action.Action]:
+    def weights(self, there: Sequence[Place], reason: str) -> Sequence[action.Action]:
         """The least weight for every workload. The tier has it from the kubelet."""
-        made: list[action.Action] = []
-        for one in there:
-            if not one.tier:
-                found = limits.cpu_shares(self.now.layout, one.group, LEAST_SHARES)
-                made += self._settings(one.group, found, reason)
-        return made
+        groups = tuple(one.group for one in there if not one.tier)
+        return _weights(self.now.layout, groups, self.policy, reason)
 
     def idle(self, groups: Sequence[str], reason: str) -> list[action.Action]:
         """Run only when nobody else wants to. Only for groups that koordlet made."""
         made: list[action.Action] = []
         for group in groups:
             found = limits.cpu_idle(self.now.layout, group, idle=True)
-            made += self._settings(group, found, reason)
+            made += _settings(group, found, self.policy, reason)
         return made
 
-    def _settings(
-        self, group: str, found: Sequence[limits.Setting], reason: str
-    ) -> Iterator[action.Action]:
-        for one in found:
-            yield action.WriteFile(
-                target=one.path,
-                value=one.text,
-                policy=self.policy,
-                reason=reason,
-                knob=one.row.name,
-                group=group,
-                protective=True,
-            )
+
+@functools.lru_cache(maxsize=4)
+def _weights(
+    layout: cgroup.Layout, groups: tuple[str, ...], policy: str, reason: str
+) -> tuple[action.Action, ...]:
+    """Asked for at every tick, and always the same while the same groups are there."""
+    made: list[action.Action] = []
+    for group in groups:
+        made += _settings(group, limits.cpu_shares(layout, group, LEAST_SHARES), policy, reason)
+    return tuple(made)
+
+
+def _settings(
+    group: str, found: Sequence[limits.Setting], policy: str, reason: str
+) -> Iterator[action.Action]:
+    for one in found:
+        yield action.WriteFile(
+            target=one.path,
+            value=one.text,
+            policy=policy,
+            reason=reason,
+            knob=one.row.name,
+            group=group,
+            protective=True,
+        )
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:

@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass
 
 from koordlet.history import series
-from koordlet.model import cgroup, ledger, meter, quantity, resources, snapshot
+from koordlet.model import cgroup, ledger, meter, pod, quantity, remember, resources, snapshot
 from koordlet.policy import be_groups, reserved_cpus
 
 #: What is older was not read lately: the peer takes nothing that is older for the system's use.
@@ -82,7 +82,7 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
         return f"{', '.join(old)} have said nothing lately"
-    if any(one.stale for one in now.pods):
+    if _any_stale(now.pods):
         return "who runs here may be out of date"
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
@@ -92,17 +92,31 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
 
 def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
     """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
-    groups = {one.group for one in now.pods if one.group is not None}
-    sums = [0.0, 0.0, 0.0]
-    for one in now.pods:
-        if one.group is None or not groups.isdisjoint(cgroup.ancestors(one.group)):
-            continue
-        cores = past.groups.last(one.group, meter.CPU)
-        if cores is not None:
-            beside = one.kube_qos is None
-            sums[2 if be_groups.is_best_effort(one) else int(beside)] += cores
-    pods, applications, be = (int(one * 1000) for one in sums)
+    last = past.groups.last
+    pods, applications, be = (
+        int(
+            1000 * sum([cores for group in groups if (cores := last(group, meter.CPU)) is not None])
+        )
+        for groups in _kinds(now.pods)
+    )
     return pods, applications, be
+
+
+@remember.last
+def _any_stale(pods: tuple[pod.Pod, ...]) -> bool:
+    return any(one.stale for one in pods)
+
+
+@remember.last
+def _kinds(pods: tuple[pod.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
+    """The groups of each kind; one inside another counts with that."""
+    groups = {one.group for one in pods if one.group is not None}
+    kinds: tuple[list[str], list[str], list[str]] = [], [], []
+    for one in pods:
+        if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
+            beside = one.kube_qos is None
+            kinds[2 if be_groups.is_best_effort(one) else int(beside)].append(one.group)
+    return kinds
 
 
 def _reserved(now: snapshot.Snapshot, capacity: int, *, seed: bool) -> int:

@@ -116,11 +116,13 @@ def decide(
     """
     outcomes: list[Outcome] = []
     binding = shown = now.ledger
+    asked = now
     for row in rows:
         mode = modes.get(row.stem, row.default_mode)
         if mode is plan.Mode.OFF:
             continue
-        asked = dataclasses.replace(now, ledger=binding)
+        if asked.ledger is not binding:
+            asked = dataclasses.replace(now, ledger=binding)
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
         recalled = memory.recall(row, asked, *with_) if memory is not None else None
         try:

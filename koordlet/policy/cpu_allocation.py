@@ -36,6 +36,8 @@ class Request:
 
     cpus: cpu_accumulator.Request
     numa: numa_hints.Policy = numa_hints.Policy.NONE
+    #: Which of several sets of NUMA nodes that fit.
+    taste: numa_hints.Taste = numa_hints.NONE
     #: Other resources that NUMA nodes have, such as memory, in their own units.
     others: Mapping[str, int] = field(default_factory=dict)
     #: CPUs that a reservation keeps for it: taken first, though they are held.
@@ -57,6 +59,18 @@ class Refusal:
     why: str
     #: Nothing that another workload gives back would help.
     final: bool = False
+    #: Further reasons.
+    also: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *reasons: str) -> Refusal:
+        """For several reasons."""
+        return cls(reasons[0], also=reasons[1:])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.why, *self.also
 
 
 NOT_ENOUGH = "not enough cpus available to satisfy request"
@@ -78,7 +92,7 @@ class Node:
         self.shape = shape
         self.reserved = reserved
         self.holdings = tuple(holdings)
-        #: Other resources that are free, by NUMA node.
+        #: Other resources that are free, by NUMA node, and what is left of CPU time.
         self.zones = zones or {}
 
     @property
@@ -103,13 +117,16 @@ class Node:
             usable = cpu_accumulator.usable(self.shape, usable, wanted.bind)
         zones = [self._zone(node, bits & usable) for node, bits in sorted(self.shape.nodes.items())]
         wants = {CPU: wanted.count * 1000, **request.others}
-        choice = numa_hints.choose(zones, wants, request.numa, far=self.shape.far)
+        choice = numa_hints.choose(
+            zones, wants, request.numa, taste=request.taste, far=self.shape.far
+        )
         taken = None if choice is None else self._take(request, free, choice.nodes)
         if choice is None or taken is None:
             return Refusal(NOT_ENOUGH)
         others = numa_hints.split(zones, _over(choice, zones), request.others, {})
         if others is None:
-            return Refusal("Insufficient NUMA " + ", ".join(sorted(request.others)))
+            short = numa_hints.short(zones, _over(choice, zones), request.others)
+            return Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
         return Grant(cpus=cpuset.CPUSet(taken), parts=self._parts(taken, others))
 
     def _take(
@@ -125,8 +142,10 @@ class Node:
         return cpu_accumulator.take(self.shape, room, request.cpus)
 
     def _zone(self, node: int, usable: int) -> numa_hints.Zone:
-        free = {CPU: usable.bit_count() * 1000, **self.zones.get(node, {})}
-        return numa_hints.Zone(node=node, free=free)
+        others = self.zones.get(node, {})
+        much = usable.bit_count() * 1000
+        # CPU time may be spoken for although nobody is bound to it.
+        return numa_hints.Zone(node=node, free={**others, CPU: min(much, others.get(CPU, much))})
 
     def _parts(
         self, taken: int, others: Mapping[int, Mapping[str, int]]

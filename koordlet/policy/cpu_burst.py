@@ -30,6 +30,7 @@ from koordlet.model import (
     meter,
     pod,
     qos,
+    remember,
     resources,
     snapshot,
     strategies,
@@ -113,8 +114,8 @@ def decide(
 ) -> decision.Decision[State]:
     """Bursts and raised limits of every pod that may have them."""
     deciding = _Deciding(now, past, settings, state)
-    for one in now.pods:
-        deciding.place(one)
+    for one, asked in _asking(now.pods, deciding.strategy):
+        deciding.place(one, asked)
     return decision.Decision(
         next_state=deciding.next_state,
         actions=tuple(deciding.actions),
@@ -189,12 +190,9 @@ class _Deciding:
         """What must be remembered."""
         return State(at=self.now.at if self.steps else self.before.at, raised=self.raised)
 
-    def place(self, one: pod.Pod) -> None:
+    def place(self, one: pod.Pod, asked: strategies.CpuBurst) -> None:
         """Decide the files of one pod."""
-        asked = strategies.overlay(self.strategy, one.wishes.cpu_burst)
-        policy = asked.policy or "none"
-        if not _may(one) or policy not in (*_SAVING, *_RAISING):
-            return
+        policy = asked.policy
         units = tuple(_units(one, self.now))
         more = saved = 0
         for unit in units:
@@ -290,6 +288,15 @@ class _Deciding:
         period = limits.cpu_period(self.now.groups.get(group))
         settings = limits.cpu_burst(self.now.layout, group, usec * period // limits.PERIOD_USEC)
         self.actions.extend(writing.files(settings, policy=STEM, reason=reason, group=group))
+
+
+@remember.last
+def _asking(
+    pods: tuple[pod.Pod, ...], strategy: strategies.CpuBurst
+) -> list[tuple[pod.Pod, strategies.CpuBurst]]:
+    """The pods of which a limit may move, and what holds for each."""
+    found = [(one, strategies.overlay(strategy, one.wishes.cpu_burst)) for one in pods if _may(one)]
+    return [(one, asked) for one, asked in found if asked.policy in (*_SAVING, *_RAISING)]
 
 
 def _may(one: pod.Pod) -> bool:

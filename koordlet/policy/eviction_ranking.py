@@ -5,7 +5,7 @@ Does not cover: when anybody must go (``node_pressure``), the order of the co-lo
 (``evict_candidates``).
 
 The keys, compared in this order:
-* memory: uses more than it asked for; priority; how much more
+* memory, and what of ours stands for it: uses more than it asked for; priority; how much more
 * bytes and inodes: uses more than it asked for; priority; how much more
 * processes: priority; how many
 
@@ -98,7 +98,7 @@ def _order(signal: str, layout: str) -> _Order:
     """What pods are compared by."""
     if signal == thresholds.PIDS:
         return _by_processes
-    if signal in thresholds.MEMORY_SIGNALS:
+    if thresholds.RESOURCE[signal] == resources.MEMORY:
         return _by_memory
     name, _, kind = signal.partition(".")
     parts = _PARTS[layout][name]

@@ -47,9 +47,16 @@ def conditions(holding: tuple[str, ...]) -> tuple[decision.Condition, ...]:
 
 
 def available(signal: str, value: int) -> str:
-    """An amount as messages print it: bytes in binary, counts in decimal form."""
+    """An amount as messages print it: bytes in binary, counts in decimal form, time as lost."""
+    if signal in thresholds.STALLS:
+        return f"{(thresholds.WHOLE - value) / 100:g}%"
     counted = signal == thresholds.PIDS or signal.endswith("inodesFree")
     return quantity_text.decimal(value) if counted else quantity_text.binary(value)
+
+
+def wanted(due: thresholds.Threshold, capacity: int) -> str:
+    """A threshold as messages print it."""
+    return due.value.text if due.signal in thresholds.STALLS else due.value.spelled(capacity)
 
 
 def message(
@@ -61,10 +68,14 @@ def message(
     """Why this pod, in sentences."""
     resource = thresholds.RESOURCE[due.signal]
     text = f"The node was low on resource: {resource}. "
+    if due.signal == thresholds.SWAP:
+        text = "The node was low on swap space. "
+    if due.signal in thresholds.STALLS:
+        text = f"The node lost time to short {resource}. "
     if seen is not None:
-        wanted = due.value.spelled(seen.capacity)
         there = available(due.signal, seen.available)
-        text += f"Threshold quantity: {wanted}, available: {there}. "
+        what = "lost" if due.signal in thresholds.STALLS else "available"
+        text += f"Threshold quantity: {wanted(due, seen.capacity)}, {what}: {there}. "
     whole = _whole(one, use, resource)
     if whole:
         text += f"Pod {one.name} was using {whole[0]}, request is {whole[1]}, has larger"

@@ -128,8 +128,9 @@ class _Giving:
         named = [one for one in ours if one.cpus is not None]
         for one in sorted(named, key=lambda one: not self._known(one)):
             self._named(one)
+        there = {one.uid for one in pods} if self.now.reservations else set()
         for waiting in self.now.reservations:
-            self._reserved(waiting)
+            self._reserved(waiting, there)
         asking = [(one, found) for one in ours if (found := self._asked(one)) is not None]
         if self.settings.repack:
             self._repack(asking)
@@ -171,9 +172,13 @@ class _Giving:
             self._say(one, "ExclusiveCPUsPartial", f"CPUs {missing} of {listed} are not online")
         self._hold(one, listed, Origin.NAMED, f"named by {one.source}")
 
-    def _reserved(self, one: reservation.Reservation) -> None:
-        """What of a reservation's CPUs no owner has yet; a unit's reservation is a workload."""
-        if not one.holds or one.match or not one.cpus:
+    def _reserved(self, one: reservation.Reservation, there: set[str]) -> None:
+        """What of a reservation's CPUs no owner has yet; a unit's reservation is a workload.
+
+        Used up is not handed over: until its owner is here, nobody else gets in between.
+        """
+        held = one.holds or one.arriving(self.now.wall, there)
+        if not held or one.match or not one.cpus:
             return
         left = (one.cpus & self.usable) - self.taken
         holder = f"reservation/{one.name}"

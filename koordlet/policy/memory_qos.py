@@ -101,15 +101,15 @@ def decide(
 
 
 def strategy_of(
-    one: pod.Pod, now: snapshot.Snapshot, settings: Settings
+    one: pod.Pod, slo: nodeslo.NodeSlo | None, settings: Settings
 ) -> strategies.MemoryQos | None:
     """What holds for a pod; ``None`` where nothing does."""
     said = one.raw_qos or (one.qos if one.kube_qos is None else None)
     name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)  # type: ignore[arg-type]
     if name is None:
         return None
-    if now.slo is not None and now.slo.source:
-        node = now.slo.classes[name].memory
+    if slo is not None and slo.source:
+        node = slo.classes[name].memory
     else:
         mine = settings.classes.get(name)
         node = nodeslo.NEUTRAL.memory if mine is None else mine
@@ -155,7 +155,7 @@ class _Deciding:
 
     def place(self, one: pod.Pod) -> None:
         """The files of one pod and of its containers."""
-        asked = strategy_of(one, self.now, self.settings)
+        asked = strategy_of(one, self.now.slo, self.settings)
         if asked is None or not one.active or one.group not in self.now.groups:
             return
         group = one.group or ""

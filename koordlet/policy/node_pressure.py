@@ -19,17 +19,21 @@ Rules:
 
 from __future__ import annotations
 
+import math
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from koordlet.history import series
 from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
 from koordlet.policy import (
+    beside_kubelet,
     eviction_words,
+    own_thresholds,
     pressure_book,
     pressure_reclaim,
     pressure_signals,
+    pressure_telling,
     stalls,
     tight_groups,
 )
@@ -64,11 +68,15 @@ class Settings:
     max_grace: int = 0
     #: ``None``: on machines without a kubelet only.
     act: bool | None = None
+    #: The kubelet's thresholds as a file of it says, until the kubelet says them itself.
+    kubelet: thresholds.Texts | None = None
     #: Seconds between two passes; ``None``: ten beside a kubelet, each tick elsewhere.
     pass_seconds: float | None = None
     #: Whether local-storage limits evict as well (rule 3).
     local_storage: bool = True
-    #: Limits of our own: ``memory.full.avg10`` to percent of time.
+    #: Thresholds of our own, which evict as the kubelet's do.
+    own: tuple[thresholds.Threshold, ...] = ()
+    #: Limits of our own that only tell: ``memory.full.avg10`` to percent of time.
     stalls: Mapping[str, float] = field(default_factory=dict)
     #: Swap space that shall be left, as a threshold.
     swap: thresholds.Value | None = None
@@ -94,6 +102,8 @@ class State:
     asked: Mapping[str, float] = field(default_factory=dict)
     #: When page cache was taken back last.
     reclaimed: float | None = None
+    #: When somebody was chosen last: the relief of it may not be seen yet.
+    eased: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,48 +138,112 @@ def _times(body: object) -> dict[str, float]:
     return {str(name): float(at) for name, at in body.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look(pressure_telling.Look):
+    """What one tick is about, with what only this policy needs of it."""
+
+    past: series.History
+    settings: Settings
+    #: How file systems are shared out.
+    layout: str
+
+
+def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _Look:
+    seen = pressure_signals.observe(now)
+    found = _believed(seen.by_signal, now.at)
+    if settings.own:
+        found.update(own_thresholds.observe(now.pressure))
+    beside = beside_kubelet.neighbour(
+        now, act=settings.act, told=settings.kubelet, layout=seen.layout
+    )
+    return _Look(
+        now=now,
+        past=past,
+        settings=settings,
+        layout=seen.layout,
+        found=found,
+        missing=seen.missing,
+        configured=(*thresholds.with_containerfs(settings.limits, seen.layout), *settings.own),
+        beside=beside,
+    )
+
+
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Signals and conditions at this moment, and who shall go."""
-    seen = pressure_signals.observe(now)
-    found = _believed(seen.by_signal, now.at)
-    configured = thresholds.with_containerfs(settings.limits, seen.layout)
+    look = _look(now, past, settings)
     below = frozenset(
-        pressure_book.name(one) for one in configured if pressure_book.is_met(one, found)
+        pressure_book.name(one) for one in look.configured if pressure_book.is_met(one, look.found)
     )
-    victims = state.victims
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
-        page = pressure_book.turn(configured, found, state.book, now.at, settings.transition)
-        asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
-        victims = _victims(now, past, settings, page, seen, asked=asked)
-        state = replace(state, book=page.book, passed=now.at, victims=victims, below=below)
-        if victims and not victims[0].held and _may_reclaim(now, settings, state):
-            due = page.due[0]
-            given = pressure_reclaim.asked(now, past, due, found[due.signal], STEM)
-        if given:
-            victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
-            state = replace(state, victims=victims, reclaimed=now.at)
-        acted = {one.uid for one in victims if not one.held}
-        asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
-        state = replace(state, asked=asked)
+        state, given = _pass(look, replace(state, below=below))
     elif below != state.below:
         state = replace(state, below=below)
-    passed = now.at if state.passed is None else state.passed
-    holding = pressure_book.holding(state.book.seen, passed, settings.transition)
-    own_signals, own_conditions = stalls.judge(now, settings.stalls, settings.swap)
-    if settings.tight_percent is not None:
-        signal, condition = tight_groups.judge(now, past, settings.tight_percent)
-        own_signals, own_conditions = [*own_signals, signal], [*own_conditions, condition]
+    signals, conditions = _telling(look)
     return decision.Decision(
         next_state=state,
-        actions=(*given, *(_act(one) for one in victims if not one.held)),
-        evictions=victims,
-        signals=(*_signals(configured, found, seen.missing, state.book, now), *own_signals),
-        conditions=(*eviction_words.conditions(holding), *own_conditions),
-        explanation={"layout": seen.layout, "held": _stale(now)},
+        actions=(*given, *(_act(one) for one in state.victims if not one.held)),
+        evictions=state.victims,
+        signals=(*pressure_telling.signals(look, state.book), *signals),
+        conditions=_conditions(look, state, conditions),
+        explanation={"layout": look.layout, "held": _stale(now)},
     )
+
+
+def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
+    """One pass over all thresholds: who shall go, and page cache that is taken back before."""
+    now, settings = look.now, look.settings
+    page = pressure_book.turn(look.configured, look.found, state.book, now.at, settings.transition)
+    asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
+    state = replace(state, book=page.book, passed=now.at, asked=asked)
+    due = _first(look, page.due, state.eased)
+    victims = () if due is None else _victims(look, due, state)
+    given: tuple[action.Reclaim, ...] = ()
+    if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
+        given = pressure_reclaim.asked(now, look.past, due, look.found[due.signal], STEM)
+    if given:
+        victims = tuple(replace(one, held=pressure_reclaim.HELD) for one in victims)
+        state = replace(state, reclaimed=now.at)
+    acted = {one.uid for one in victims if not one.held}
+    asked |= {one.uid: now.at for one in now.pods if one.uid in acted and one.kube_qos is None}
+    eased = now.at if acted else state.eased
+    return replace(state, victims=victims, asked=asked, eased=eased), given
+
+
+def _first(
+    look: _Look, due: tuple[thresholds.Threshold, ...], eased: float | None
+) -> thresholds.Threshold | None:
+    """What is acted on: the first that may be, else the first, for which the victim is named."""
+    since = math.inf if eased is None else look.now.at - eased
+    ready = [one for one in due if not 0 <= since < own_thresholds.pause(one.signal)]
+    free = (one for one in ready if not look.beside.held(one, look.found[one.signal].capacity))
+    return next(free, next(iter(ready), None))
+
+
+def _telling(look: _Look) -> tuple[list[decision.Signal], list[decision.Condition]]:
+    """What is told and evicts nobody."""
+    settings = look.settings
+    signals, conditions = stalls.judge(look.now, settings.stalls, settings.swap)
+    if settings.tight_percent is not None:
+        signal, condition = tight_groups.judge(look.now, look.past, settings.tight_percent)
+        return [*signals, signal], [*conditions, condition]
+    return signals, conditions
+
+
+def _conditions(
+    look: _Look, state: State, told: list[decision.Condition]
+) -> tuple[decision.Condition, ...]:
+    passed = look.now.at if state.passed is None else state.passed
+    holding = pressure_book.holding(state.book.seen, passed, look.settings.transition)
+    found = (
+        *eviction_words.conditions(holding),
+        *own_thresholds.conditions(look.settings.own, holding),
+        *beside_kubelet.conditions(look.beside, look.configured, look.found),
+        *told,
+    )
+    return own_thresholds.united(found) if look.settings.own else found
 
 
 def _believed(
@@ -194,27 +268,22 @@ def _due(
     if state.passed is None or now.at < state.passed or not below <= state.below:
         return True
     waited = now.at - state.passed
-    there = {one.uid for one in now.pods if _runs(one, past)}
     acted = [one for one in state.victims if not one.held]
     if acted:
+        there = {one.uid for one in now.pods if _runs(one, past)}
         left = [one for one in acted if one.uid in there]
         return not left or waited >= _CLEANUP
     seconds = settings.pass_seconds
     if seconds is None:
-        seconds = 10.0 if beside_kubelet(now) else 0.0
+        seconds = 10.0 if beside_kubelet.is_there(now) else 0.0
     return waited >= seconds
 
 
 def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bool:
     """Rule 7: once, and not again too soon."""
-    wanted = not beside_kubelet(now) if settings.reclaim is None else settings.reclaim
+    wanted = not beside_kubelet.is_there(now) if settings.reclaim is None else settings.reclaim
     at = state.reclaimed
     return wanted and (at is None or not 0 <= now.at - at < pressure_reclaim.PAUSE)
-
-
-def beside_kubelet(now: snapshot.Snapshot) -> bool:
-    """Whether this node has a kubelet or a control plane, and is not on its own."""
-    return any(not one.local for one in now.sources)
 
 
 def _stale(now: snapshot.Snapshot) -> str:
@@ -228,48 +297,35 @@ def _stale(now: snapshot.Snapshot) -> str:
 # Victims -----------------------------------------------------------------------------------------
 
 
-def _victims(
-    now: snapshot.Snapshot,
-    past: series.History,
-    settings: Settings,
-    page: pressure_book.Page,
-    seen: pressure_signals.Observations,
-    *,
-    asked: Mapping[str, float],
-) -> tuple[eviction.Eviction, ...]:
+def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[eviction.Eviction, ...]:
     """Rules 2, 3 and 5."""
-    if not page.due or _stale(now):
+    now, past = look.now, look.past
+    if _stale(now):
         return ()
     # Late: a node that lacks nothing ranks nobody.
     from koordlet.policy import eviction_ranking, local_storage_evict, pod_use  # noqa: PLC0415
 
-    if settings.local_storage and next(local_storage_evict.offenders(now), None):
+    if look.settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
-    due = page.due[0]
     pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
-    first = page.book.first.get(pressure_book.name(due), now.at)
+    first = state.book.first.get(pressure_book.name(due), now.at)
     waits = not past.complete and now.at - first < _UNREAD
     if waits and any(_unread(due.signal, one, use) for one, use in pods):
         return ()
-    ranked = eviction_ranking.rank(due.signal, seen.layout, pods)
-    free = (one for one in ranked if one.pod.uid not in asked)
+    ranked = eviction_ranking.rank(due.signal, look.layout, pods)
+    free = (one for one in ranked if one.pod.uid not in state.asked)
     chosen = next((one for one in free if not eviction_ranking.spared(one.pod)), None)
     if chosen is None:
         return ()
-    observed = seen.by_signal[due.signal]
-    found = _eviction(now, settings, due, observed, chosen)
+    found = _eviction(look, due, chosen)
     since = now.wall - (now.at - first)
     return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
 
 
 def _eviction(
-    now: snapshot.Snapshot,
-    settings: Settings,
-    due: thresholds.Threshold,
-    observed: pressure_signals.Observation,
-    chosen: eviction_ranking.Ranked,
+    look: _Look, due: thresholds.Threshold, chosen: eviction_ranking.Ranked
 ) -> eviction.Eviction:
-    resource = thresholds.RESOURCE[due.signal]
+    resource, observed = thresholds.RESOURCE[due.signal], look.found[due.signal]
     return eviction.Eviction(
         pod=chosen.pod.key,
         uid=chosen.pod.uid,
@@ -278,11 +334,11 @@ def _eviction(
         reason=eviction_words.REASON,
         message=eviction_words.message(chosen.pod, chosen.use, due, observed),
         observed=eviction_words.available(due.signal, observed.available),
-        threshold=due.value.spelled(observed.capacity),
-        grace_seconds=_grace(chosen.pod, due, settings),
+        threshold=eviction_words.wanted(due, observed.capacity),
+        grace_seconds=_grace(chosen.pod, due, look.settings),
         group=chosen.pod.group,
         match=chosen.pod.match,
-        held=_held(now, settings, due, observed),
+        held=look.beside.held(due, observed.capacity),
         annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
     )
 
@@ -309,86 +365,8 @@ def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:
     return max(HARD_GRACE, min(settings.max_grace, own))
 
 
-def _held(
-    now: snapshot.Snapshot,
-    settings: Settings,
-    due: thresholds.Threshold,
-    observed: pressure_signals.Observation,
-) -> str:
-    """Why the victim is only named (rule 4); empty where it goes."""
-    if not beside_kubelet(now):
-        return "" if settings.act in (None, True) else "policies.node_pressure.act is false"
-    if not settings.act:
-        return "the kubelet evicts for this by itself (policies.node_pressure.act is not set)"
-    kind = thresholds.CONDITION[due.signal]
-    if now.node.conditions.get(kind):
-        return f"the kubelet has the condition {kind} and acts by itself"
-    return _not_earlier(now, due, observed)
-
-
-def _not_earlier(
-    now: snapshot.Snapshot, due: thresholds.Threshold, observed: pressure_signals.Observation
-) -> str:
-    """Why our threshold comes too late; empty where it is earlier than each of the kubelet's."""
-    said = now.kubelet.configuration if now.kubelet is not None else None
-    if said is None:
-        return "the kubelet's own thresholds are not known yet"
-    texts = {**said.eviction_soft, **said.eviction_hard}
-    theirs = texts.get(thresholds.MEMORY if due.signal in thresholds.MEMORY_SIGNALS else due.signal)
-    if theirs is None:
-        return ""
-    try:
-        parsed = thresholds.parse(thresholds.Texts(hard={due.signal: theirs}, enforce_pods=False))
-    except thresholds.ThresholdError as error:
-        return f"the kubelet's threshold cannot be read: {error}"
-    ours = due.value.of(observed.capacity)
-    if all(ours > one.value.of(observed.capacity) for one in parsed):
-        return ""
-    return f"{due.signal}<{due.value.text} is not earlier than the kubelet's {theirs}"
-
-
 def _act(one: eviction.Eviction) -> action.Evict:
     reason = f"{one.signal} is {one.observed}, less than {one.threshold}"
     return action.Evict(
         target=f"pod/{one.pod}", victim=one, policy=STEM, reason=reason, group=one.group or ""
     )
-
-
-# Signals -----------------------------------------------------------------------------------------
-
-
-def _signals(
-    configured: tuple[thresholds.Threshold, ...],
-    found: Mapping[str, pressure_signals.Observation],
-    missing: Mapping[str, str],
-    book: pressure_book.Book,
-    now: snapshot.Snapshot,
-) -> Iterator[decision.Signal]:
-    for one in configured:
-        seen = found.get(one.signal)
-        if seen is None:
-            why = missing.get(one.signal) or "its file system has not answered for a while"
-            yield decision.Signal(
-                name=one.signal, observed="", threshold=one.value.text, met=None, why=why
-            )
-            continue
-        name = pressure_book.name(one)
-        first = book.first.get(name)
-        met = pressure_book.is_met(one, found) or (
-            name in book.acted and pressure_book.is_met(one, found, reclaim=True)
-        )
-        wanted = one.value.spelled(seen.capacity)
-        yield decision.Signal(
-            name=one.signal,
-            observed=eviction_words.available(one.signal, seen.available),
-            threshold=wanted,
-            met=met,
-            why=_waiting(one, now.at, first) if met else "",
-            spelled="" if wanted == one.value.text else one.value.text,
-            since=now.wall - (now.at - first) if met and first is not None else None,
-        )
-
-
-def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
-    left = one.grace - (at - (at if first is None else first))
-    return f"soft: {left:.0f} s of {one.grace:.0f} s grace are left" if left > 0 else ""

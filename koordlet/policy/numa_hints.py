@@ -6,6 +6,7 @@ Does not cover: concrete CPUs (``policy.cpu_accumulator``).
 A set of nodes fits when each resource that is asked for and that nodes have is there in sum, and no
 member is without any of it. Of the sets that fit, in this order:
 * the fewest nodes
+* none that is barred: a policy that has a choice refuses those, BestEffort takes one if need be
 * the highest score
 * the least sum of distances between members
 * the smallest set, read as a number
@@ -45,6 +46,25 @@ class Zone:
     free: Mapping[str, int] = field(default_factory=dict)
 
 
+def _any(_nodes: tuple[int, ...]) -> int:
+    return 0
+
+
+def _open(_nodes: tuple[int, ...]) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """What somebody says of sets of nodes beyond whether they fit."""
+
+    score: Callable[[tuple[int, ...]], int] = _any
+    barred: Callable[[tuple[int, ...]], bool] = _open
+
+
+NONE = Taste()
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The nodes; ``None`` is no affinity: all of them, as far as the policy goes."""
@@ -57,7 +77,7 @@ def choose(
     wants: Mapping[str, int],
     policy: Policy,
     *,
-    score: Callable[[tuple[int, ...]], int] = lambda _: 0,
+    taste: Taste = NONE,
     far: Callable[[int, int], int] = lambda one, other: 10 if one == other else 20,
 ) -> Choice | None:
     """The choice; ``None`` when the policy refuses the workload here."""
@@ -68,9 +88,11 @@ def choose(
     search = _Search(zones, asked)
     for size in range(1, sizes + 1):
         found = list(search.sets(size))
-        if found:
+        able = [nodes for nodes in found if not taste.barred(nodes)]
+        if able or (found and policy is Policy.BEST_EFFORT):
             best = min(
-                found, key=lambda nodes: (-score(nodes), _spread(nodes, far), _number(nodes))
+                able or found,
+                key=lambda nodes: (-taste.score(nodes), _spread(nodes, far), _number(nodes)),
             )
             return Choice(None if size == len(zones) > 1 else best)
     return Choice(None) if policy is Policy.BEST_EFFORT else None
@@ -98,6 +120,23 @@ def split(
         if members and left > 0:
             return None
     return {node: part for node, part in parts.items() if part}
+
+
+def short(zones: Sequence[Zone], nodes: Sequence[int], wants: Mapping[str, int]) -> tuple[str, ...]:
+    """The resources of which these nodes have too little."""
+    return tuple(one for one in sorted(wants) if split(zones, nodes, {one: wants[one]}, {}) is None)
+
+
+def fits(zones: Sequence[Zone], wants: Mapping[str, int]) -> bool:
+    """Whether there is any set in which all of it fits."""
+    asked = {name: much for name, much in wants.items() if much > 0 and _is_zoned(name, zones)}
+    able = [zone for zone in zones if all(zone.free.get(name, 0) > 0 for name in asked)]
+    return all(sum(one.free[name] for one in able) >= much for name, much in asked.items())
+
+
+def zoned(zones: Sequence[Zone], wants: Mapping[str, int]) -> tuple[str, ...]:
+    """Those resources of a workload that nodes have."""
+    return tuple(one for one in sorted(wants) if wants[one] > 0 and _is_zoned(one, zones))
 
 
 class _Search:

@@ -25,8 +25,10 @@ from koordlet.model import (
     decision,
     knob,
     meter,
+    nodeslo,
     pod,
     qos,
+    remember,
     resources,
     snapshot,
     strategies,
@@ -66,12 +68,9 @@ def decide(
     actions: list[action.Action] = []
     why: dict[str, str] = {}
     missing = ""
-    classes = memory_qos.Settings(classes=settings.classes)
-    for one in now.pods:
-        said = memory_qos.strategy_of(one, now, classes)
-        most = None if said is None else allowed(said, one)
+    for one, most in _limited(now.pods, now.slo, settings.classes):
         group = one.group or ""
-        if most is None or not one.active or one.group not in now.groups:
+        if group not in now.groups:
             continue
         target = now.layout.file(knob.MEMORY_RECLAIM, group)
         if target is None:
@@ -101,6 +100,23 @@ def decide(
         conditions=_unsupported(missing),
         explanation=why,
     )
+
+
+@remember.last
+def _limited(
+    pods: tuple[pod.Pod, ...],
+    slo: nodeslo.NodeSlo | None,
+    classes: Mapping[str, strategies.MemoryQos],
+) -> list[tuple[pod.Pod, int]]:
+    """The pods that may not have all the page cache that they like, and what they may have."""
+    settings = memory_qos.Settings(classes=classes)
+    found: list[tuple[pod.Pod, int]] = []
+    for one in pods:
+        said = memory_qos.strategy_of(one, slo, settings) if one.group and one.active else None
+        most = None if said is None else allowed(said, one)
+        if most is not None:
+            found.append((one, most))
+    return found
 
 
 def allowed(said: strategies.MemoryQos, one: pod.Pod) -> int | None:

@@ -58,7 +58,7 @@ def _choose(left: Mapping[int, int], milli: int) -> Home:
         {resources.CPU: milli},
         numa_hints.Policy.BEST_EFFORT,
         # Of nodes that suffice, those with the most room.
-        score=lambda nodes: sum(left[node] for node in nodes),
+        taste=numa_hints.Taste(score=lambda nodes: sum(left[node] for node in nodes)),
     )
     return found.nodes or () if found is not None else ()
 

@@ -14,7 +14,7 @@ One pass, in this order:
 6. … of which the observation is newer than at the last pass, so that nobody is evicted twice for
    one and the same reading.
 7. Memory comes first, then what is short now before what only rule 2 keeps met, then the order of
-   the configuration.
+   the configuration, in which ours come after the kubelet's.
 """
 
 from __future__ import annotations

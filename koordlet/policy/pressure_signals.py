@@ -151,6 +151,10 @@ def _why(signal: str, read: pressure.Reading) -> str:
         return why
     if signal == thresholds.ALLOCATABLE_MEMORY:
         return f"the group {read.pods_group} has no memory limit"
+    # What is on another file system's place has that one's problem.
+    behind = {"containerfs": read.containerfs, "imagefs": read.imagefs, "nodefs": read.nodefs}
+    if name in behind and behind[name] is None:
+        return read.problems.get("nodefs", "not read yet")
     if kind == "inodesFree":
         return "the file system does not count inodes"
     return "not read yet"

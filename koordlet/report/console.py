@@ -125,6 +125,9 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "cpus": None if cpus is None else str(cpus),
         **{
             name: used[name]
-            for name in ("cpuCores", "throttledRatio", "memoryBytes", "pids", "pressure")
+            for name in (
+                *("cpuCores", "throttledRatio", "memoryBytes", "pids"),
+                *("pressure", "network"),
+            )
         },
     }

@@ -11,16 +11,25 @@ Rules:
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from koordlet.model import ledger
 from koordlet.report import view
 
+if typing.TYPE_CHECKING:
+    # A machine without a kubelet never loads it.
+    from koordlet.model import spread
+
 Rows = Iterable[tuple[tuple[str, ...], float | None]]
 
 GAUGE = "gauge"
 COUNTER = "counter"
+#: Rows begin with what follows the name (``BUCKET``, ``SUM``, ``COUNT``), and a bucket's end with
+#: its bound, which is no label of the family.
+HISTOGRAM = "histogram"
+BUCKET, SUM, COUNT = "_bucket", "_sum", "_count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +47,14 @@ class Family:
     most: int = 256
     #: How a value is printed: counts as integers, so that none is rounded.
     form: str = "%.6g"
+
+
+def spread_rows(labels: tuple[str, ...], one: spread.Spread) -> Rows:
+    """The rows of one histogram."""
+    for bound, count in zip((*map(str, one.bounds), "+Inf"), one.counts, strict=True):
+        yield (BUCKET, *labels, bound), count
+    yield (SUM, *labels), one.total
+    yield (COUNT, *labels), one.counts[-1]
 
 
 def _one(read: Callable[[view.View], float | None]) -> Callable[[view.View], Rows]:

@@ -79,6 +79,8 @@ class Writer:
         return lines, dropped
 
     def _family(self, one: families.Family, now: view.View, form: Form) -> tuple[list[str], int]:
+        if one.type == families.HISTOGRAM:
+            return _histogram(one, now)
         sample = f"{one.name}_total" if one.type == families.COUNTER else one.name
         shown = sample if form.total_in_name else one.name
         kept = self._prefixes.setdefault(sample, {})
@@ -104,6 +106,16 @@ class Writer:
             *[prefix + printed % value for prefix, value in rows],
         ]
         return lines, max(0, lost)
+
+
+def _histogram(one: families.Family, now: view.View) -> tuple[list[str], int]:
+    """A few lines for a family that seldom has any: nothing of it is kept."""
+    lines = [f"# HELP {one.name} {_help(one.help)}", f"# TYPE {one.name} {one.type}"]
+    rows = list(one.rows(now))
+    for (part, *labels), value in rows[: one.most]:
+        names = (*one.labels, "le") if part == families.BUCKET else one.labels
+        lines.append(_prefix(one.name + part, names, tuple(labels)) + f"{value:.15g}")
+    return lines, max(0, len(rows) - one.most)
 
 
 _WRITER = Writer()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from koordlet.model import resources
-from koordlet.report import families, peer_families, view
+from koordlet.report import families, peer_families, scaled, view
 
 _RESULTS = "succeeded, failed"
 
@@ -52,6 +52,34 @@ def _allocatable(now: view.View) -> families.Rows:
     for name, amount in now.snapshot.node.allocatable.items():
         value = amount / 1000 if name == resources.CPU else amount
         yield (_node(now), name, peer_families.unit(name)), value
+
+
+def _scaled(what: str) -> Callable[[view.View], families.Rows]:
+    """Containers whose limit or burst we have set."""
+
+    def rows(now: view.View) -> families.Rows:
+        if now.scaled:
+            for one in now.snapshot.pods:
+                for part in one.containers:
+                    labels = (_node(now), one.namespace, one.name, part.id, part.name)
+                    yield labels, now.scaled.get((what, part.group or ""))
+
+    return rows
+
+
+def _scores(now: view.View) -> families.Rows:
+    """Of containers, where ``oom_score`` looks: that of the process which goes first."""
+    for one in now.snapshot.pods if now.snapshot.oom_scores else ():
+        for part in one.containers:
+            scores = now.snapshot.oom_scores.get(part.group or "")
+            if scores:
+                labels = (_node(now), one.uid, one.name, one.namespace, part.name)
+                yield labels, max(scores.values())
+
+
+def _kubelet(now: view.View) -> families.Rows:
+    for (path, status), one in now.took.items():
+        yield from families.spread_rows((_node(now), "GET", path, status), one)
 
 
 FAMILIES = (
@@ -97,6 +125,36 @@ FAMILIES = (
             form="%d",
         )
         for stem, kind in (("", "LS"), ("be_", "BE"))
+    ),
+    *(
+        families.Family(
+            name=f"koordlet_container_scaled_cfs_{what}_us",
+            help=f"{text} of a container as cpu_burst wrote it last, in microseconds of a period.",
+            labels=("node", "pod_namespace", "pod_name", "container_id", "container_name"),
+            bound="one for each container, at most 8192",
+            most=8192,
+            rows=_scaled(what),
+            form="%d",
+        )
+        for what, text in ((scaled.QUOTA, "CPU limit"), (scaled.BURST, "Burst"))
+    ),
+    families.Family(
+        name="koordlet_container_oom_score_adj",
+        help="oom_score_adj of a container's processes, the highest; with the policy oom_score.",
+        labels=("node", "pod_uid", "pod_name", "pod_namespace", "container_name"),
+        bound="one for each container, at most 8192",
+        most=8192,
+        rows=_scores,
+        form="%d",
+    ),
+    families.Family(
+        name="koordlet_kubelet_request_duration_seconds",
+        help="How long answers of the kubelet took.",
+        type=families.HISTOGRAM,
+        labels=("node", "verb", "path", "code"),
+        bound="10 for each path and status, at most 640",
+        most=640,
+        rows=_kubelet,
     ),
     families.Family(
         name="koordlet_node_resource_allocatable",

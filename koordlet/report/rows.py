@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from koordlet import log
 from koordlet.model import kinds, objects, refusals
-from koordlet.report import view, writing
+from koordlet.report import applying, view, writing
 from koordlet.report.objects import device_object, metric_object, node_status, topology_object
 
 #: Newest first: an installed definition is adapted to.
@@ -113,16 +114,12 @@ class Topology:
             await keeper.read()
             self._watched.looked()
 
-        async def create() -> Mapping[str, Any]:
-            owners = await writing.owner(store, ref.name)
-            return {**ours, "metadata": {**ours["metadata"], "ownerReferences": owners}}
-
         def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
             body = topology_object.laid_over(there, ours)
             again = (body, objects.revision(there)) == self._sent
             return None if again or says(there, body) else body
 
-        if not await keeper.patch(lay, create):
+        if not await keeper.lay(ours, lay):
             return 0
         after = keeper.known or {}
         # What is laid over the answer differs from what was sent only by foreign parts.
@@ -139,6 +136,7 @@ class Metric:
         self._past = past
         self._wish = metric_object.Wish()
         self._known: objects.Object | None = None
+        self._hand = applying.Hand()
 
     @property
     def period(self) -> float:
@@ -146,7 +144,7 @@ class Metric:
         return float(self._wish.report_seconds)
 
     async def bring(self, store: objects.Objects, now: view.View) -> int:
-        """One patch; its answer brings the newest wish. A missing object is made once."""
+        """One apply; its answer brings the newest wish. A missing object is made once."""
         ref = objects.Ref(kinds.NODE_METRICS, now.snapshot.node.name)
         if self._known is None:
             await self._find(store, ref)
@@ -154,11 +152,8 @@ class Metric:
         before = (self._known or {}).get("status") or {}
         gone = {key: None for key in before if key.startswith("prod") and key not in status}
         try:
-            self._take(
-                await store.patch(
-                    ref, objects.Merge({"status": {**status, **gone}}), subresource="status"
-                )
-            )
+            ours = {"status": {**status, **gone}}
+            self._take(await self._hand.put(store, ref, ours, subresource="status"))
         except refusals.NotFound as error:
             self._known = None
             if isinstance(error, refusals.NotServed):
@@ -216,18 +211,11 @@ class Device:
         self._watched.looked()
         keeper = writing.Keeper(store, objects.Ref(kinds.DEVICES, now.snapshot.node.name))
 
-        async def create() -> Mapping[str, Any]:
-            owners = await writing.owner(store, keeper.ref.name)
-            return {**ours, "metadata": {**ours["metadata"], "ownerReferences": owners}}
-
         def lay(there: Mapping[str, Any]) -> dict[str, Any] | None:
-            spec = there.get("spec")
-            listed = spec.get("devices") if isinstance(spec, Mapping) else None
-            foreign = [one for one in listed or () if one.get("type") not in device_object.TYPES]
-            body = {"spec": {"devices": [*ours["spec"]["devices"], *foreign]}}
+            body = device_object.laid_over(there, ours)
             return None if says(there, body) else body
 
-        wrote = await keeper.patch(lay, create)
+        wrote = await keeper.lay(ours, lay)
         self._done = ours
         return int(wrote)
 
@@ -240,27 +228,64 @@ class Status:
 
     def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
         self._manners = manners
+        self._clock = clock
         self._watched = _Watched(manners, clock, 10.0)
+        self._hand = applying.Hand()
         self._known: objects.Object | None = None
+        #: Who else writes the resources, and until when they are left to it.
+        self._rivals: tuple[str, ...] = ()
+        self._left_until = float("-inf")
 
     async def bring(self, store: objects.Objects, now: view.View) -> int | None:
-        """Compared with what was read or written last; a strategic patch names what is ours."""
+        """Compared with what was read or written last."""
         ref = objects.Ref(kinds.NODES, now.snapshot.node.name)
         if self._known is None or self._watched.due():
             self._known = await store.get(ref)
+            self._hand.retry()
             self._watched.looked()
-        body = node_status.patch(
-            self._known,
-            node_status.wanted(now),
-            wall=now.snapshot.wall,
-            tolerance=self._manners.tolerance,
-        )
+        body = self._body(self._known, now)
         if body is None:
             return 0
         if not self._watched.turn():
             return None
-        self._known = await store.patch(ref, objects.Strategic(body), subresource="status")
+        try:
+            self._known = await self._put(store, ref, body, force=False)
+        except refusals.Conflict as error:
+            if all(one.reason != "FieldManagerConflict" for one in error.causes):
+                raise
+            return await self._contested(store, ref, now, error)
         return 1
+
+    def _body(self, there: objects.Object, now: view.View) -> dict[str, Any] | None:
+        return node_status.patch(
+            there,
+            node_status.wanted(now, offering=self._clock() >= self._left_until),
+            wall=now.snapshot.wall,
+            tolerance=self._manners.tolerance,
+        )
+
+    async def _contested(
+        self, store: objects.Objects, ref: objects.Ref, now: view.View, error: refusals.Conflict
+    ) -> int:
+        """Take what is ours alone; leave the resources where another program still writes them."""
+        self._known = there = await store.get(ref)
+        rivals = node_status.rivals(there)
+        if rivals:
+            self._left_until = self._clock() + self._manners.resync_seconds
+        if rivals and rivals != self._rivals:
+            said = {"kind": self.name, "managers": list(rivals), "detail": error.message}
+            log.get().warning("objects.contested", **said)
+        self._rivals = rivals
+        body = self._body(there, now)
+        if body is None:
+            return 0
+        self._known = await self._put(store, ref, body, force=True)
+        return 1
+
+    async def _put(
+        self, store: objects.Objects, ref: objects.Ref, body: dict[str, Any], *, force: bool
+    ) -> objects.Object:
+        return await self._hand.put(store, ref, body, subresource="status", force=force)
 
 
 def says(there: Any, body: Any) -> bool:

@@ -230,6 +230,17 @@ FAMILIES = (
         )
     ),
     families.Family(
+        name="koordlet_share_network_bytes_rate",
+        help="Bytes a second through the networks of a class of workloads that have their own.",
+        labels=("class", "direction"),
+        bound="2 for each of 4 classes",
+        rows=_each(
+            lambda used: used.shares,
+            ("received", meter.RECEIVED_SHARE),
+            ("sent", meter.SENT_SHARE),
+        ),
+    ),
+    families.Family(
         name="koordlet_share_pressure_ratio",
         help="Share of time in which tasks of the most stalled workload of a class waited.",
         labels=("class", "resource"),

@@ -22,13 +22,7 @@ def node(now: view.View) -> dict[str, object]:
         "memoryColdBytes": _whole(used.node.value("", meter.MEMORY_COLD)),
         "load": [used.node.value("", what) for what in (meter.LOAD_1, meter.LOAD_5, meter.LOAD_15)],
         "pressure": pressure(used.node, ""),
-        "shares": {
-            name: {
-                "cpuCores": _rounded(used.shares.value(name, meter.CPU_SHARE)),
-                "memoryBytes": _whole(used.shares.value(name, meter.MEMORY_SHARE)),
-            }
-            for name in shares.SUBJECTS
-        },
+        "shares": {name: _share(used.shares, name) for name in shares.SUBJECTS},
         "cpus": {cpu: _rounded(value) for cpu, value in used.cpus.values(meter.CPU)},
         "numa": {
             node: {
@@ -57,6 +51,22 @@ def node(now: view.View) -> dict[str, object]:
         "predicted": {
             "reclaimable": dict(now.predicted.reclaimable),
             "peak": dict(now.predicted.peak),
+        },
+    }
+
+
+def _share(table: counters.Table, name: str) -> dict[str, object]:
+    """What the workloads of a class use together."""
+    return {
+        "cpuCores": _rounded(table.value(name, meter.CPU_SHARE)),
+        "memoryBytes": _whole(table.value(name, meter.MEMORY_SHARE)),
+        "throttledRatio": _rounded(table.value(name, meter.THROTTLED_SHARE)),
+        "pids": _whole(table.value(name, meter.PIDS_SHARE)),
+        "readBytesPerSecond": _whole(table.value(name, meter.IO_READ_SHARE)),
+        "writtenBytesPerSecond": _whole(table.value(name, meter.IO_WRITE_SHARE)),
+        "network": {
+            "receivedBytesPerSecond": _whole(table.value(name, meter.RECEIVED_SHARE)),
+            "sentBytesPerSecond": _whole(table.value(name, meter.SENT_SHARE)),
         },
     }
 

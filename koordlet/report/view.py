@@ -5,10 +5,15 @@ Covers: the published value. Does not cover: rendering it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from koordlet.model import counters, plan, prediction, result, snapshot
+from koordlet.model import counters, meter, plan, prediction, result, snapshot
+
+if typing.TYPE_CHECKING:
+    # A machine without a kubelet never loads it.
+    from koordlet.model import spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,23 @@ class Counters:
     descriptors: int = 0
 
 
+class Cores(Mapping[str, float | None]):
+    """What each pod uses, looked up where somebody asks; ``None`` while unknown."""
+
+    def __init__(self, pods: Mapping[str, str | None], groups: counters.Table) -> None:
+        self._pods, self._groups = pods, groups
+
+    def __getitem__(self, key: str) -> float | None:
+        group = self._pods[key]
+        return None if group is None else self._groups.value(group, meter.CPU)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pods)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """One published state of the agent. A new one is published after every tick."""
@@ -76,5 +98,9 @@ class View:
     predicted: prediction.Prediction = field(default_factory=prediction.Prediction)
     checks: tuple[Check, ...] = ()
     counters: Counters = field(default_factory=Counters)
+    #: CPU limits that were raised, and bursts that were allowed, by which and path of the group.
+    scaled: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: What was counted of the container runtime, by name; empty where none is connected to.
     runtime: Mapping[str, float] = field(default_factory=dict)
+    #: How long the kubelet's answers took, by path and status.
+    took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)

@@ -6,7 +6,7 @@ Does not cover: what the objects say (``report.objects``), transport (``kube``).
 Rules:
 1. Each kind has its own task: one that is not installed, or refused, costs only itself, is said
    once and tried again every one to two minutes.
-2. An object is read, laid over, and patched with its revision: whoever wrote in between is read
+2. An object is read, laid over, and applied with its revision: whoever wrote in between is read
    again first. What we did not write stays.
 3. Nothing is written that stands there already; what a server drops of it (a field that its
    definition does not know) is not written again until it changes here.
@@ -19,15 +19,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from koordlet import log, mirror
 from koordlet.model import kinds, objects, refusals
-from koordlet.report import view
+from koordlet.report import applying, view
 
 Current = Callable[[], view.View | None]
+
+#: How soon it is asked again whether there is something to say: a first report does not wait for a
+#: whole period.
+_UNREADY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +128,10 @@ class Writers:
     async def _keep(self, row: Row) -> None:
         while True:
             now = self._current()
-            pause = row.period * (0.75 + 0.5 * self._chance())
-            if now is not None and now.ready:
+            ready = now is not None and now.ready
+            seconds = row.period if ready else min(row.period, _UNREADY_SECONDS)
+            pause = seconds * (0.75 + 0.5 * self._chance())
+            if now is not None and ready:
                 pause = await self._once(row, now, pause)
             await asyncio.sleep(pause)
 
@@ -162,18 +168,18 @@ class Writers:
         self.health = {**self.health, row.name: health}
 
 
-#: Reads an object, decides, patches with its revision.
+#: What shall stand in an object that says this; ``None``: it does already.
 Lay = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
 @dataclass(slots=True)
 class Keeper:
-    """One object that is read seldom and patched with its revision (rules 2 and 3)."""
+    """One object that is read seldom and applied with its revision (rules 2 and 3)."""
 
     store: objects.Objects
     ref: objects.Ref
-    subresource: str = ""
     known: objects.Object | None = None
+    hand: applying.Hand = field(default_factory=applying.Hand)
 
     async def read(self) -> objects.Object | None:
         """As it is now; ``None`` where there is none."""
@@ -183,26 +189,39 @@ class Keeper:
             raise
         except refusals.NotFound:
             self.known = None
+        self.hand.retry()
         return self.known
 
-    async def patch(self, make: Lay, create: Callable[[], Awaitable[Mapping[str, Any]]]) -> bool:
-        """Make it so; whether something was sent. Without an object, ``create`` is made first."""
+    async def lay(self, ours: Mapping[str, Any], make: Lay) -> bool:
+        """Make it so; whether it was sent. Without an object, ``ours`` is made first."""
         there = self.known if self.known is not None else await self.read()
         if there is None:
-            self.known = there = await self.store.create(self.ref.kind, await create())
+            owners = await owner(self.store, self.ref.name)
+            self.known = there = await self.hand.make(self.store, self.ref, ours, owners)
         body = make(there)
         if body is None:
             return False
         try:
-            self.known = await self.store.patch(
-                self.ref,
-                objects.Merge(body, objects.revision(there)),
-                subresource=self.subresource,
+            self.known = await self.hand.put(
+                *(self.store, self.ref, body),
+                owners=_owners(there, self.ref.name),
+                revision=objects.revision(there),
             )
         except (refusals.Conflict, refusals.NotFound):
             self.known = None
             raise
         return True
+
+
+def _owners(there: Mapping[str, Any], node: str) -> list[Mapping[str, Any]]:
+    """The Node among the owners: what is applied once is applied each time, or it goes."""
+    found = objects.metadata(there).get("ownerReferences")
+    return [
+        one
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, Mapping)
+        and (one.get("kind"), one.get("name")) == (kinds.NODES.name, node)
+    ]
 
 
 async def owner(store: objects.Objects, node: str) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A view as the messages of the feed, section by section.
 
-Covers: every field of the sections. Does not cover: what changed (``feed``), sending (``server``).
+Covers: every field of the sections, but for what is used (``encode_workloads``, ``encode_usage``).
+Does not cover: what changed (``feed``), sending (``server``).
 
 Texts from outside (names of groups, of pods) may be no UTF-8; protobuf takes nothing else, so what
 cannot be said is replaced by a question mark.
@@ -8,7 +9,9 @@ cannot be said is replaced by a question mark.
 
 from __future__ import annotations
 
-from koordlet.model import pod, topology
+from collections.abc import Mapping
+
+from koordlet.model import cgroup, pod, topology
 from koordlet.report import view
 from koordlet.rpc.gen import feed_pb2
 
@@ -73,11 +76,6 @@ def allocation(now: view.View) -> feed_pb2.Allocation:
     )
 
 
-def workloads(now: view.View) -> feed_pb2.Workloads:
-    """Who runs here."""
-    return feed_pb2.Workloads(workloads=[_workload(now, one) for one in now.snapshot.pods])
-
-
 def conditions(now: view.View) -> feed_pb2.Conditions:
     """What somebody should know of."""
     return feed_pb2.Conditions(
@@ -98,10 +96,10 @@ def conditions(now: view.View) -> feed_pb2.Conditions:
     )
 
 
-def _workload(now: view.View, one: pod.Pod) -> feed_pb2.Workload:
-    group = now.snapshot.groups.get(one.group) if one.group is not None else None
+def workload(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> feed_pb2.Workload:
+    """Who runs where, but not what it uses."""
+    group = groups.get(one.group) if one.group is not None else None
     cpus = (group.effective() or group.cpus()) if group is not None else None
-    cores = now.usage.get(one.key)
     return feed_pb2.Workload(
         uid=_text(one.uid),
         namespace=_text(one.namespace),
@@ -109,7 +107,6 @@ def _workload(now: view.View, one: pod.Pod) -> feed_pb2.Workload:
         qos=one.qos.value,
         cgroup=None if one.group is None else _text(one.group),
         cpus=None if cpus is None else str(cpus),
-        usage_milli=None if cores is None else max(0, round(cores * 1000)),
     )
 
 

@@ -21,7 +21,7 @@ from google.protobuf import message as protobuf
 from koordlet.model import topology
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import encode, encode_usage
+from koordlet.rpc import encode, encode_usage, encode_workloads
 from koordlet.rpc.gen import feed_pb2
 
 SECTIONS = (
@@ -67,6 +67,7 @@ class Feed:
         self._encoded: view.View | None = None
         self._topology: topology.Topology | None = None
         self._machine = feed_pb2.Topology()
+        self._workloads = encode_workloads.Workloads()
         self._sections = [Section(name) for name in names]
         self._events: dict[int | str, bytes] = {}
         self.revision = 0
@@ -142,7 +143,7 @@ class Feed:
         if name == "allocation":
             return encode.allocation(now)
         if name == "workloads":
-            return encode.workloads(now)
+            return self._workloads.made(now)
         return self._measured(name, now)
 
     def _measured(self, name: str, now: view.View) -> protobuf.Message:

@@ -19,6 +19,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -107,10 +108,10 @@ class Ingest:
             )
         }
 
-    async def _report(self, requests: AsyncIterator[bytes], context: services.Context) -> None:
+    async def _report(self, _: AsyncIterator[bytes], context: services.Context) -> None:
         line = self._begun()
         try:
-            await self._heard_out(line, requests, context)
+            await self._heard_out(line, context)
         except asyncio.CancelledError:
             if not line.cut:
                 raise
@@ -118,11 +119,9 @@ class Ingest:
         finally:
             self._lines.discard(line)
 
-    async def _heard_out(
-        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
-    ) -> None:
+    async def _heard_out(self, line: _Line, context: services.Context) -> None:
         """From hello to the end."""
-        hello = await self._hello(line, requests, context)
+        hello = await self._hello(line, context)
         if hello.node not in self._nodes and len(self._nodes) >= self._most:
             self._counts["refused"] += 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many nodes")
@@ -132,17 +131,15 @@ class Ingest:
         self._counts["streams"] += 1
         await context.write(_reply(known))
         while known.turn == turn:
-            request = await self._next(line, requests, context)
+            request = await self._next(line, context)
             if request is None:
                 return
             if known.turn == turn and not self._take(hello.node, known, request.event):
                 self._counts["resyncs"] += 1
                 await context.write(_reply(known))
 
-    async def _hello(
-        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
-    ) -> ingest_pb2.Hello:
-        first = await self._next(line, requests, context)
+    async def _hello(self, line: _Line, context: services.Context) -> ingest_pb2.Hello:
+        first = await self._next(line, context)
         if first is None or not first.hello.node:
             self._counts["refused"] += 1
             await context.abort(_BAD, "the first message is a Hello that names the node")
@@ -159,14 +156,14 @@ class Ingest:
         return hello
 
     async def _next(
-        self, line: _Line, requests: AsyncIterator[bytes], context: services.Context
+        self, line: _Line, context: services.Context
     ) -> ingest_pb2.ReportRequest | None:
         """The next message; ``None`` at the end."""
-        try:
-            data = await anext(requests)
-        except StopAsyncIteration:
+        # Not by the iterator of requests, which is two more coroutines around this one.
+        data = await context.read()
+        if data is grpc.aio.EOF:
             return None
-        line.heard = asyncio.get_running_loop().time()
+        line.heard = time.monotonic()
         try:
             return ingest_pb2.ReportRequest.FromString(data)
         except protobuf.DecodeError:
@@ -176,18 +173,19 @@ class Ingest:
 
     def _begun(self) -> _Line:
         """The line of the running call; somebody looks whether it falls silent."""
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        task = asyncio.current_task()
         assert task is not None  # noqa: S101 - gRPC runs each call in a task of its own
-        line = _Line(task, loop.time())
+        line = _Line(task, time.monotonic())
         self._lines.add(line)
         if self._look is None:
+            loop = asyncio.get_running_loop()
             self._look = loop.call_later(self._silence / 8, self._cut)
         return line
 
     def _cut(self) -> None:
         """Rule 4."""
         loop = asyncio.get_running_loop()
-        edge = loop.time() - self._silence
+        edge = time.monotonic() - self._silence
         for line in self._lines:
             if line.heard <= edge and not line.cut:
                 line.cut = True

@@ -38,6 +38,8 @@ class NodeFeed:
         self._limits = bounds.Limits() if limits is None else limits
         self._feed = feed.Feed(version, past=past)
         self._watchers: set[asyncio.Event] = set()
+        #: Wakes the watchers when nothing else did.
+        self._silence: asyncio.TimerHandle | None = None
         self._counts = dict.fromkeys(("watches", "events", "dropped", "refused"), 0)
 
     @property
@@ -66,8 +68,16 @@ class NodeFeed:
         before = self._feed.revision
         self._feed.publish(now)
         if self._watchers and self._feed.refresh() != before:
-            for one in self._watchers:
-                one.set()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Wake all watchers, and again when nothing else did for so long: one clock for all."""
+        if self._silence is not None:
+            self._silence.cancel()
+        loop = asyncio.get_running_loop()
+        self._silence = loop.call_later(self._limits.heartbeat_seconds, self._tell)
+        for one in self._watchers:
+            one.set()
 
     async def _get(self, request: bytes, context: services.Context) -> bytes:
         await services.parsed(feed_pb2.GetNodeRequest, request, context)
@@ -83,16 +93,21 @@ class NodeFeed:
         self._counts["watches"] += 1
         wake = asyncio.Event()
         self._watchers.add(wake)
+        if self._silence is None:
+            self._tell()
         try:
             await self._follow(known, wake, context)
         finally:
             self._watchers.discard(wake)
+            if not self._watchers and self._silence is not None:
+                self._silence.cancel()
+                self._silence = None
 
     async def _follow(
         self, known: feed_pb2.WatchRequest, wake: asyncio.Event, context: services.Context
     ) -> None:
-        loop = asyncio.get_running_loop()
-        if not self._feed.epoch:
+        while not self._feed.epoch:
+            wake.clear()
             await wake.wait()
         sent = known.revision
         if not self._feed.resumable(known.epoch, known.revision):
@@ -100,13 +115,10 @@ class NodeFeed:
             await self._write(context, self._feed.full())
         while True:
             wake.clear()
-            if self._feed.refresh() == sent:
-                timer = loop.call_later(self._limits.heartbeat_seconds, wake.set)
-                try:
-                    await wake.wait()
-                finally:
-                    timer.cancel()
             newest = self._feed.refresh()
+            if newest == sent:
+                await wake.wait()
+                newest = self._feed.refresh()
             event = self._feed.heartbeat() if newest == sent else self._feed.since(sent)
             self._counts["dropped"] += max(0, newest - sent - 1)
             sent = newest

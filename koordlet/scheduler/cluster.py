@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from koordlet.scheduler import expanding, machines, nodes, preemption, terms, usage, wire
+from koordlet.scheduler import disruption, expanding, machines, nodes, terms, usage, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.machines import Machine
@@ -41,7 +41,7 @@ class Cluster:
     columns: Columns
     pending: list[Pod] = field(default_factory=list)
     rejected: list[tuple[str, str]] = field(default_factory=list)
-    budgets: list[preemption.Budget] = field(default_factory=list)
+    budgets: list[disruption.Budget] = field(default_factory=list)
     owners: list[Body] = field(default_factory=list)
     storage: list[Body] = field(default_factory=list)
     reservations: list[Body] = field(default_factory=list)
@@ -158,10 +158,10 @@ def _node(body: Body, found: Cluster) -> None:
         found.warnings.append(f"{name_of(body)} is left out: {error}")
 
 
-def budget(body: Body) -> preemption.Budget:
+def budget(body: Body) -> disruption.Budget:
     """A PodDisruptionBudget, with the status that its controller has written."""
     meta, status = wire.mapping(body, "metadata"), wire.mapping(body, "status")
-    return preemption.Budget(
+    return disruption.Budget(
         namespace=wire.text(meta, "namespace") or "default",
         selector=terms.selector(wire.mapping(body, "spec"), "selector"),
         allowed=wire.integer(status, "disruptionsAllowed"),

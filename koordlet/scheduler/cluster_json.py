@@ -54,14 +54,14 @@ def document(
         "nodes": sorted(nodes, key=_tightness)[:MOST],
         "nodeCount": len(nodes),
         "totals": _sums(nodes),
-        "pending": [_waiting(one, now) for one in sorted(waiting, key=lambda one: one.first)][
-            :MOST
+        "pending": [
+            _waiting(one, now, book) for one in sorted(waiting, key=lambda one: one.first)[:MOST]
         ],
         "queues": {place.value: core.queue.count(place) for place in Place},
         "pods": sum(one["pods"] for one in nodes),
         "reservations": reservations(book)[:MOST],
         "reservationCount": len(book.all),
-        "decisions": [_decision(one, now) for one in diary],
+        "decisions": [_decision(one, now, book) for one in diary],
     }
 
 
@@ -110,10 +110,10 @@ def _sums(nodes: Iterable[Body]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _waiting(one: Entry, now: Moment) -> Body:
+def _waiting(one: Entry, now: Moment, book: Book) -> Body:
     pod = one.pod
     return {
-        "pod": pod.name if pod.stands_for else pod.key,
+        "pod": _name(pod.stands_for, book) if pod.stands_for else pod.key,
         "reservation": bool(pod.stands_for),
         "queue": one.place.value,
         "priority": pod.priority,
@@ -138,11 +138,11 @@ def _reservation(one: Held) -> Body:
     }
 
 
-def _decision(one: diary.Entry, now: Moment) -> Body:
+def _decision(one: diary.Entry, now: Moment, book: Book) -> Body:
     ranking = one.ranking
     return {
         "at": now.at(one.at),
-        "pod": one.pod,
+        "pod": _name(one.pod, book) if one.reservation else one.pod,
         "node": one.node or None,
         "reservation": one.reservation,
         "message": one.message,
@@ -150,6 +150,12 @@ def _decision(one: diary.Entry, now: Moment) -> Body:
         "feasible": None if ranking is None else ranking.feasible,
         "scores": None if ranking is None else [list(each) for each in ranking.best],
     }
+
+
+def _name(uid: str, book: Book) -> str:
+    """Of a reservation; people know none by its UID, which is left of one that is gone."""
+    held = book.all.get(uid)
+    return uid if held is None else held.spec.name
 
 
 def _shown(amounts: Mapping[str, int]) -> dict[str, int]:

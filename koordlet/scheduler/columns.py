@@ -40,7 +40,7 @@ _MOST = 2**62
 Measure = Callable[[PodClass], int]
 
 
-def _kept(pod: Pod) -> bool:
+def kept(pod: Pod) -> bool:
     """Whether the keeper of reservations has to do with it."""
     return bool(pod.stands_for or pod.draws_on or pod.drawn_name or pod.operates)
 
@@ -72,6 +72,8 @@ class Columns:
         self.log: Log[int] = Log()
         #: By row: the version at which it changed last.
         self.stamps: list[int] = []
+        #: By row: how often anything about its pods was another, also what is not counted.
+        self.looks: list[int] = []
         self.resources: dict[str, int] = {name: row for row, name in enumerate(FIXED)}
         self.allocatable: Ints = np.zeros((8, 16), np.int64)
         self.requested: Ints = np.zeros((8, 16), np.int64)
@@ -117,6 +119,7 @@ class Columns:
             self.pods.append({})
             self.ports.append({})
             self.stamps.append(0)
+            self.looks.append(0)
             self._grow()
         self.nodes[row] = node
         self.allocatable[:, row] = 0
@@ -187,13 +190,14 @@ class Columns:
         for port in pod.sort.ports:
             self.ports[row][port] = self.ports[row].get(port, 0) + 1
         self._count(pod, row, 1)
-        if self.keeper is not None and _kept(pod):
+        if self.keeper is not None and kept(pod):
             self.keeper.joined(pod, row)
 
     def replace(self, pod: Pod, row: int) -> None:
         """The same pod as another value; nothing that is counted differs."""
         self.pods[row][pod.key] = pod
-        if self.keeper is not None and _kept(pod):
+        self.looks[row] += 1
+        if self.keeper is not None and kept(pod):
             self.keeper.joined(pod, row)
 
     def adjust(self, row: int, amounts: Mapping[str, int]) -> None:
@@ -210,6 +214,7 @@ class Columns:
         self.log.append(row)
         self.version += 1
         self.stamps[row] = self.version
+        self.looks[row] += 1
 
     def conceal(self, pod: Pod) -> None:
         """Let nobody see a pod, except in the amounts, until ``reveal``."""
@@ -239,7 +244,7 @@ class Columns:
     def remove(self, pod: Pod) -> int:
         """A pod gives its place back; the row that it had."""
         row = self.rows[pod.node]
-        if self.keeper is not None and _kept(pod):
+        if self.keeper is not None and kept(pod):
             self.keeper.left(pod, row)
         real, nonzero = self.vectors(pod.sort)
         self.requested[: real.size, row] -= real

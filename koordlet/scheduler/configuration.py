@@ -32,6 +32,14 @@ _POINTS = (
 )  # fmt: skip
 
 
+_TOP = frozenset(
+    {
+        "apiVersion", "kind", "parallelism", "leaderElection", "clientConnection", "extenders",
+        "enableProfiling", "enableContentionProfiling", "percentageOfNodesToScore", "profiles",
+        "podInitialBackoffSeconds", "podMaxBackoffSeconds", "delayCacheUntilActive",
+    }
+)  # fmt: skip
+_PROFILE = frozenset({"schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"})
 _SHARE, _EVERY = "percentageOfNodesToScore", 100
 
 
@@ -71,6 +79,7 @@ def _read(body: Body, where: str) -> Configuration:
     if version != "kubescheduler.config.k8s.io/v1":
         raise BadObjectError(f"apiVersion {version!r} is not kubescheduler.config.k8s.io/v1")
     warnings: list[str] = []
+    warnings += _stray(body, _TOP, where)
     found: dict[str, profile.Profile] = {}
     for one in wire.bodies(body, "profiles") or [{}]:
         made = _Reader({**_shared(body), **one}, where, warnings).profile()
@@ -129,6 +138,24 @@ def _seconds(body: Body, key: str, usual: float) -> float:
         raise BadObjectError(f"{key}: {error}") from error
 
 
+def _candidates(args: Body) -> profile.Candidates:
+    usual = profile.Candidates()
+    share = wire.integer(args, "minCandidateNodesPercentage", usual.share)
+    least = wire.integer(args, "minCandidateNodesAbsolute", usual.least)
+    if not 0 <= share <= _EVERY or least < 0 or not share + least:
+        raise BadObjectError(
+            f"DefaultPreemption: {share} % and {least} nodes: from 0 to 100 %, not both of them 0"
+        )
+    return profile.Candidates(share, least)
+
+
+def _stray(body: Body, known: frozenset[str], where: str) -> list[str]:
+    """The API server's peers refuse them; a word about it is enough."""
+    return [
+        f"{where}: {key!r} is no field of it; it changes nothing" for key in body.keys() - known
+    ]
+
+
 class _Reader:
     """One profile."""
 
@@ -138,6 +165,7 @@ class _Reader:
         self._warnings = warnings
         self._known = registry.known()
         self._sets = wire.mapping(body, "plugins")
+        warnings += _stray(body, _PROFILE, f"{where}: a profile")
         warnings += [
             f"{where}: plugins.{point} is no extension point; it changes nothing"
             for point in self._sets
@@ -164,6 +192,7 @@ class _Reader:
             preempts=self._preempts(),
             sorter=self._sorter(made),
             share=self._share(),
+            candidates=_candidates(args.get("DefaultPreemption", {})),
         )
 
     def _share(self) -> int:
@@ -227,5 +256,7 @@ class _Reader:
                 self._warnings.append(f"{self._where}: arguments of {name}, which is not here")
             elif name not in self._known and name not in registry.BUILT_IN:
                 raise BadObjectError(f"pluginConfig of {name!r}, which is unknown")
+            if name in found:
+                raise BadObjectError(f"pluginConfig: repeated config for plugin {name}")
             found[name] = wire.mapping(one, "args")
         return found

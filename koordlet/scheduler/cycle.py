@@ -17,6 +17,7 @@ import numpy as np
 
 from koordlet.scheduler import messages
 from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.dryrun import Memory
 from koordlet.scheduler.framework import Failure, Plugin
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.profile import Profile
@@ -40,6 +41,7 @@ class Cycle:
         #: Where a sample begins.
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
+        self.dry_runs = Memory(columns)
         self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
         self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
 
@@ -125,6 +127,7 @@ class Cycle:
         for sort in [one for one in self._views if concerned(one)]:
             del self._views[sort]
         self._failures.clear()
+        self.dry_runs.clear()
 
     def scored(self, pod: Pod) -> Scored:
         """Every feasible node with its total, as ``choose`` would see them now."""

@@ -212,9 +212,15 @@ def _band(meta: Body, spec: Body) -> str:
 
 
 def _given(meta: Body, status: Body) -> dict[str, Any]:
-    """What a placed pod was given: CPUs, amounts by NUMA node, and since when."""
+    """What a placed pod was given, since when, and whether it is to go."""
     notes = wire.mapping(meta, "annotations")
-    return {**given(notes), "assigned": _assigned(status)}
+    return {**given(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
+
+
+def _preempted(status: Body) -> bool:
+    wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
+    several = wire.bodies(status, "conditions")
+    return any((one.get("type"), one.get("status"), one.get("reason")) == wanted for one in several)
 
 
 def given(notes: Body) -> dict[str, Any]:
@@ -270,7 +276,8 @@ def _volumes(meta: Body, spec: Body) -> list[Body]:
 def _claimed(meta: Body, volume: Body) -> Body:
     """A volume that lives as long as its pod, as the claim that is made for it."""
     claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    return {"name": volume.get("name"), "persistentVolumeClaim": {"claimName": claim}}
+    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
+    return {**own, "persistentVolumeClaim": {"claimName": claim}}
 
 
 def _references(meta: Body) -> tuple[Reference, ...]:

@@ -72,6 +72,8 @@ class Filter:
     """The verdicts of one plugin for one class of pods."""
 
     kind: ClassVar[Kind] = Kind.STATIC
+    #: Whether it says the same of a node whoever is on it.
+    blind: ClassVar[bool] = False
 
     def codes(self, rows: Rows) -> Ints:
         """0 where a node passes, else a code that ``verdict`` can read."""

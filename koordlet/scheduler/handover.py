@@ -16,9 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.model import cpuset
-from koordlet.scheduler import requests
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.machines import Machine
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation.fit import Judge
 from koordlet.scheduler.reservation.held import Held
@@ -77,23 +75,3 @@ def shares(columns: Columns, row: int, without: Held | None = None) -> Iterator[
             yield Share(pod, pod.cpus or cpuset.CPUSet(), pod.parts)
         elif held is not without:
             yield found
-
-
-def zones(machine: Machine, columns: Columns, row: int, draws: Held | None, *, cpu: bool) -> _Parts:
-    """What is left of each NUMA node; CPU time only where nobody is bound to CPUs."""
-    free = {
-        number: {name: much for name, much in zone.items() if cpu or name != requests.CPU}
-        for number, zone in machine.zones.items()
-    }
-    for share in shares(columns, row, draws):
-        for number, part in share.parts.items():
-            zone = free.get(number, {})
-            for name in zone.keys() & part.keys():
-                zone[name] = max(0, zone[name] - part[name])
-    mine = rest(draws) if draws is not None else None
-    if draws is not None and mine is not None and mine.parts:
-        for number, zone in free.items():
-            for name in zone:
-                if exclusive(draws, name):
-                    zone[name] = min(zone[name], mine.parts.get(number, {}).get(name, 0))
-    return free

@@ -115,6 +115,8 @@ class Pod:
     #: CPUs of its own, and its amounts by NUMA node, where it has some.
     cpus: cpuset.CPUSet | None = None
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    #: A scheduler has sent it away for a more important one.
+    preempted: bool = False
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
 

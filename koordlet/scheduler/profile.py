@@ -6,7 +6,7 @@ Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from koordlet.scheduler.columns import Columns
@@ -17,6 +17,18 @@ from koordlet.scheduler.pods import Pod
 DEFAULT_NAME = "default-scheduler"
 #: Whom pods ask for when they mean us; never the cluster's own scheduler, unless configured.
 SERVED = ("koord-scheduler", "koordlet-scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """How many nodes are tried before the best of them is preempted on: per cent, and at least."""
+
+    share: int = 10
+    least: int = 100
+
+    def of(self, potential: int) -> int:
+        """Of so many that might help."""
+        return min(potential, max(potential * self.share // 100, self.least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,7 @@ class Profile:
     #: Per cent of the nodes that have to be found feasible before the best of them is taken: less
     #: than all is there to be compared with.
     share: int = 100
+    candidates: Candidates = field(default_factory=Candidates)
 
     def rescue(self, pod: Pod, failure: Failure, columns: Columns) -> Rescue:
         """What plugins say about a pod that no node takes, up to the first that names a node."""

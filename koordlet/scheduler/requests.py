@@ -12,6 +12,7 @@ blind for the amounts of the pod as a whole.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,7 +55,7 @@ def amounts(body: Body, key: str, most: int) -> Amounts:
             raise BadObjectError(f"{key}.{name}: {error}") from error
         if value < 0:
             raise BadObjectError(f"{key}.{name} is negative: {wire.show(spelled)}")
-        found[str(name)] = min(value, most)
+        found[sys.intern(str(name))] = min(value, most)
     return found
 
 

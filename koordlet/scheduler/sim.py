@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from koordlet.model import objects
-from koordlet.scheduler import messages, preemption, profile
+from koordlet.scheduler import dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.queue import Queue
@@ -80,6 +82,7 @@ class Simulation:
         profiles = configuration.profiles if configuration is not None else {}
         made = [*profiles.values(), *([self._any] if self._any is not None else [])]
         self._register = Register(self._columns, cluster.decoder)
+        self._register.ready = conversion.Chooser({one.name: one for one in made}).ready
         for one in made:
             cluster.equip(one, self._register.book, now)
         self._cycles: Mapping[str, Cycle] = {one.name: Cycle(self._columns, one) for one in made}
@@ -194,7 +197,7 @@ class Simulation:
         preempts = cycle.profile.preempts and (pod.preempts or not pod.stands_for)
         if preempts and self._columns.rows:
             found = preemption.attempt(cycle, pod, failure, self._cluster.budgets)
-            if isinstance(found, preemption.Candidate):
+            if isinstance(found, dryrun.Candidate):
                 self._preempt(pod, found)
                 return
             message = messages.joined(failure.message, rescue.message, found)
@@ -222,8 +225,14 @@ class Simulation:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
             placed["ties"] = [named[each] for each in best.tolist()]
-        for plugin in cycle.profile.plugins:
-            plugin.prepare(pod, node.name)
+        try:
+            for plugin in cycle.profile.plugins:
+                plugin.prepare(pod, node.name)
+        except RefusedError as refusal:
+            for plugin in reversed(cycle.profile.plugins):
+                plugin.unreserve(pod, node.name)
+            self._fail(pod, refusal.reason)
+            return
         placed["reservation"] = pod.drawn_name or None
         placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
         self._columns.place(pod, row)
@@ -242,7 +251,7 @@ class Simulation:
         self._register.placed(stand_in, row, adopted)
         self._freed = True
 
-    def _preempt(self, pod: Pod, found: preemption.Candidate) -> None:
+    def _preempt(self, pod: Pod, found: dryrun.Candidate) -> None:
         node = self._columns.nodes[found.row]
         for victim in found.victims:
             self._columns.remove(victim)

@@ -118,13 +118,13 @@ class Storage:
         return self.classes.get(wire.text(wire.mapping(claim, "spec"), "storageClassName"), {})
 
 
-def claim_names(sort: PodClass) -> list[str]:
-    """The claims that a class mounts."""
-    return [
-        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName")
+def claim_names(sort: PodClass) -> dict[str, bool]:
+    """The claims that a class mounts, and whether one is made for the pod alone."""
+    return {
+        wire.text(wire.mapping(one, "persistentVolumeClaim"), "claimName"): "ephemeral" in one
         for one in sort.volumes
         if one.get("persistentVolumeClaim") is not None
-    ]
+    }
 
 
 def _migrated(spec: Body) -> tuple[str, str] | None:

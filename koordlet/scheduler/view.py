@@ -221,10 +221,14 @@ class View:
             totals = totals + weight * score.final(raw[rows], rows)
         return Scored(rows, totals)
 
-    def passes(self, row: int) -> bool:
-        """Whether one node passes all filters now, whatever is remembered."""
+    def having_a_say(self) -> list[Filter]:
+        """The filters that may refuse a node at this moment."""
+        return [one for _, one in self.filters if not getattr(one, "idle", False)]
+
+    def passes(self, row: int, but: Filter | None = None) -> bool:
+        """Whether one node passes all filters (but one) now, whatever is remembered."""
         return bool(self._inside[row]) and all(
-            one.allows(row) for _, one in self.filters if not getattr(one, "idle", False)
+            one.allows(row) for one in self.having_a_say() if one is not but
         )
 
     def verdict(self, row: int) -> Verdict | None:

@@ -6,6 +6,7 @@ fields an object has. A missing field and ``null`` are the same, as in Go.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,7 +95,8 @@ def labels(body: Body, key: str = "labels") -> dict[str, str]:
             raise BadObjectError(
                 f"{key}: the value of {show(name)} has {len(str(value))} characters or is no text"
             )
-    return {str(name): _plain(value) for name, value in found.items()}
+    # Thousands of objects have the same names: each is kept once.
+    return {sys.intern(str(name)): _plain(value) for name, value in found.items()}
 
 
 def _plain(value: object) -> str:

@@ -31,7 +31,7 @@ class Checkpoints:
     def save(self, stem: str, schema: int, state: object) -> bool:
         """Write a state if it changed since the last save; ``True`` when something was written."""
         before, written = self._saved.get(stem, (None, b""))
-        if before is state:
+        if before is state or (type(before) is type(state) and before == state):
             return False
         body = dataclasses.asdict(cast("Any", state))
         document = {**self._stamp, "schema": schema, "state": body}

@@ -53,9 +53,8 @@ class Cluster:
         config = only(self.configuration)
         if config is None:
             return None
-        node, data = only(self.node), config.get("data")
-        labels = node.labels if node is not None else {}
-        return sloconfig.decode(data if isinstance(data, dict) else {}, labels)
+        node = only(self.node)
+        return sloconfig.decode(config.get("data"), node.labels if node is not None else {})
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:

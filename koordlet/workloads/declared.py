@@ -7,7 +7,7 @@ starts workloads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.host import cgroups
@@ -24,6 +24,9 @@ _SLICE_DEPTH = 6
 _HASHES = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
 
 
+_Found = tuple[pod.Pod, pod.Pod]
+
+
 class Declared:
     """The declared workloads with their cgroups, looked up again as these come and go."""
 
@@ -34,6 +37,8 @@ class Declared:
         #: Trees of kubelets, those first in which a pod was found.
         self._trees: tuple[grouppath.Tree, ...] = grouppath.USUAL
         self._proved = False
+        #: By identity: a pod as it is declared, and where it was found.
+        self._found: dict[int, _Found] = {}
 
     def doubt(self) -> None:
         """A tree of another kubelet may be here now: look for it where a pod is not found."""
@@ -43,16 +48,26 @@ class Declared:
         """The pods with their groups. ``search`` allows walking the slices for unknown units."""
         wanted = {one.match for one in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
-        return tuple(self._placed(one, search=search) for one in pods)
+        before, self._found = self._found, {}
+        return tuple(self._again(one, before, search=search) for one in pods)
 
-    def _placed(self, one: pod.Pod, *, search: bool) -> pod.Pod:
-        """The pod with its group, and its containers with theirs."""
+    def _again(self, one: pod.Pod, before: Mapping[int, _Found], *, search: bool) -> pod.Pod:
+        """The pod where it is; the same object as before while that is the same."""
+        group, boxes = self._place(one, search=search)
+        known = before.get(id(one))
+        if known is None or (known[1].group, known[1].containers) != (group, boxes):
+            known = one, replace(one, group=group, containers=boxes)
+        self._found[id(one)] = known
+        return known[1]
+
+    def _place(self, one: pod.Pod, *, search: bool) -> tuple[str | None, tuple[pod.Container, ...]]:
+        """The pod's group, and its containers with theirs."""
         group = self._group(one, search=search)
         boxes = one.containers
         if any(box.id for box in boxes):
             there = containers.below(self.reader.children(group)) if group is not None else {}
             boxes = tuple(replace(box, group=there.get(box.id)) for box in boxes)
-        return replace(one, group=group, containers=boxes)
+        return group, boxes
 
     def _group(self, one: pod.Pod, *, search: bool) -> str | None:
         how, _, what = one.match.partition("=")

@@ -16,12 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from koordlet import log, mirror
-from koordlet.model import errors, nodeslo, objects, observed, pod, reservation, snapshot
+from koordlet.model import (
+    errors,
+    nodeslo,
+    objects,
+    observed,
+    pod,
+    reservation,
+    snapshot,
+    spread,
+)
 from koordlet.workloads import (
     cluster,
     host_applications,
@@ -116,6 +125,10 @@ class Gatherer:
             self._pending.cancel()
         if self.store is not None:
             await self.store.close()
+
+    def took(self) -> Mapping[tuple[str, str], spread.Spread]:
+        """How long the kubelet's answers took, by path and status."""
+        return dict(self._kubelet.took) if self._kubelet is not None else {}
 
     def take(self) -> observed.Observed:
         """The newest value, with ages as they are now; costs nothing while nothing happens."""
@@ -212,9 +225,10 @@ class Gatherer:
         sources = self._sources()
         self._aged = {one.name for one in sources if one.aged(now)}
         slo = self._api.strategies() if self._api is not None else None
+        unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
         problems = (
             *(problem for one in self._polled.values() for problem in one.problems),
-            *(why for one in self._mirrors.values() for why in one.rejected.values()),
+            *(f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in unread),
             *(slo.problems if slo is not None else ()),
         )
         for what in problems:
@@ -234,6 +248,7 @@ class Gatherer:
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
             reservations=self._reservations(),
             sources=sources,
+            unread=unread,
             problems=problems,
         )
         self._told()
@@ -278,6 +293,14 @@ class Gatherer:
             wants = merging.Said(pods=bound, fresh="cluster pods" not in self._aged)
         held = self._kubelet.said().cpu if self._kubelet is not None else None
         return merging.merge(runs, wants, held)
+
+
+def unread_of(one: mirror.Mirror[Any]) -> Iterator[snapshot.Unread]:
+    """The objects of a mirror that cost themselves."""
+    for (namespace, name), what in one.rejected.items():
+        yield snapshot.Unread(
+            kind=one.kind.name, name=name, namespace=namespace, uid=what.uid, why=what.why
+        )
 
 
 def _mirrored(name: str, one: mirror.Mirror[Any], now: float) -> snapshot.Source:

@@ -1,7 +1,7 @@
 """A Kubernetes Node into our model.
 
-Covers: names, texts, capacity, allocatable, conditions. Does not cover: what annotations mean to a
-policy, which reads them itself.
+Covers: names, texts, capacity, allocatable, conditions, taints.
+Does not cover: what annotations mean to a policy, which reads them itself.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from koordlet.workloads import shapes
 def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo:
     """The node; a part that does not fit is left out and said."""
     problems: list[str] = []
-    meta, status = (
-        shapes.section(body, "metadata", problems),
-        shapes.section(body, "status", problems),
+    meta, spec, status = (
+        shapes.section(body, name, problems) for name in ("metadata", "spec", "status")
     )
     return snapshot.NodeInfo(
         name=str(meta.get("name") or ""),
@@ -28,6 +27,7 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
             shapes.section(status, "allocatable", problems), problems, "allocatable"
         ),
         conditions=_conditions(status),
+        taints=_taints(spec),
         problems=tuple(f"{where}: {one}" for one in problems),
     )
 
@@ -39,6 +39,15 @@ def _conditions(status: Mapping[str, object]) -> dict[str, bool]:
         for one in (listed if isinstance(listed, list) else ())
         if isinstance(one, dict)
     }
+
+
+def _taints(spec: Mapping[str, object]) -> tuple[str, ...]:
+    listed = spec.get("taints")
+    return tuple(
+        f"{one.get('key')}:{one.get('effect')}"
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+    )
 
 
 def _texts(body: Mapping[str, object], key: str, problems: list[str]) -> dict[str, str]:

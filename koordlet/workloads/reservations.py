@@ -17,6 +17,7 @@ from typing import Any
 
 from koordlet.model import (
     cpuset,
+    moment,
     objects,
     pod,
     qos,
@@ -26,7 +27,7 @@ from koordlet.model import (
     strategies,
     wishes,
 )
-from koordlet.workloads import matching
+from koordlet.workloads import matching, shapes
 
 #: Where the node that holds it stands; the peer's definition makes it selectable.
 NODE_FIELD = "status.nodeName"
@@ -39,11 +40,11 @@ _PASSED = ("node.koordinator.sh/resctrl", "scheduling.koordinator.sh/resource-sp
 
 
 def decode(body: objects.Object) -> reservation.Reservation:
-    """Parts of a wrong type are as if they were not there; annotations are said."""
-    status, spec = _part(body, "status"), _part(body, "spec")
-    notes = _part(objects.metadata(body), "annotations")
-    owners = spec.get("owners")
+    """Parts of a wrong type are as if they were not there, and are said."""
     problems: list[str] = []
+    status, spec = (_said(body, name, problems) for name in ("status", "spec"))
+    notes = _said(objects.metadata(body), "annotations", problems)
+    owners = spec.get("owners")
     return reservation.Reservation(
         name=objects.key(body)[1],
         uid=objects.text(body, "uid"),
@@ -56,6 +57,8 @@ def decode(body: objects.Object) -> reservation.Reservation:
         cpu_count=_count(_part(status, "allocatable")),
         amounts=resources.read(_part(status, "allocatable"), problems, "allocatable"),
         match=_match(notes, problems),
+        drawn_by=tuple(_text(one.get("uid")) for one in _parts(status, "currentOwners")),
+        used_at=_used(status),
         annotations={key: str(notes[key]) for key in _PASSED if key in notes},
         problems=tuple(problems),
     )
@@ -131,6 +134,17 @@ def _json(notes: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[st
     return found if isinstance(found, Mapping) else {}
 
 
+def _used(status: Mapping[str, Any]) -> float:
+    """When its last owner used it up; its transition stays that of becoming available."""
+    for one in _parts(status, "conditions"):
+        if (one.get("type"), one.get("reason")) == ("Ready", "Succeeded"):
+            try:
+                return moment.parse(one.get("lastProbeTime"))
+            except ValueError:
+                return 0.0
+    return 0.0
+
+
 def _count(amounts: Mapping[str, Any]) -> int | None:
     """Whole CPUs; a part of one is nobody's alone."""
     try:
@@ -143,6 +157,19 @@ def _count(amounts: Mapping[str, Any]) -> int | None:
 def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _said(body: Mapping[str, Any], name: str, problems: list[str]) -> Mapping[str, Any]:
+    """The same; what is there and is none is a problem."""
+    found = body.get(name)
+    if found is not None and not isinstance(found, Mapping):
+        problems.append(f"{name}: expected an object, found {shapes.shown(found)}")
+    return _part(body, name)
+
+
+def _parts(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = body.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _text(value: object) -> str:

@@ -70,11 +70,13 @@ _BEGINS = frozenset(key.casefold() for key in _OTHERS)
 _READ_COLOCATION = shapes.record(strategies.Colocation, _COLOCATION)
 
 
-def decode(
-    data: Mapping[str, object], labels: Mapping[str, str], where: str = NAME
-) -> nodeslo.NodeSlo:
+def decode(body: object, labels: Mapping[str, str], where: str = NAME) -> nodeslo.NodeSlo:
     """The strategies for a node with these labels."""
     problems: list[str] = []
+    read: _Object | None = shapes.guarded(
+        lambda one, _: shapes.mapping(one), body, "data", problems
+    )
+    data: _Object = read or {}
     spec: dict[str, object] = {}
     for key, section in _SECTIONS.items():
         found = _key(data, key, problems, lambda body: _strategy(body, labels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -258,13 +259,12 @@ def test_deleting_asks_no_budget(play: Play) -> None:
 
 
 @pytest.mark.parametrize("manner", [faults.Manner.RESET, faults.Manner.HALF])
-@pytest.mark.parametrize("path", ["/api/v1/namespaces/shop/pods/web/eviction"])
-def test_no_answer(play: Play, manner: faults.Manner, path: str) -> None:
+def test_no_answer(play: Play, manner: faults.Manner) -> None:
     """A connection that breaks is no eviction; it is tried again later."""
 
     async def body(world: World) -> None:
         uid = await world.pod()
-        world.serving.faults.add(faults.Fault(manner, "POST", path, times=-1))
+        world.serving.faults.add(faults.Fault(manner, "POST", _PATH, times=-1))
         came = await world.evict(uid)
 
         assert not came.done
@@ -283,5 +283,50 @@ def test_an_event_that_is_lost(play: Play) -> None:
         )
         assert (await world.evict(uid)).done
         assert not await world.events()
+
+    play(body)
+
+
+_MODIFIED = json.dumps(
+    {
+        "kind": "Status",
+        "status": "Failure",
+        "reason": "Conflict",
+        "code": 409,
+        "message": "modified",
+    }
+).encode()
+_PATH = "/api/v1/namespaces/shop/pods/web/eviction"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(409, _MODIFIED), (409, b""), (404, b"<html>no such route</html>")]
+)
+def test_whoever_is_still_there_is_asked_again(play: Play, status: int, body: bytes) -> None:
+    """A conflict over the object, or a path that nobody knows, is not a pod that went."""
+
+    async def played(world: World) -> None:
+        uid = await world.pod()
+        world.serving.faults.add(
+            faults.Fault(faults.Manner.ANSWER, "POST", _PATH, status=status, body=body)
+        )
+        came = await world.evict(uid)
+        assert not came.done
+        assert came.detail.startswith("it is still there")
+        assert (await world.evict(uid)).done
+
+    play(played)
+
+
+def test_whoever_is_on_its_way_is_not_asked_again(play: Play) -> None:
+    """A conflict with the deletion of somebody else: its relief is on its way."""
+
+    async def body(world: World) -> None:
+        uid = await world.pod()
+        await world.evict(uid, grace=30)
+        world.serving.faults.add(
+            faults.Fault(faults.Manner.ANSWER, "POST", _PATH, status=409, body=_MODIFIED)
+        )
+        assert (await world.evict(uid)).done
 
     play(body)

@@ -112,3 +112,17 @@ def test_a_parent_that_was_never_set(ram: Path) -> None:
     assert "3\n" == host.text(host.at(trees.file(world, "p/c")))
     site.restore(agents.Watched(host, promises(world, host, homes)))
     assert {} == images.difference(before, site.image())
+
+
+def test_a_busy_group_that_had_no_set_and_shall_have_none(ram: Path) -> None:
+    """On v2 it gets all that there is, but only once its parent is no wider than it was."""
+    one, both = cpuset.CPUSet.parse("0"), cpuset.CPUSet.parse("0-1")
+    parent = trees.Group(path="p", old=one, new=both, busy=False)
+    child = trees.Group(path="p/c", old=cpuset.CPUSet(), new=one, busy=True)
+    world = trees.World(version="v2", groups=(parent, child))
+    host, homes = trees.build(world)
+    site = trees.site(world, host, fresh(ram))
+    site.settle()
+    site.restore(agents.Watched(host, promises(world, host, homes)))
+
+    assert {one} == {host.affinity(pid) for pid in homes}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,10 @@ class Counting(root.LiveHost):
     def pread(self, handle: int, size: int) -> bytes:
         self.reads += 1
         return super().pread(handle, size)
+
+    def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
+        self.reads += len(handles)
+        return super().preads(handles, size)
 
 
 #: More than are read at each look.

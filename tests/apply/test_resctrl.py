@@ -148,6 +148,31 @@ def test_what_was_forked_meanwhile_comes_along() -> None:
     assert [parent, *children] == kit.inside(host, "BE")
 
 
+def test_who_forked_nothing_is_not_listed_again() -> None:
+    """Hundreds of containers are asked again only while there are new threads where they were."""
+    host = kit.machine()
+    host.mkdir(host.at(f"{kit.PLACE}/BE"))
+    (thread,) = kit.pids(host, "batch")
+    read: list[str] = []
+
+    class Reading(agents.Watched):
+        def read(self, path: root.HostPath) -> bytes:
+            read.append(str(path))
+            return super().read(path)
+
+    one = action.MoveTasks(
+        target=f"{kit.PLACE}/BE/tasks",
+        pids=(thread,),
+        policy="resctrl",
+        reason="test",
+        threads_of=("/sys/fs/cgroup/cpuset/batch/tasks",),
+        taken_from=(f"{kit.PLACE}/tasks",),
+    )
+
+    assert ("1 threads", "") == resctrl.move(Reading(host, lambda: None), one)
+    assert [f"{kit.PLACE}/tasks"] * 2 == read
+
+
 def test_a_thread_that_ended_is_where_it_should_be() -> None:
     """ESRCH is no refusal."""
     host = kit.machine()

@@ -46,3 +46,17 @@ def test_whatever_changes_ends_it() -> None:
     assert not standstill.stands(NOTHING, before, (moved, said("1")))
     assert not standstill.stands(NOTHING, before, (SEEN, more))
     assert not standstill.stands(replace(NOTHING, left=(left,)), before, before)
+
+
+def test_trust_ends_with_news_and_by_itself() -> None:
+    """A file that a pass does not show was written: told at once, untold in ten passes."""
+    trust = standstill.Trust()
+    trust.begins(1)
+
+    assert trust.lasts(1)
+    assert not trust.lasts(2)
+    assert not trust.lasts(1)
+
+    trust.begins(2)
+
+    assert 9 == [trust.lasts(2) for _ in range(20)].count(True)

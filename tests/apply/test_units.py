@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 
 from koordlet import line
-from koordlet.apply import units
-from koordlet.host import root
-from koordlet.model import knob
+from koordlet.apply import units, worker
+from koordlet.host import dbus, root
+from koordlet.model import knob, result
 from koordlet.state import journal
-from tests.kit import agents, dying, images, unit_manager
+from tests.kit import agents, deadline, dying, images, unit_manager
 from tests.kit.kernel import Machine
 
 TOP = "/sys/fs/cgroup"
@@ -98,6 +99,50 @@ class Site(agents.Site):
         finally:
             self.systemd.deadly = None
         return False
+
+
+class Slow(unit_manager.Systemd):
+    """Answers when the gate is open."""
+
+    def __init__(self, host: root.HostRoot, places: Mapping[str, str]) -> None:
+        super().__init__(host, places)
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def set(self, unit: str, name: str, value: dbus.Variant) -> None:
+        """Keep it, once that is allowed."""
+        assert self.gate.wait(deadline.PATIENCE)
+        super().set(unit, name, value)
+
+
+def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
+    """What systemd does after the plan's time is contested as it would be within: said, counted."""
+    site = Site(ram)
+    batch = f"{TOP}/system.slice/batch.service"
+    systemd = site.systemd = Slow(
+        site.host, {"batch.service": batch, "web.service": f"{TOP}/system.slice/web.service"}
+    )
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        # A thread, as on a live machine.
+        who.hands.worker = worker.Worker()
+        systemd.set("batch.service", "AllowedCPUs", dbus.Variant("ay", b"\x0f"))
+        systemd.gate.clear()
+        site.clock.tick()
+        who.one_pass(slow=False)
+        assert who.teller.view is not None
+        assert result.Verdict.WAITING in {one.verdict for one in who.teller.view.results}
+        assert 0 == who.teller.counters.contested
+        systemd.gate.set()
+        assert who.hands.worker.drain(deadline.PATIENCE)
+        site.clock.tick()
+        who.one_pass(slow=False)
+
+        assert 1 == who.teller.counters.contested
+        (told,) = [one for one in who.teller.view.results if one.contested]
+        assert (f"{batch}/cpuset.cpus", result.Verdict.DONE) == (told.target, told.verdict)
+        assert "systemd, at a daemon-reload or when a property" in told.detail
+        assert not who.hands.contested_away
 
 
 def deaths(act: Callable[[Site], Callable[[], object]], ram: Path) -> Iterator[Site]:

@@ -16,7 +16,7 @@ from tests.bench import gate, reading, started
 
 _LIMIT = 0.1
 _NOISE = 0.05
-_SECONDS = 40
+_SECONDS = 30
 _TIMER = """
 import sys, time
 due, late = time.monotonic() + 1, []

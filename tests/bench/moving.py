@@ -1,10 +1,11 @@
 """Moving 10 000 threads of 500 containers between groups, against C doing the same writes.
 
 Reference: ``moving.c``, which writes the same thread ids to the same file, one write(2) each, and
-knows nothing else. Ours also lists the containers again for what was forked meanwhile. The limit is
-twice. This kernel has no resctrl, so the file is the ``tasks`` of a cgroup v1 hierarchy: the same
-kind of file, one thread for each write. The containers' own cgroups are in another hierarchy, as
-theirs are beside resctrl.
+knows nothing else. Ours also looks for who was forked meanwhile where the threads come from: here
+nobody, else the containers are listed once more, which is another half of the reference. The limit
+is twice. This kernel has no resctrl, so the file is the ``tasks`` of a cgroup v1 hierarchy: the
+same kind of file, one thread for each write. The containers' own cgroups are in another hierarchy,
+as theirs are beside resctrl.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A browser, and a console whose state a test sets."""
+"""A browser, a console whose state a test sets, and a scheduler at work with its page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from koordlet import showing
 from koordlet.http import server
 from koordlet.model import (
     best_effort,
@@ -20,6 +21,7 @@ from koordlet.model import (
     cpuset,
     decision,
     eviction,
+    kinds,
     ledger,
     meter,
     resctrl,
@@ -27,7 +29,9 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.report import http_api, view
-from tests.kit import loops, views
+from koordlet.scheduler import nodes
+from tests.browser import looking
+from tests.kit import clusters, loops, reservations, schedulers, views
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -180,7 +184,7 @@ def browser() -> Iterator[Browser]:
 def console(tmp_path: Path) -> Iterator[Console]:
     """One for each test, with something in its audit log."""
     audit = tmp_path / "audit.jsonl"
-    record = {"time": "2026-01-31T12:00:00Z", "target": "/cg/web/cpu.max", "reason": "bursts"}
+    record = {"at": 1769860800.0, "target": "/cg/web/cpu.max", "reason": "bursts"}
     audit.write_text(json.dumps(record) + "\n")
     made = Console(full(), audit)
     yield made
@@ -210,3 +214,78 @@ def page(browser: Browser, console: Console) -> Iterator[Page]:
     """The agent's page."""
     with opened(browser, console.address) as made:
         yield made
+
+
+class Cluster:
+    """A scheduler at work over a file, and the server of its page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.loop = loops.LoopThread()
+        self._stack = contextlib.AsyncExitStack()
+        self.address = self.loop.run(self._open(folder))
+
+    async def _open(self, folder: Path) -> str:
+        enter = self._stack.enter_async_context
+        self.world = await enter(schedulers.world(folder, over_http=False))
+        self.running = await enter(schedulers.scheduler(self.world.client))
+        face = showing.Face(self.running)
+        await enter(face.told(beat=0.1))
+        shown = server.Server("127.0.0.1:0", face.routes())
+        self._stack.push_async_callback(shown.stop)
+        return await shown.start()
+
+    def node(self, name: str, cpu: str = "4") -> None:
+        """One more."""
+        self.loop.run(self.world.node(name, cpu=cpu))
+
+    def pod(self, name: str, cpu: str) -> None:
+        """One more."""
+        self.loop.run(self.world.pod(name, cpu=cpu))
+
+    def reserve(self, name: str, cpu: str) -> None:
+        """Room for pods to come."""
+        room = reservations.reservation(name, cpu=cpu)
+        room["metadata"].pop("uid")
+        room["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
+        room.pop("status")
+        self.loop.run(self.world.store.create(kinds.RESERVATIONS, room))
+
+    def hostile(self) -> None:
+        """Names that no store takes, put where the page reads."""
+        core = self.running.core
+
+        def put() -> None:
+            for name in looking.HOSTILE:
+                spec = {"taints": [{"key": name, "effect": "NoSchedule"}]}
+                core.node(None, nodes.decode(clusters.node(name, spec=spec)), self.running.now())
+                body = clusters.pod(name, cpu="64", schedulerName=schedulers.NAME)
+                body["metadata"]["uid"] = name
+                core.pod(None, core.decoder.decode(body, 0), self.running.now())
+                core.step(self.running.now())
+
+        self.loop.call(put)
+
+    def close(self) -> None:
+        """The end."""
+        self.loop.run(self._stack.aclose())
+        self.loop.close()
+
+
+@pytest.fixture
+def cluster(ram: Path) -> Iterator[Cluster]:
+    """Two nodes, room that is held, a pod that has its place and one that fits nowhere."""
+    made = Cluster(ram)
+    made.node("n1")
+    made.reserve("room", "2")
+    made.node("n2", cpu="1")
+    made.pod("web", "1")
+    made.pod("big", "64")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cluster_page(browser: Browser, cluster: Cluster) -> Iterator[Page]:
+    """The page, drawn; whatever it complains about fails the test."""
+    with opened(browser, cluster.address) as page:
+        yield page

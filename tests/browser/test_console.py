@@ -25,7 +25,8 @@ pytestmark = pytest.mark.browser
         ("#map", "NUMA node 1"),
         ("#chart", "all: 2.50"),
         ("#gauges", "memory.available 80Mi, threshold 100Mi: met"),
-        ("#gauges", "threshold 10%: not known yet: no measurement"),
+        ("#unknown", "1 signal is not known here, and why"),
+        ("#unknown", "threshold 10%: not known: no measurement"),
         ("#rows", "default/web"),
         ("#gauges", "nodefs.available 30Gi, threshold 10Gi (10%): not met20.0 GiB of headroom"),
         ("#gauges", "cpu.suppress LS and system 1.30 cores"),
@@ -41,6 +42,7 @@ pytestmark = pytest.mark.browser
         ("#policies", "reserved_cpus wanted: 0-1"),
         ("#actions", "/sys/fs/cgroup/shop/web/cpuset.cpus: 0-6 → 2-6 the LS pool"),
         ("#audit", "/cg/web/cpu.max bursts"),
+        ("#checks", "✓ "),
         ("#sources", "kubelet refused"),
         ("#conditions", "ExclusiveCPUsRefused node: CPUs 2: taken"),
     ],
@@ -48,6 +50,14 @@ pytestmark = pytest.mark.browser
 def test_every_panel(page: Page, panel: str, words: str) -> None:
     """Each says what the agent knows."""
     looking.expect_text(page, panel, words)
+
+
+def test_when_it_was_done(page: Page) -> None:
+    """On the clock of whoever looks; the whole moment for machines."""
+    looking.expect_text(page, "#audit", "bursts")
+    said = page.locator("#audit time")
+    assert said.get_attribute("datetime") == "2026-01-31T12:00:00.000Z"
+    assert len(said.inner_text().strip()) == len("12:00:00")
 
 
 def test_cache_ways_by_class(page: Page, console: conftest.Console) -> None:
@@ -112,6 +122,8 @@ def test_by_keys_alone(page: Page) -> None:
     looking.expect_text(page, "#why", "CPU 2")
     page.keyboard.press("End")
     looking.expect_text(page, "#why", "CPU 7")
+    page.keyboard.press("Tab")
+    assert "not known here" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "filter"
     page.keyboard.type("batch")

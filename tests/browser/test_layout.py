@@ -31,6 +31,7 @@ pytestmark = pytest.mark.browser
 
 REFERENCE = Path(__file__).with_name("layouts.json")
 COLUMNS, ROWS = 12, 6
+WIDTHS = (320, 1280, 2560)
 #: Of the width of the page; of the height of a panel; mean and worst cell, of 255.
 _ACROSS, _DOWN, _MEAN, _WORST = 0.02, 0.3, 9.0, 60.0
 _BOXES = """() => Object.fromEntries([...document.querySelectorAll("section")].map((one) => {
@@ -95,12 +96,21 @@ def differences(now: Layout, wanted: Layout) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("width", [320, 1280])
+def compared(name: str, found: Layout) -> list[str]:
+    """What differs from the reference of this name, which may be written anew."""
+    known = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else {}
+    if os.environ.get("KOORDLET_LAYOUTS") == "write":
+        known[name] = found
+        REFERENCE.write_text(json.dumps(dict(sorted(known.items()))) + "\n")
+    return differences(found, known[name])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_layout(
     browser: Browser, page: Page, console: conftest.Console, width: int, theme: str
 ) -> None:
-    """The agent's page, narrow and wide, light and dark."""
+    """The agent's page, from narrow to very wide, light and dark."""
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": width, "height": 900})
     console.show(conftest.owned(console.now, "3"))
@@ -108,14 +118,19 @@ def test_layout(
     looking.expect_text(page, "#audit", "bursts")
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
 
-    found = layout(browser, page)
+    assert compared(f"console {width} {theme}", layout(browser, page)) == []
 
-    known = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else {}
-    name = f"console {width} {theme}"
-    if os.environ.get("KOORDLET_LAYOUTS") == "write":
-        known[name] = found
-        REFERENCE.write_text(json.dumps(dict(sorted(known.items()))) + "\n")
-    assert differences(found, known[name]) == []
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_layout_of_the_cluster(browser: Browser, cluster_page: Page, theme: str) -> None:
+    """The scheduler's page, the same."""
+    cluster_page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    looking.expect_text(cluster_page, "#decisions", "d/web →")
+    looking.expect_text(cluster_page, "#reservations", "room Available")
+    looking.expect_text(cluster_page, "#queues", "1 unschedulable")
+    for width in WIDTHS:
+        cluster_page.set_viewport_size({"width": width, "height": 900})
+        assert compared(f"cluster {width} {theme}", layout(browser, cluster_page)) == []
 
 
 def test_what_is_noticed() -> None:

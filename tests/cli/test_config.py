@@ -182,3 +182,27 @@ def test_what_the_cluster_says_stands_beside_the_file(
             loader.from_text(out, "again.yaml", {}, {}).config
             == config.load(str(tmp_path / "c.yaml"), {}, {}).config
         )
+
+
+def test_thresholds_are_held_against_the_kubelets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its file a late one is refused; without one it is said how to have them compared."""
+    ours, kubelet = tmp_path / "ours.yaml", tmp_path / "kubelet.yaml"
+    ours.write_text(
+        "apiVersion: koordlet.io/v1\nkind: Config\npolicies:\n  node_pressure:\n    act: true\n"
+        "    evictionHard: {memory.available: 200Mi}\n"
+    )
+    head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    kubelet.write_text(f"{head}evictionHard: {{memory.available: 200Mi}}\n")
+    words = ["config", "--config", str(ours)]
+
+    assert 0 == cli.main(words)
+    assert "--kubelet-config" in capsys.readouterr().err
+    assert 2 == cli.main([*words, "--kubelet-config", str(kubelet)])
+    said = capsys.readouterr().err
+    assert f"{ours}:6" in said
+    assert "memory.available<200Mi is not earlier than the kubelet's 200Mi" in said
+    kubelet.write_text(f"{head}evictionHard: {{memory.available: 100Mi}}\n")
+    assert 0 == cli.main([*words, "--kubelet-config", str(kubelet)])
+    assert not capsys.readouterr().err

@@ -16,7 +16,12 @@ PLAN: dict[str, Any] = {
     ],
     "conditions": [
         {"type": "MemoryPressure", "status": "True"},
-        {"type": "CPUStalled", "status": "True"},
+        {
+            "type": "CPUStalled",
+            "status": "True",
+            "reason": "KoordletCPUStalled",
+            "message": "cpu.some.avg10 is beyond its limit",
+        },
         {"type": "SwapPressure", "status": "False"},
         {"type": "ExclusiveCPUsRefused", "status": "True"},
     ],
@@ -47,6 +52,7 @@ def test_conditions_of_ours_are_told_too() -> None:
         "SwapPressure",
     ]
     assert "conditions: MemoryPressure, CPUStalled" in text
+    assert "  CPUStalled: cpu.some.avg10 is beyond its limit" in text
 
 
 def test_every_candidate_with_its_keys() -> None:
@@ -67,3 +73,44 @@ def test_one_pod() -> None:
     assert [(row["place"], row["pod"]) for row in evictions[0]["ranking"]] == [(2, "d/a")]
     with pytest.raises(errors.UsageError, match="no candidate"):
         explain_eviction.document(PLAN, "d/nobody")
+
+
+def test_numbers_are_readable() -> None:
+    """Bytes with a unit, a percentage with what it amounts to, counts as they are; since when."""
+    plan = {
+        "signals": [
+            {
+                "name": "memory.available",
+                "observed": "21916936Ki",
+                "threshold": "22748858584",
+                "spelled": "90%",
+                "met": True,
+                "since": 1_790_000_000.25,
+            },
+            {
+                "name": "nodefs.inodesFree",
+                "observed": "15616k",
+                "threshold": "838860",
+                "spelled": "5%",
+                "met": False,
+            },
+        ],
+        "evictions": [
+            {
+                "pod": "d/a",
+                "signal": "memory.available",
+                "ranking": [{"pod": "d/a", "keys": {"overRequest": "-2147483648"}}],
+            }
+        ],
+        "explanations": {"node_pressure": {"held": "kubelet pods said nothing lately"}},
+    }
+    first, memory, inodes, *rest = explain_eviction.lines(explain_eviction.document(plan, None))
+
+    assert first.split() == ["SIGNAL", "OBSERVED", "THRESHOLD", "MET"]
+    assert "20.9 GiB" in memory
+    assert "90% (21.2 GiB)" in memory
+    assert "since 2026-09-21T" in memory
+    assert "15616k" in inodes
+    assert "5% (838860)" in inodes
+    assert "nobody is evicted: kubelet pods said nothing lately" in rest
+    assert "    1. d/a  overRequest -2 GiB" in rest

@@ -61,12 +61,14 @@ def test_the_agents_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without ``-o json`` it is the screen, once."""
+    """Without ``-o json`` it is the screen, once, and nothing about keys."""
     sent = said(node_json.document(views.view(views.pods(40)), "1"))
     with answering(sent) as address:
         assert 0 == cli.main(["top", "--once", "--address", address])
 
-    assert 40 == capsys.readouterr().out.count("/pod-000")
+    shown = capsys.readouterr().out
+    assert 40 == shown.count("/pod-000")
+    assert "quit" not in shown
 
 
 def test_a_recorded_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

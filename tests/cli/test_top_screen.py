@@ -65,6 +65,32 @@ def test_order_and_filter() -> None:
     assert ["yxz", "xyz", "xyz", "yz", "x"] == ["".join(map(str, one)) for one in names]
 
 
+def test_network_is_shown() -> None:
+    """In and out of the node, of each class that uses anything, of each workload; and sorted by."""
+    both = ("receivedBytesPerSecond", "sentBytesPerSecond")
+    link = dict(zip(both, (2 << 20, 1 << 10), strict=True))
+    links = {"eth0": link, "eth1": link, "wg0": dict.fromkeys(both)}
+    busy = {"cpuCores": 1.5, "memoryBytes": 1 << 30, "network": dict.fromkeys(both, 5 << 20)}
+    host = {"cpuCores": 0.5, "memoryBytes": 1 << 20, "network": dict.fromkeys(both)}
+    idle = {"cpuCores": 0.0, "memoryBytes": 0, "network": dict.fromkeys(both)}
+    rows = [
+        {"namespace": "a", "name": "x", "qos": "LS", "usage": host},
+        {"namespace": "a", "name": "y", "qos": "LS", "usage": busy},
+    ]
+    usage = {"links": links, "shares": {"LSE": idle, "LS": busy, "system": host}}
+    found = {"usage": usage, "workloads": rows}
+    lines = drawn(found, sort="w")
+
+    assert any(line.endswith("net in/out 4.0M/2.0K") for line in lines)
+    assert any(
+        "LS 1.50 1.0G 10.0M   system 0.50 1.0M" in line and "LSE" not in line for line in lines
+    )
+    shown = [line for line in lines if line.startswith("a/")]
+    assert ["a/y", "a/x"] == [line.split()[0] for line in shown]
+    assert "10.0M" in shown[0]
+    assert any("netv" in line for line in lines)
+
+
 def test_hostile_names_do_not_steer() -> None:
     """Markup and control characters of a name are shown, not obeyed."""
     rows = [{"namespace": "[red]", "name": "\x1b[2Jx", "qos": "LS"}]

@@ -29,6 +29,9 @@ WHY_NOT = (
 START_SECONDS = 180.0
 
 _TOKEN = "conformance"  # noqa: S105 - of a server that lives for one session on loopback
+#: Bears the name of the agents' account, and so has the rights that its role gives.
+AGENT_TOKEN = "agent"  # noqa: S105 - as above
+_AGENT = "system:serviceaccount:koordlet-system:koordlet"
 
 #: The custom kind of the suite: anything is allowed in it, and it is selected by its node.
 DEFINITION = {
@@ -121,7 +124,7 @@ def _apiserver(folder: Path, state: Path, ports: list[int]) -> list[str]:
     key = state / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     tokens = state / "tokens.csv"
-    tokens.write_text(f'{_TOKEN},tester,1,"system:masters"\n')
+    tokens.write_text(f'{_TOKEN},tester,1,"system:masters"\n{AGENT_TOKEN},{_AGENT},2\n')
     return [
         str(folder / "kube-apiserver"),
         *("--etcd-servers", f"http://127.0.0.1:{ports[0]}", "--cert-dir", str(state / "certs")),

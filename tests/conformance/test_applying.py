@@ -52,6 +52,9 @@ async def test_apply_conflicts(world: World) -> None:
         await world.store.patch(ref, apply(ref, "two", ttl="2h"))
 
     assert ".spec.ttl" in str(caught.value)
+    assert [("FieldManagerConflict", ".spec.ttl")] == [
+        (one.reason, one.field) for one in caught.value.causes
+    ]
     assert (await world.store.get(ref))["spec"] == {"ttl": "1h"}
 
 
@@ -125,3 +128,33 @@ async def test_conditions_have_their_own_owners(world: World) -> None:
         "Ready": "False",
         "CPUPressure": "False",
     }
+
+
+async def test_an_apply_with_a_revision(world: World) -> None:
+    """An apply with a revision is compare and swap, as every patch is."""
+    ref = objects.Ref(kinds.RESERVATIONS, world.name())
+    made = await world.store.patch(ref, apply(ref, "one", ttl="1h"))
+    await world.store.patch(ref, apply(ref, "two", other="x"))
+    late = apply(ref, "one", ttl="2h", force=True)
+    marked = {**late.body["metadata"], "resourceVersion": objects.revision(made)}
+
+    body = {**late.body, "metadata": marked}
+    with pytest.raises(refusals.Conflict) as caught:
+        await world.store.patch(ref, objects.Apply(body, "one", force=True))
+
+    assert () == tuple(one for one in caught.value.causes if one.reason == "FieldManagerConflict")
+
+
+async def test_the_status_of_a_node_has_annotations(world: World) -> None:
+    """An apply of a Node's status owns marks of its metadata, and takes them away again."""
+    ref = await world.node()
+    body = {"metadata": {"name": ref.name, "annotations": {"example.com/mark": "1"}}, "status": {
+        "capacity": {"kubernetes.io/batch-cpu": "1k"}}}  # fmt: skip
+    after = await world.store.patch(ref, objects.Apply(body, "us"), subresource="status")
+    assert "1" == objects.metadata(after)["annotations"]["example.com/mark"]
+    assert "1k" == after["status"]["capacity"]["kubernetes.io/batch-cpu"]
+
+    plain = {"metadata": {"name": ref.name}, "status": {"phase": "Running"}}
+    after = await world.store.patch(ref, objects.Apply(plain, "us"), subresource="status")
+    assert "example.com/mark" not in (objects.metadata(after).get("annotations") or {})
+    assert "kubernetes.io/batch-cpu" not in (after["status"].get("capacity") or {})

@@ -1,12 +1,15 @@
 """Our definitions and writers on a real API server: accepted, and nothing of ours is dropped.
 
-Covers: ``deploy/crds`` as it is shipped, the examples, every writer. Runs where
-``KUBEBUILDER_ASSETS`` names the programs, and is skipped elsewhere.
+Covers: ``deploy/crds`` as it is shipped, the examples, every writer with the rights of the shipped
+role. Runs where ``KUBEBUILDER_ASSETS`` names the programs, and is skipped elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,11 +20,14 @@ import yaml
 
 from koordlet.history import series
 from koordlet.kube import adapter, credentials
-from koordlet.model import kinds, objects
-from koordlet.report import rows
+from koordlet.model import kinds, objects, refusals, resources
+from koordlet.report import remarking, rows
 from koordlet.report.crds import definitions
+from koordlet.report.objects import holders
 from tests.conformance import real
+from tests.deploy.documents import documents
 from tests.kit import structural
+from tests.report import test_remarking
 from tests.report.objects import test_peer_fields
 from tests.report.test_writing import Racing, offering
 
@@ -29,6 +35,15 @@ REPO = Path(__file__).parents[2]
 _SHIPPED = tuple(
     yaml.safe_load(path.read_text()) for path in sorted((REPO / "deploy" / "crds").glob("*.yaml"))
 )
+
+_RBAC = ("rbac.authorization.k8s.io", "v1")
+#: What gives the agents' account its rights.
+_RIGHTS = {
+    "ClusterRole": kinds.Kind(*_RBAC, "clusterroles", "ClusterRole", namespaced=False),
+    "ClusterRoleBinding": kinds.Kind(
+        *(*_RBAC, "clusterrolebindings", "ClusterRoleBinding"), namespaced=False
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +57,10 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def opened(config: Path) -> AsyncGenerator[objects.Objects]:
+async def opened(config: Path, manager: str = "koordlet") -> AsyncGenerator[objects.Objects]:
     """A client."""
-    client = adapter.Kube(credentials.Credentials(credentials.Source(kubeconfig=str(config))))
+    who = credentials.Credentials(credentials.Source(kubeconfig=str(config)))
+    client = adapter.Kube(who, adapter.Manners(manager=manager))
     try:
         yield client
     finally:
@@ -103,24 +119,99 @@ def test_an_example_is_taken(config: Path, body: dict[str, Any]) -> None:
     }
 
 
-def test_every_writer(config: Path) -> None:
-    """Each object is written, is kept as it was sent, and so is not written a second time."""
+def owned(found: objects.Object, *path: str) -> set[tuple[str, str]]:
+    """Who owns a field, and how."""
+    return {(one.manager, one.operation) for one in holders.of(found, *path)}
+
+
+@pytest.fixture(scope="module")
+def account(config: Path) -> Path:
+    """The kubeconfig of the agents' account, with the role that is shipped and no other right."""
+
+    async def give() -> None:
+        async with opened(config) as client:
+            for one in documents("daemonset.yaml"):
+                if one["kind"] in _RIGHTS:
+                    await client.create(_RIGHTS[one["kind"]], one)
+
+    asyncio.run(asyncio.wait_for(give(), 60))
+    said = yaml.safe_load(config.read_text())
+    said["users"][0]["user"] = {"token": real.AGENT_TOKEN}
+    path = config.with_name("account")
+    path.write_text(yaml.safe_dump(said))
+    return path
+
+
+def test_every_writer(config: Path, account: Path) -> None:
+    """With the agents' rights each object is applied, kept as sent, and not written again."""
     now = offering(test_peer_fields.with_gpu(), cpu=20_000, memory=1 << 34)
     node = now.snapshot.node.name
     manners, clock = rows.Manners(), Racing()
     every = (rows.Topology(manners, clock), rows.Device(manners, clock),
              rows.Status(manners, clock))  # fmt: skip
 
+    ours = {(holders.MANAGER, "Apply")}
+
     async def body() -> None:
-        async with opened(config) as client:
-            await client.create(kinds.NODES, {"metadata": {"name": node}})
+        async with opened(config) as root, opened(account) as client:
+            await root.create(kinds.NODES, {"metadata": {"name": node}})
             assert 1 == await rows.Metric(series.History()).bring(client, now)
             metric = await client.get(objects.Ref(kinds.NODE_METRICS, node))
             assert metric["status"]["updateTime"]
+            assert ours == owned(metric, "status", "updateTime")
             for row in every:
                 await row.bring(client, now)
                 assert 0 == await row.bring(client, now), row.name
-            devices = (await client.get(objects.Ref(kinds.DEVICES, node)))["spec"]["devices"]
-            assert ["gpu", "rdma"] == [one["type"] for one in devices]
+            device = await client.get(objects.Ref(kinds.DEVICES, node))
+            assert ["gpu", "rdma"] == [one["type"] for one in device["spec"]["devices"]]
+            assert ours == owned(device, "spec", "devices")
+            found = await client.get(objects.Ref(kinds.NODES, node))
+            assert ours == owned(found, "status", "capacity", resources.BATCH_CPU)
+            with pytest.raises(refusals.Forbidden):
+                await client.patch(objects.Ref(kinds.NODES, node), objects.Merge({"spec": {}}))
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def test_remarks_are_events(config: Path, account: Path) -> None:
+    """With the agents' rights a broken object has its event, which is counted when it stays."""
+    now = test_remarking.seen("web")
+    now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, wall=time.time()))
+    clock = test_remarking.Clock()
+    row = remarking.Remarks(clock)
+
+    async def body() -> None:
+        async with opened(config) as root, opened(account) as client:
+            with contextlib.suppress(refusals.AlreadyExists):
+                await root.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
+            assert 1 == await row.bring(client, now)
+            clock.now += 3600
+            assert 1 == await row.bring(client, now)
+            found = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
+            (one,) = (each for each in found.items if each.get("reason") == "Malformed")
+            assert 2 == one["series"]["count"]
+
+    asyncio.run(asyncio.wait_for(body(), 60))
+
+
+def test_another_manager_is_left_the_resources(config: Path, account: Path) -> None:
+    """Its value stays while it writes, our conditions are written; nothing of ours is forced."""
+    base = test_peer_fields.with_gpu()
+    machine = dataclasses.replace(base.snapshot.node, name="contested")
+    base = dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=machine))
+    ref = objects.Ref(kinds.NODES, "contested")
+    theirs = {place: {resources.BATCH_CPU: "77"} for place in ("capacity", "allocatable")}
+
+    async def body() -> None:
+        async with opened(config, "koord-manager") as other, opened(account) as client:
+            await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
+            row = rows.Status(rows.Manners(), Racing())
+            assert 1 == await row.bring(client, offering(base, cpu=20_000))
+            await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
+            changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")
+            assert 1 == await row.bring(client, changed)
+            found = await client.get(ref)
+            assert "77" == found["status"]["allocatable"][resources.BATCH_CPU]
+            assert "mode shadow" in str(found["status"]["conditions"])
 
     asyncio.run(asyncio.wait_for(body(), 60))

@@ -1,14 +1,17 @@
-"""What each overlay becomes when it is built: by kubectl where it is installed.
+"""What each overlay becomes when it is built, here and by a kubectl that can.
 
-Covers: that it builds, that what it adds fits the agent and the other manifests.
-Does not cover: a cluster that runs it.
+Covers: that it builds, that what it adds fits the agent and the other manifests, that components go
+together. Does not cover: a cluster that runs it.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import json
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +21,96 @@ import yaml
 from koordlet.config import loader
 from koordlet.model import kinds
 from tests.deploy.documents import DEPLOY, documents, needed
+from tests.kit import kustomize
 
 #: Those of the scheduler and of its certificates have no agent (``test_reporting_overlay``).
 AGENTLESS = ("scheduler", "overlays/reporting/scheduler", "overlays/reporting/certificates")
-OVERLAYS = sorted(
+BUILT = sorted(
     path.parent
     for path in DEPLOY.rglob("kustomization.yaml")
-    if str(path.parent.relative_to(DEPLOY)) not in AGENTLESS
+    if path.parent.parent.name != "components"
 )
+OVERLAYS = [path for path in BUILT if str(path.relative_to(DEPLOY)) not in AGENTLESS]
 SCRAPED = DEPLOY / "overlays" / "scraped"
+COMPONENTS = sorted(path.name for path in (DEPLOY / "components").iterdir())
+#: The first kubectl whose kustomize knows components; Debian's is 1.20.
+_OLDEST = 21
 
 
 @functools.cache
 def built(folder: Path) -> tuple[dict[str, Any], ...]:
-    """The manifests that ``kubectl kustomize`` makes of it."""
+    """Its manifests."""
+    return tuple(kustomize.build(folder))
+
+
+@functools.cache
+def kubectl_minor() -> int:
+    """Which kubectl there is; 0: none."""
     if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    done = subprocess.run(
-        ["kubectl", "kustomize", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        return 0
+    words = ["kubectl", "version", "--client", "-o", "json"]
+    done = subprocess.run(words, capture_output=True, check=True, timeout=60)
+    return int(json.loads(done.stdout)["clientVersion"]["minor"].rstrip("+"))
+
+
+def by_name(found: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By kind and name: kustomize has an order of its own."""
+    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+
+
+@pytest.mark.parametrize("folder", BUILT, ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_kubectl_builds_the_same(folder: Path) -> None:
+    """What is looked at here is what ``kubectl apply -k`` sends."""
+    if kubectl_minor() < _OLDEST:
+        pytest.skip("the kubectl of this machine knows no components (1.21 does), or is not there")
+    words = ["kubectl", "kustomize", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
     assert done.returncode == 0, done.stderr
-    return tuple(one for one in yaml.safe_load_all(done.stdout) if one)
+    assert by_name(one for one in yaml.safe_load_all(done.stdout) if one) == by_name(built(folder))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [*itertools.combinations(COMPONENTS, 2), tuple(COMPONENTS), tuple(reversed(COMPONENTS))],
+    ids="+".join,
+)
+def test_components_go_together(ram: Path, chosen: tuple[str, ...]) -> None:
+    """Any two, and all of them in both orders: what one adds, the other one leaves."""
+    (ram / "deploy").symlink_to(DEPLOY)
+    folder = ram / "mine"
+    folder.mkdir()
+    body = {
+        "kind": "Kustomization",
+        "resources": ["../deploy/agent"],
+        "components": [f"../deploy/components/{name}" for name in chosen],
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(body))
+    found = tuple(kustomize.build(folder))
+
+    checked(found)
+    plain = parts(built(DEPLOY / "agent"))
+    for name in chosen:
+        alone = built(overlay_of(name))
+        assert parts(alone) - plain <= parts(found)
+        assert by_name(alone).keys() <= by_name(found).keys()
+
+
+def parts(found: tuple[dict[str, Any], ...]) -> set[tuple[str, str, str]]:
+    """Variables, volumes, ports and first containers of the agent."""
+    pod, container = agent(found)
+    named = {
+        (kind, each["name"], "")
+        for kind, where in (("volumes", pod), ("initContainers", pod), ("ports", container))
+        for each in where.get(kind, ())
+    }
+    return named | {("env", name, value) for name, value in variables(container).items()}
+
+
+def overlay_of(component: str) -> Path:
+    """The overlay that is the agent with this component and no other."""
+    folder = DEPLOY / "overlays" / component
+    return folder if (folder / "kustomization.yaml").exists() else folder / "agent"
 
 
 def one(found: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
@@ -72,7 +140,12 @@ def variables(container: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda path: str(path.relative_to(DEPLOY)))
 def test_it_builds(folder: Path) -> None:
     """One agent whose variables are a configuration, mounts that have volumes, nothing twice."""
-    found = built(folder)
+    checked(built(folder))
+
+
+def checked(found: Iterable[dict[str, Any]]) -> None:
+    """That manifests are whole."""
+    found = tuple(found)
     pod, container = agent(found)
     names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in found]
 
@@ -98,7 +171,7 @@ def test_what_is_scraped_is_served() -> None:
     assert [port["name"]] == [each["targetPort"] for each in service["spec"]["ports"]]
     monitor = one(found, "ServiceMonitor", "koordlet")["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    other = next(o for o in documents("overlays/scraped/pod-monitor.yaml") if "spec" in o)["spec"]
+    other = next(o for o in documents("components/scraped/pod-monitor.yaml") if "spec" in o)["spec"]
     assert other["selector"]["matchLabels"].items() <= labels.items()
     for each in (*monitor["endpoints"], *other["podMetricsEndpoints"]):
         assert (port["name"], "/metrics", "https") == (each["port"], each["path"], each["scheme"])
@@ -135,3 +208,18 @@ def test_the_certificate_is_one_that_is_taken(ram: Path) -> None:
     subprocess.run(words, check=True, capture_output=True, timeout=60)
 
     assert 0 == certificates.Certificate(ram / "tls.crt", ram / "tls.key").reloads
+
+
+def test_taints_bring_one_verb_and_their_switch() -> None:
+    """The role may patch nodes beside what it could before; the agents have an effect to write."""
+    found = built(DEPLOY / "overlays" / "taints")
+    rules = one(found, "ClusterRole", "koordlet")["rules"]
+    before = one(built(DEPLOY / "agent"), "ClusterRole", "koordlet")["rules"]
+    (added,) = [rule for rule in rules if rule not in before]
+
+    assert {"apiGroups": [""], "resources": [kinds.NODES.plural], "verbs": ["patch"]} == added
+    env = variables(agent(found)[1])
+    name = "KOORDLET_REPORT__OBJECTS__TAINTS"
+    assert env[name] == loader.from_text(None, "", env, {}).config.report.objects.taints
+    # As the overlay itself says how to leave it.
+    assert loader.from_text(None, "", {name: "null"}, {}).config.report.objects.taints is None

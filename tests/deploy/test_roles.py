@@ -99,7 +99,7 @@ def test_overlays_fit(path: Any) -> None:
     Kustomize refuses what lies above an overlay (a cycle), and files outside of its folder.
     """
     body = yaml.safe_load(path.read_text())
-    for name in body["resources"]:
+    for name in (*body.get("resources", ()), *body.get("components", ())):
         found = (path.parent / name).resolve()
         assert found.exists(), name
         assert found not in path.resolve().parents, name

@@ -33,7 +33,11 @@ _PROGRAM = re.compile(r"^(?:\$ )?(?:\S*/)?koordlet ([a-z].*)$")
 
 def lines(page: Path) -> Iterator[str]:
     """Whatever may be a command, one at a time."""
-    text = page.read_text()
+    yield from lines_of(page.read_text())
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The same, of a text."""
     for language, body in _BLOCK.findall(text):
         if language in _SHELLS:
             yield from (part.strip() for line in body.splitlines() for part in line.split("&&"))
@@ -46,7 +50,7 @@ def words(line: str) -> list[str] | None:
     if found is None:
         return None
     # What follows two blanks, or an arrow into a file, is not the command's.
-    command = re.split(r"  +|\s[>|#]", found[1])[0]
+    command = re.split(r"  +|\s\\?[>|#]", found[1])[0]
     if command.split()[0] not in cli.COMMANDS:
         return None
     return [MEANT.get(word, word) for word in shlex.split(command)]

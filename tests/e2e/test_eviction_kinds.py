@@ -1,4 +1,4 @@
-"""Out of processes, bytes, inodes on this host's kernel; and how a victim ends."""
+"""Out of processes, bytes, inodes, time on this host's kernel; and how a victim ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ workloads:
   - {name: quiet, qos: LS, priority: %d, match: {cgroup: node/quiet}}
   - {name: guilty, qos: LS, priority: 0, match: {cgroup: node/guilty}}
 """
-#: Does what a line says: threads, or files that are gone with the process: their number and size.
+#: Does what a line says: threads, or files that are gone with the process: their number and size;
+#: they may be read for ever.
 _WORKER = """\
-import os, signal, sys, tempfile, threading
+import mmap, os, signal, sys, tempfile, threading
 if sys.argv[1] == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 threading.stack_size(1 << 16)
 for_ever, held = threading.Event(), []
+def read():
+    files = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for file in held]
+    while True:
+        for pages in files:
+            for place in range(0, len(pages), 4096):
+                pages[place]
 print("there", flush=True)
 for line in sys.stdin:
     what, count, size, where = line.split()
@@ -40,6 +47,8 @@ for line in sys.stdin:
             held.append(tempfile.TemporaryFile(dir=where))
             held[-1].write(b"x" * int(size))
             held[-1].flush()
+    if what == "read":
+        threading.Thread(target=read, daemon=True).start()
     print("done", flush=True)
 """
 
@@ -188,6 +197,33 @@ def test_a_disk(place: live.Place, node: Node, disk: Path, tmp_path: Path, what:
 
     assert node.processes["quiet"].poll() is None
     assert f"nodefs.{what}" in json.dumps(audited(place))
+
+
+def test_time_lost_to_short_memory(place: live.Place, node: Node, tmp_path: Path) -> None:
+    """A workload that reads more than it may hold stalls the machine, and ends for it."""
+    if not Path("/proc/pressure/memory").exists():
+        pytest.skip("this kernel counts no pressure")
+    config = tmp_path / "config.yaml"
+    own = "    evictionHard: {}\n    evictionOwnGracePeriod: 2s\n"
+    config.write_text(f"{_HEAD}{own}    evictionOwn: {{memory.some.avg10: 4%}}\n{_WORKLOADS % 9}")
+    node.start("quiet")
+    node.start("guilty")
+    holder = hierarchies.discover(live.HOST).holder("memory")
+    assert holder is not None
+    limit = "memory.max" if holder.unified else "memory.limit_in_bytes"
+    Path(holder.mount, place.name, "node/guilty", limit).write_text("16M")
+    with place.running("--config", str(config)) as running:
+        running.until("READY=1")
+        node.tell("guilty", "read", 96, 1 << 20, "/var/tmp")
+        assert node.ended("guilty") == -signal.SIGTERM
+        deadline.until(lambda: audited(place), "it is in the audit log")
+
+    assert node.processes["quiet"].poll() is None
+    (said, *_) = audited(place)
+    assert "pressure.memory.some.avg10" == said["signal"]
+    assert "The node lost time to short memory. Threshold quantity: 4%, lost: " in str(
+        said["message"]
+    )
 
 
 def test_who_does_not_listen_is_killed(place: live.Place, node: Node, tmp_path: Path) -> None:

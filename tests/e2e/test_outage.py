@@ -7,13 +7,14 @@ Does not cover: 5 000 agents at once (simulated: ``tests.report.test_writing``).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from tests.kit.apiserver import apart
 pytestmark = pytest.mark.e2e
 
 NODES = ("n1", "n2")
-#: Longer than the attempts of the first half a minute are apart.
-_AWAY = 12.0
+#: Seconds. The short one is longer than the attempts of the first half a minute are apart.
+_AWAY, _LONG = 12.0, 600.0
 _WRITTEN = (kinds.NODE_METRICS, kinds.Kind(
     "topology.node.k8s.io", "v1alpha2", "noderesourcetopologies", "NodeResourceTopology",
     namespaced=False,
@@ -42,6 +43,9 @@ async def _touch(file: Path, *, compact: bool) -> dict[str, str]:
     store = adapter.Store(file)
     await store.open()
     try:
+        with contextlib.suppress(refusals.AlreadyExists):
+            # Of the scheduler's lease.
+            await store.create(kinds.NAMESPACES, {"metadata": {"name": "kube-system"}})
         for node in NODES:
             try:
                 await store.create(kinds.NODES, {"metadata": {"name": node}})
@@ -76,10 +80,31 @@ def _started(log: Path, *words: str) -> subprocess.Popen[bytes]:
         )
 
 
-@contextmanager
-def _agents(folder: Path, config: Path) -> Iterator[list[Path]]:
-    """One for each node, that observes, and writes its objects; their logs."""
-    running, logs = [], []
+@dataclass
+class Processes:
+    """An agent for each node, which observes and writes its objects, and a scheduler."""
+
+    folder: Path
+    config: Path
+    running: list[subprocess.Popen[bytes]]
+    logs: list[Path]
+
+    def schedule(self) -> None:
+        """Start the scheduler, or start it again where it has ended, as a kubelet does it."""
+        if len(self.running) > len(NODES):
+            if self.running[-1].poll() is None:
+                return
+            self.running.pop()
+        words = ["scheduler", "--kubeconfig", str(self.config), "--http", "127.0.0.1:0"]
+        words += ["--state-dir", str(self.folder / "scheduler")]
+        self.running.append(_started(self.logs[-1], *words))
+
+
+@contextlib.contextmanager
+def _processes(folder: Path, config: Path) -> Iterator[Processes]:
+    """All of them, ended in the end."""
+    running: list[subprocess.Popen[bytes]] = []
+    logs: list[Path] = []
     for node in NODES:
         sections: dict[str, Any] = {
             "apiVersion": "koordlet.io/v1",
@@ -94,11 +119,10 @@ def _agents(folder: Path, config: Path) -> Iterator[list[Path]]:
         logs.append(folder / f"{node}.log")
         words = ["run", "--observe", "--config", str(file), "--state-dir", str(folder / node)]
         running.append(_started(logs[-1], *words))
-    words = ["scheduler", "--kubeconfig", str(config), "--http", "127.0.0.1:0"]
-    logs.append(folder / "scheduler.log")
-    running.append(_started(logs[-1], *words, "--state-dir", str(folder / "scheduler")))
+    it = Processes(folder, config, running, [*logs, folder / "scheduler.log"])
+    it.schedule()
     try:
-        yield logs
+        yield it
         for one in running:
             one.terminate()
         assert [0] * len(NODES) == [one.wait(60) for one in running[: len(NODES)]]
@@ -124,21 +148,45 @@ def _watched(requests: list[apart.Request]) -> Counter[str]:
     return Counter(one.path for one in requests if "watch=true" in one.query)
 
 
+def _tell(requests: list[apart.Request], back: float) -> None:
+    """For people: who asked what on its return (``pytest -s``)."""
+    asked = Counter((one.agent, one.method, one.path, "list" * one.lists) for one in requests)
+    seconds = Counter(int(one.at - back) for one in requests)
+    lines = [f"{many} {' '.join(key)}" for key, many in sorted(asked.items())]
+    lines.append(f"in each second after the return: {dict(sorted(seconds.items()))}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
 def test_one_list_for_each_kind(ram: Path) -> None:
     """Its history is lost meanwhile, too: each process lists each kind once, and all is written."""
+    outage(ram, _AWAY)
+
+
+@pytest.mark.soak
+def test_ten_minutes(ram: Path) -> None:
+    """The same after ten minutes, when all attempts are as far apart as they ever are."""
+    outage(ram, _LONG)
+
+
+def outage(ram: Path, seconds: float) -> None:
+    """The API server is killed, and comes back so much later without its history."""
     (port,) = real.free_ports(1)
     api = apart.Apart(ram / "api", f"127.0.0.1:{port}")
     asyncio.run(_touch(api.store, compact=False))
     api.start()
     try:
-        with _agents(ram, api.kubeconfig()) as logs:
+        with _processes(ram, api.kubeconfig()) as processes:
             metrics = {f"{kinds.NODE_METRICS.plural}/{node}" for node in NODES}
-            deadline.until(lambda: metrics <= _patched(api.seen()), "NodeMetrics are written")
+            deadline.until(
+                lambda: metrics <= _patched(api.seen()), "NodeMetrics are written", seconds=120
+            )
             began = _watched(api.seen())
             api.kill()
             asyncio.run(_touch(api.store, compact=True))
-            end = time.monotonic() + _AWAY
-            deadline.until(lambda: time.monotonic() > end, "the outage")
+            end = time.monotonic() + seconds
+            deadline.until(lambda: time.monotonic() > end, "the outage", seconds=2 * seconds)
+            # One that lost its lease meanwhile has ended.
+            processes.schedule()
             back = time.time()
             api.start()
             deadline.until(
@@ -147,9 +195,10 @@ def test_one_list_for_each_kind(ram: Path) -> None:
             deadline.until(
                 lambda: _watched(api.seen(back)).keys() >= began.keys(), "all is watched again"
             )
+            _tell(api.seen(back), back)
             agents = [one for one in api.seen(back) if one.agent == "koordlet" and one.lists]
             scheduler = [one for one in api.seen(back) if one.agent != "koordlet" and one.lists]
-            shown = "\n".join(log.read_text()[-1500:] for log in logs)
+            shown = "\n".join(log.read_text()[-1500:] for log in processes.logs)
     finally:
         api.kill()
 

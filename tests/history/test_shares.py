@@ -102,3 +102,23 @@ def test_what_a_class_does_beside() -> None:
     assert 0.5 == shown.value("LS", meter.STALLED_SHARES[2])
     assert shown.value("BE", meter.PIDS_SHARE) is None
     assert shown.value("system", meter.PIDS_SHARE) is None
+
+
+def test_what_a_class_moves() -> None:
+    """Bytes through the networks of a class: of those that have one of their own, known or not."""
+    past = series.History()
+    pods = (*map(views.workload, "abc"), views.workload("d", qos.Qos.BE))
+    groups = counting.reading(0, {meter.CPU: [0.0] * 4}, names=[str(one.group) for one in pods])
+    for at in (0, 30):
+        moved = {meter.POD_RECEIVED: [at * 100.0, at * 20.0], meter.POD_SENT: [at, float("nan")]}
+        names = [str(one.group) for one in pods[:2]]
+        past.take({"groups": groups, "traffic": counting.reading(at, moved, names=names)})
+        for _ in range(30):
+            past.share(counting.reading(at, {}), pods)
+    shown = past.shares.table()
+
+    assert (120, 1) == tuple(
+        shown.value("LS", one) for one in (meter.RECEIVED_SHARE, meter.SENT_SHARE)
+    )
+    assert shown.value("BE", meter.RECEIVED_SHARE) is None
+    assert shown.value("system", meter.SENT_SHARE) is None

@@ -34,7 +34,7 @@ def values(reading: readings.Reading, what: meter.Meter) -> dict[str, float]:
     return {path: value for path, value in found.items() if not math.isnan(value)}
 
 
-def said(version: Cgroup, seconds: int) -> str:
+def said(version: Cgroup, seconds: int | str) -> str:
     """A CPU time as the file of that version says it."""
     return f"{seconds}000000000\n" if version == "v1" else f"usage_usec {seconds}000000\n"
 
@@ -101,6 +101,21 @@ def test_a_group_made_anew_is_another() -> None:
 
     assert found.slots["a"] in found.renewed
     assert {"a"} == values(found, meter.CPU).keys()
+
+
+def test_what_is_said_again_is_not_understood_again() -> None:
+    """A reading differs from the last one where a text does; damage is damage until it is gone."""
+    host = counting.machine("v2", "a", "b")
+    file = CPU["v2"].format
+    look = reader(host)
+    seen = []
+    for a, b in (("1", "1"), ("1", "1"), ("2", "1"), ("x", "1"), ("x", "3"), ("4", "3")):
+        host.texts = {file(path): said("v2", one) for path, one in (("a", a), ("b", b))}
+        seen.append(values(look.read(0), meter.CPU))
+
+    both = [{"a": 1.0, "b": 1.0}] * 2 + [{"a": 2.0, "b": 1.0}]
+    assert [*both, {"b": 1.0}, {"b": 3.0}, {"a": 4.0, "b": 3.0}] == seen
+    assert 2 == look.counts["damaged"]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", "usage_usec\n", "usage_usec x\n", "\0\0\0"])

@@ -161,12 +161,17 @@ def test_a_gpu_as_its_driver_tells_it() -> None:
         pci("0000:5e:00.0", "0x030000", 1, "amdgpu"),
         {amd: "17163091968\n"},
     )
-    text = "Model: \t\t H\nGPU UUID: \t GPU-1a2b3c4d-0000\nDevice Minor: \t 3\n"
-    devices = found(*parts, {about: text})
+    text = "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-1a2b3c4d-0000\nDevice Minor: \t 3\n"
+    module = {"sys/module/nvidia/version": "550.54.15\n", "sys/module/amdgpu/version": "a b\n"}
+    devices = found(*parts, {about: text, **module})
+    told = devices["0000:3b:00.0"]
+    assert ("NVIDIA H100 80GB HBM3", "550.54.15") == (told.model, told.driver_version)
+    assert (False, None) == (told.excluded, devices["0000:5e:00.0"].driver_version)
     assert ("GPU-1a2b3c4d-0000", 3) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
     assert 17163091968 == devices["0000:5e:00.0"].memory_bytes
 
-    devices = found(*parts, {about: "GPU UUID: ????\n", amd: "0\n"})
+    devices = found(*parts, {about: "GPU UUID: ????\nGPU Excluded:\t Yes\n", amd: "0\n"})
+    assert devices["0000:3b:00.0"].excluded
     assert (None, None) == (devices["0000:3b:00.0"].uuid, devices["0000:3b:00.0"].minor)
     assert devices["0000:5e:00.0"].memory_bytes is None
 

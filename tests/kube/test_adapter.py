@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from koordlet.http import client
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, refusals
+from koordlet.model import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
@@ -316,3 +317,16 @@ def test_a_watch_begins_with_the_token_of_now(ram: Path) -> None:
         assert len(serving.seen) == 5
 
     in_world(ram, body)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_lists_of_one_node_are_of_the_servers_memory(ram: Path, *, cached: bool) -> None:
+    """Those of an agent, by a field; its other lists, and everybody else's, are of now."""
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        mine = selectors.Selector(fields="spec.nodeName=n1")
+        await objects.collect(client.list(kinds.PODS, selector=mine))
+        await objects.collect(client.list(kinds.NODES))
+        assert [cached, False] == ["resourceVersion=0" in one.query for one in serving.seen[-2:]]
+
+    in_world(ram, body, replace(MANNERS, cached=cached))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.oracle import neighbours, spreading
+from tests.oracle import load, neighbours, numa, spreading, volumes
 from tests.oracle.objects import (
     Amounts,
     Body,
@@ -96,18 +96,28 @@ def alone(pod: Body, node: Body) -> str:
     return ""
 
 
+#: Of those that look at pods, in their order.
+RULES = (
+    *(fit, load.verdict, numa.verdict),
+    *(volumes.restrictions, volumes.limits, volumes.binding, volumes.zone),
+    *(spreading.verdict, neighbours.verdict),
+)
+
+
 def check(world: World, pod: Body, node: Body) -> Verdict:
     """All filters in their order; the first that objects speaks."""
     named = candidates(pod)
     if named is not None and name(node) not in named:
         return Verdict(["node(s) didn't satisfy plugin(s) [NodeAffinity]"], helpful=False)
+    if reason := volumes.refusal(world, pod):
+        return Verdict([reason], helpful=False)
     if reason := alone(pod, node):
         return Verdict([reason], helpful=False)
     taken = [port for other in world.on[name(node)] for port in ports(other)]
     if any(collide(one, other) for one in ports(pod) for other in taken):
         reason = "node(s) didn't have free ports for the requested pod ports"
         return Verdict([reason], helpful=True)
-    for rule in (fit, spreading.verdict, neighbours.verdict):
+    for rule in RULES:
         found = Verdict(*rule(world, pod, node))
         if found.reasons:
             return found

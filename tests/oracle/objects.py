@@ -114,6 +114,11 @@ def labels(body: Body) -> dict[str, str]:
     return dict(body["metadata"].get("labels", {}))
 
 
+def annotation(body: Body, name: str) -> Body:
+    """An annotation that is an object."""
+    return dict(json.loads(body["metadata"].get("annotations", {}).get(name, "{}")))
+
+
 def priority(pod: Body) -> int:
     """Zero where it is not set."""
     return int(pod["spec"].get("priority", 0))

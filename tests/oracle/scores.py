@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle import neighbours, spreading
+from tests.oracle import load, neighbours, numa, spreading
 from tests.oracle.filters import used
 from tests.oracle.objects import (
     Amounts,
@@ -102,5 +102,7 @@ def totals(world: World, pod: Body, nodes: list[Body]) -> dict[str, int]:
         + least_allocated(world, pod, one)
         + balanced(world, pod, one)
         + image_locality(world, pod, one)
+        + load.score(world, pod, one)
+        + numa.score(world, pod, one)
         for one in nodes
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from tests.oracle import preemption
+from tests.oracle import numa, preemption, volumes
 from tests.oracle.filters import candidates, check
 from tests.oracle.messages import histogram
 from tests.oracle.objects import Body, key, name, priority
@@ -15,8 +15,8 @@ from tests.oracle.world import World
 class Oracle:
     """Places pods, or says why not."""
 
-    def __init__(self, bodies: list[Body]) -> None:
-        self._world = World(copy.deepcopy(bodies))
+    def __init__(self, bodies: list[Body], now: float = 0.0) -> None:
+        self._world = World(copy.deepcopy(bodies), now)
         self.placements: dict[str, Body] = {}
         self.pending: dict[str, str] = {}
         self.preemptions: dict[str, Body] = {}
@@ -49,6 +49,8 @@ class Oracle:
                 told = histogram(world, [one for found in verdicts for one in found.reasons])
                 if candidates(pod) == set():
                     told = f"0/{len(world.nodes)} nodes are available: pod affinity terms conflict."
+                elif reason := volumes.refusal(world, pod):
+                    told = f"0/{len(world.nodes)} nodes are available: {reason}."
                 self.pending[key(pod)] = f"{told} {chosen}"
                 return False
             feasible = [self._evict(pod, chosen)]
@@ -68,4 +70,9 @@ class Oracle:
         found = totals(self._world, pod, feasible)
         ties = [node for node, total in found.items() if total == max(found.values())]
         self.placements[key(pod)] = {"node": ties[0], "ties": ties, "scores": found}
-        self._world.on[ties[0]].append(pod)
+        world = self._world
+        node = next(one for one in world.nodes if name(one) == ties[0])
+        taken = volumes.assigned(world, pod, node) or {}
+        world.parts[key(pod)] = numa.place(world, pod, node)
+        world.promised |= {volume: claim for claim, volume in taken.items() if volume}
+        world.on[ties[0]].append(pod)

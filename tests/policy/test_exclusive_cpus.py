@@ -359,6 +359,18 @@ def test_cpus_of_an_available_reservation_are_nobodys() -> None:
         assert held(decided(over)) == {"owner": "2"}
 
 
+def test_a_reservation_that_is_used_up_waits_for_its_owner() -> None:
+    """Its CPUs go to nobody in between; a minute later they are free."""
+    here = moments.moment(EIGHT)
+    used = waiting(phase="Succeeded", drawn_by=("owner-to-be",), used_at=here.wall - 1)
+    assert held(decided(dataclasses.replace(here, reservations=(used,)))) == {
+        "reservation/r": "2-3"
+    }
+
+    late = dataclasses.replace(used, used_at=here.wall - 61)
+    assert held(decided(dataclasses.replace(here, reservations=(late,)))) == {}
+
+
 def test_nobody_is_given_cpus_of_a_reservation_by_number() -> None:
     """Who asks for a number gets others, and who had them moves."""
     here = moments.moment(EIGHT, [asking("one", 2)])

@@ -56,11 +56,22 @@ def test_near_nodes_are_taken_together() -> None:
 
 def test_a_higher_score_wins_among_equal_sizes() -> None:
     """The caller's score stands above distance and number."""
-    chosen = numa_hints.choose(
-        TWO, {"cpu": 1}, Policy.BEST_EFFORT, score=lambda nodes: int(nodes == (1,))
-    )
+    taste = numa_hints.Taste(score=lambda nodes: int(nodes == (1,)))
 
-    assert Choice((1,)) == chosen
+    assert Choice((1,)) == numa_hints.choose(TWO, {"cpu": 1}, Policy.BEST_EFFORT, taste=taste)
+
+
+def test_a_set_that_is_barred() -> None:
+    """SingleNUMANode has no other, Restricted a larger one, BestEffort takes it if need be."""
+    three = zones({"cpu": 2}, {"cpu": 2}, {"cpu": 2})
+    taste = numa_hints.Taste(barred=lambda nodes: len(nodes) == 1)
+
+    assert numa_hints.choose(three, {"cpu": 1}, Policy.SINGLE, taste=taste) is None
+    found = numa_hints.choose(three, {"cpu": 1}, Policy.RESTRICTED, taste=taste)
+    assert Choice((0, 1)) == found
+    assert Choice((0,)) == numa_hints.choose(three, {"cpu": 1}, Policy.BEST_EFFORT, taste=taste)
+    first = numa_hints.Taste(barred=lambda nodes: nodes == (0,))
+    assert Choice((1,)) == numa_hints.choose(three, {"cpu": 1}, Policy.BEST_EFFORT, taste=first)
 
 
 def test_many_nodes_are_not_enumerated() -> None:

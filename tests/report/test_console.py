@@ -58,3 +58,15 @@ def test_many_actions() -> None:
 
     assert found["actionCount"] == 500
     assert len(found["actions"]) == 100  # type: ignore[arg-type]
+
+
+def test_what_moves_through_the_network() -> None:
+    """Of each workload and of each class, for whoever draws it; unknown is null."""
+    found = json.loads(
+        json.dumps(console.document(views.view(workloads=(views.workload("a"),)), "1"))
+    )
+    both = {"receivedBytesPerSecond": None, "sentBytesPerSecond": None}
+
+    assert both == found["workloads"][0]["network"]
+    assert {"LSE", "LSR", "LS", "BE", "system"} == set(found["usage"]["shares"])
+    assert all(both == one["network"] for one in found["usage"]["shares"].values())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
+from koordlet.model import pod, spread
 from koordlet.report import metrics, peer_agent_families, view
 from tests.kit import views
 from tests.report.test_metrics import scraped, value
@@ -53,3 +56,60 @@ def test_what_was_never_tried_is_not_counted() -> None:
     found = {one.name: list(one.rows(views.view())) for one in peer_agent_families.FAMILIES}
 
     assert [] == found["koordlet_collect_node_local_storage_info_status"]
+
+
+def test_limits_that_were_raised() -> None:
+    """Of the containers that have one, in microseconds; of nobody while nothing was raised."""
+    now = views.view()
+    box = pod.Container(name="main", id="c0ffee", group="shop/a/main")
+    one = dataclasses.replace(views.workload("a"), containers=(box,))
+    now = dataclasses.replace(
+        now,
+        snapshot=dataclasses.replace(now.snapshot, pods=(one,)),
+        scaled={("quota", "shop/a/main"): 240_000, ("burst", "shop/else"): 5},
+    )
+    labels = {"node": "n1", "pod_namespace": one.namespace, "pod_name": one.name}
+    labels |= {"container_id": "c0ffee", "container_name": "main"}
+    found, quota = scraped(now), "koordlet_container_scaled_cfs_quota_us"
+
+    assert value(found, quota, **labels) == 240_000
+    assert value(found, quota.replace("quota", "burst"), **labels) is None
+    assert value(scraped(dataclasses.replace(now, scaled={})), quota, **labels) is None
+
+
+def test_who_is_killed_first() -> None:
+    """A container's score is that of the process that goes first; a group without any has none."""
+    boxes = tuple(
+        pod.Container(name=name, id=name * 8, group=f"shop/a/{name}") for name in ("x", "y", "z")
+    )
+    one = dataclasses.replace(views.workload("a"), containers=boxes)
+    seen = dataclasses.replace(
+        views.view().snapshot,
+        pods=(one,),
+        oom_scores={"shop/a/x": {7: -997, 8: 3}, "shop/a/y": {}},
+    )
+    found = scraped(dataclasses.replace(views.view(), snapshot=seen))
+    labels = {"node": "n1", "pod_uid": one.uid, "pod_name": "a", "pod_namespace": one.namespace}
+
+    assert [3, None, None] == [
+        value(found, "koordlet_container_oom_score_adj", **labels, container_name=name)
+        for name in ("x", "y", "z")
+    ]
+
+
+@pytest.mark.parametrize("form", [metrics.TEXT, metrics.OPENMETRICS])
+def test_answers_of_the_kubelet(form: metrics.Form) -> None:
+    """A histogram that both parsers read; none where no kubelet is asked."""
+    took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
+    now = dataclasses.replace(views.view(), took={("/pods", "200"): took})
+    labels = {"node": "n1", "verb": "GET", "path": "/pods", "code": "200"}
+    found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
+
+    assert [1, 2, 3] == [
+        value(found, f"{name}_bucket", **labels, le=le) for le in ("0.001", "4.096", "+Inf")
+    ]
+    assert (5.501, 3) == (
+        value(found, f"{name}_sum", **labels),
+        value(found, f"{name}_count", **labels),
+    )
+    assert not [key for key, _ in scraped(views.view(), form) if key.startswith(name)]

@@ -234,9 +234,15 @@ def test_devices_of_others_stay(ram: Path) -> None:
         other = {"type": "fpga", "id": "x", "minor": 0}
         gone = {"type": "gpu", "id": "gone", "minor": 0}
         spec = {"devices": [gone, other]}
-        await store.store.create(kinds.DEVICES, {"metadata": {"name": NODE}, "spec": spec})
+        label = "node.koordinator.sh/gpu-"
+        labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
+        metadata = {"name": NODE, "labels": labels}
+        await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
         assert 1 == await rows.Device(MANNERS, Clock()).bring(store, seen())
-        assert [other] == (await store.store.get(ref))["spec"]["devices"]
+        found = await store.store.get(ref)
+        assert [other] == found["spec"]["devices"]
+        assert f"{label}model" not in found["metadata"]["labels"]
+        assert "theirs" == found["metadata"]["labels"][f"{label}partition-policy"]
 
     play(ram, body)
 

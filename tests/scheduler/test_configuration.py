@@ -98,3 +98,41 @@ def test_a_share_of_the_nodes() -> None:
     assert clusters.places(*best, pod("p", cpu="1"), config=config()) == {"p": "n200"}
     with pytest.raises(errors.ConfigError, match="101 is no percentage"):
         configuration.read({**config(), "percentageOfNodesToScore": 101}, "test")
+
+
+def test_how_many_nodes_are_tried_for_preemption() -> None:
+    """With one, the first that helps is taken, though the second has a less important victim."""
+    world = [
+        *(node("a"), node("b")),
+        pod("important", on="a", cpu="4", priority=5),
+        pod("unimportant", on="b", cpu="4", priority=1),
+        pod("p", cpu="1", priority=9),
+    ]
+
+    def victims(**args: int) -> list[str]:
+        several = [{"name": "DefaultPreemption", "args": args}]
+        return [
+            one
+            for each in clusters.tried(*world, config=config(pluginConfig=several))["preemptions"]
+            for one in each["victims"]
+        ]
+
+    assert ["d/unimportant"] == victims()
+    assert ["d/important"] == victims(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=1)
+    with pytest.raises(errors.ConfigError, match="not both of them 0"):
+        victims(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=0)
+    with pytest.raises(errors.ConfigError, match="101 %"):
+        victims(minCandidateNodesPercentage=101)
+
+
+def test_fields_that_are_not_there_are_told() -> None:
+    """A slip changes nothing, and is not silent; arguments are given once."""
+    said = {**config(), "percentageOfNodeToScore": 50}
+    [warning] = configuration.read(said, "test").warnings
+    assert "'percentageOfNodeToScore' is no field of it" in warning
+    said = config(plugin={})
+    [warning] = configuration.read(said, "test").warnings
+    assert "a profile: 'plugin' is no field" in warning
+    twice = [{"name": "NodeResourcesFit"}, {"name": "NodeResourcesFit"}]
+    with pytest.raises(errors.ConfigError, match="repeated config for plugin NodeResourcesFit"):
+        configuration.read(config(pluginConfig=twice), "test")

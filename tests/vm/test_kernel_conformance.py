@@ -18,7 +18,8 @@ def test_the_guest_gives_the_recorded_answers(boot: Boot, cgroup: Cgroup) -> Non
     names = [name for name in conformance.scripts() if name.startswith(cgroup)]
     files = " ".join(f"fixtures/kernel/{name}.script" for name in names)
 
-    result = guest.run(f"python3 -m tests.kit.kernel.script run --alone {files}").check()
+    run = f"modprobe loop && python3 -m tests.kit.kernel.script run --alone {files}"
+    result = guest.run(run).check()
     found = script.recordings(result.stdout.splitlines())
     wrong, told = conformance.compare(found[0].facts, found)
 

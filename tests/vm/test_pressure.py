@@ -13,7 +13,7 @@ pytestmark = pytest.mark.vm
 
 
 def test_out_of_everything(boot: Boot) -> None:
-    """Memory, inodes, bytes, processes, one after the other; then stalls, that are only told.
+    """Memory, inodes, bytes, processes, one after the other; then stalls, of CPU only told.
 
     Page cache is taken back before anybody goes. Who is above its request goes first, and of those
     of one priority who is more above; who does not listen is killed by the kernel's
@@ -30,4 +30,5 @@ def test_out_of_everything(boot: Boot) -> None:
     assert seen["unit"] == "success", seen
     assert seen["left"] == ["small", "asked"], seen
     assert seen["audited"] == ["deaf", "polite", "inodes", "bytes", "crowd"], seen
-    assert seen["stalls"] == {"condition": "CPUStalled", "rung": True, "problems": {}}, seen
+    stalls = {"condition": "CPUStalled", "rung": True, "problems": {}, "asked": "SIGTERM"}
+    assert seen["stalls"] == stalls, seen

@@ -85,6 +85,7 @@ def test_the_first_answers_are_there_after_the_start() -> None:
         assert found.kubelet is not None
         assert found.kubelet.summary is not None
         assert ["kubelet", "kubelet stats"] == [one.name for one in found.sources if one.ok]
+        assert {"/pods", "/stats/summary"} == {path for path, _ in gatherer.all.took()}
 
     with_kubelet(use)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from koordlet.model import qos, reservation
+from koordlet.model import moment, qos, reservation
 from koordlet.policy import memory_qos
 from koordlet.workloads import reservations
 
@@ -32,15 +33,18 @@ def test_a_reservation() -> None:
     [
         {},
         {"spec": None, "status": []},
+        {"spec": "nonsense", "status": None},
         {"spec": {"owners": {}}, "status": {"phase": 3}},
         {"spec": {"owners": ["all", None]}, "status": {"nodeName": {}}},
     ],
 )
 def test_parts_of_a_wrong_type(rest: dict[str, Any]) -> None:
-    """They are as if they were not there."""
-    assert reservations.decode({"metadata": {"name": "r"}, **rest}) == reservation.Reservation(
-        name="r"
-    )
+    """They are as if they were not there; where no part of them can be read that is said."""
+    found = reservations.decode({"metadata": {"name": "r"}, **rest})
+
+    wrong = [name for name, part in rest.items() if part is not None and not isinstance(part, dict)]
+    assert wrong == [one.partition(":")[0] for one in found.problems]
+    assert dataclasses.replace(found, problems=()) == reservation.Reservation(name="r")
 
 
 def test_cpus_by_number_and_for_a_unit() -> None:
@@ -66,6 +70,21 @@ def test_cpus_by_number_and_for_a_unit() -> None:
     assert (one.cpus, one.cpu_count) == (None, 2)
     body["status"]["phase"] = "Failed"
     assert reservations.workloads([reservations.decode(body)]) == ()
+
+
+def test_used_up_is_not_yet_handed_over() -> None:
+    """Its owner has a minute to arrive; who is here already is not waited for."""
+    ready = {"type": "Ready", "reason": "Succeeded", "lastProbeTime": "2026-01-01T00:00:00Z"}
+    owner = {"namespace": "d", "name": "web", "uid": "u"}
+    status = {"phase": "Succeeded", "conditions": [None, ready], "currentOwners": [owner, 3]}
+    found = reservations.decode({"metadata": {"name": "r"}, "status": status})
+    at = moment.parse("2026-01-01T00:00:00Z")
+
+    assert (found.drawn_by, found.used_at) == (("u",), at)
+    asked = [(at + 1, ()), (at + 1, ("u",)), (at + 61, ()), (at - 1, ())]
+    assert [found.arriving(wall, there) for wall, there in asked] == [True, False, False, False]
+    ready["lastProbeTime"] = "noon"
+    assert reservations.decode({"metadata": {}, "status": status}).used_at == 0.0
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,13 @@ def test_host_applications_of_a_node() -> None:
     found = sloconfig.decode({"host-application-config": json.dumps(config)}, {})
 
     assert ["host-best-effort/b"] == [one.group for one in found.applications]
+
+
+@pytest.mark.parametrize("data", ["nonsense", [1], 5])
+def test_a_map_without_a_map(data: object) -> None:
+    """The defaults are in force, and it is said; a map without any data is no mistake."""
+    found = sloconfig.decode(data, {})
+
+    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert [True] == [one.startswith("slo-controller-config: data: exp") for one in found.problems]
+    assert () == sloconfig.decode(None, {}).problems

@@ -95,8 +95,11 @@ DEFINITIONS = (
 )
 
 
-def document(one: Definition) -> dict[str, Any]:
-    """The definition as an API object."""
+def document(one: Definition, *, selectable: bool = True) -> dict[str, Any]:
+    """The definition as an API object.
+
+    Without ``selectable`` for servers before 1.30: kubectl refuses fields that they do not know.
+    """
     kind = one.kind
     metadata: dict[str, Any] = {"name": str(kind)}
     if one.annotations:
@@ -117,12 +120,12 @@ def document(one: Definition) -> dict[str, Any]:
             "group": kind.group,
             "names": names,
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(one, version) for version in one.versions],
+            "versions": [_version(one, version, selectable) for version in one.versions],
         },
     }
 
 
-def _version(one: Definition, version: str) -> dict[str, Any]:
+def _version(one: Definition, version: str, selectable: bool) -> dict[str, Any]:  # noqa: FBT001 - passed on
     made: dict[str, Any] = {
         "name": version,
         "served": True,
@@ -135,7 +138,7 @@ def _version(one: Definition, version: str) -> dict[str, Any]:
         made["additionalPrinterColumns"] = [
             {"name": each.name, "type": each.type, "jsonPath": each.path} for each in one.columns
         ]
-    if one.selectable:
+    if one.selectable and selectable:
         made["selectableFields"] = [{"jsonPath": path} for path in one.selectable]
     return made
 

@@ -1,13 +1,18 @@
 """Device: the accelerators and RDMA devices of this node, as far as the kernel tells. Pure.
 
-Covers: GPUs and RDMA devices with their NUMA node, virtual functions; a GPU's identity and memory
-where its driver has them in a file (``host.devices``).
-Does not cover: what only a vendor's library knows: memory of NVIDIA's GPUs, health beyond a bound
-driver. So this object is written on request only.
+Covers: GPUs and RDMA devices with their NUMA node, virtual functions; a GPU's identity, model and
+memory where its driver has them in a file (``host.devices``).
+Does not cover: what only a vendor's library knows: memory of NVIDIA's GPUs; health beyond a bound
+driver that has not excluded the GPU. So this object is written on request only.
+
+As with the peer's agent, the object's labels are those of its GPUs: where they differ, those of the
+first one. A node is expected to have GPUs of one model.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from koordlet.model import topology
@@ -15,6 +20,9 @@ from koordlet.report import view
 
 #: What we write; devices of other types are somebody else's.
 TYPES = frozenset({"gpu", "rdma"})
+_LABEL = "node.koordinator.sh/gpu-"
+_TOLD = ("vendor", "model", "driver-version")
+_VENDORS = {"amdgpu": "amd", "nvidia": "nvidia"}
 _GPU = {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}
 
 
@@ -34,10 +42,35 @@ def render(now: view.View) -> dict[str, Any]:
     return {
         "metadata": {
             "name": seen.node.name,
-            "labels": {"app.kubernetes.io/managed-by": "Koordinator"},
+            "labels": {"app.kubernetes.io/managed-by": "Koordinator", **_labels(gpus)},
         },
         "spec": {"devices": made},
     }
+
+
+def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """What the object shall say: ours, and devices of other types, which others wrote."""
+    spec, metadata = there.get("spec"), there.get("metadata") or {}
+    listed = spec.get("devices") if isinstance(spec, Mapping) else None
+    foreign = [one for one in listed or () if one.get("type") not in TYPES]
+    before = metadata.get("labels") or {}
+    gone = {f"{_LABEL}{name}": None for name in _TOLD if f"{_LABEL}{name}" in before}
+    labels = {**gone, **ours["metadata"]["labels"]}
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"devices": [*ours["spec"]["devices"], *foreign]},
+    }
+
+
+def _labels(gpus: Sequence[topology.Device]) -> dict[str, str]:
+    """Vendor, model and driver, as far as they are known and can be values of labels."""
+    if not gpus:
+        return {}
+    first = gpus[0]
+    told = (_VENDORS.get(first.driver or ""), first.model, first.driver_version)
+    # What labels cannot hold is a hyphen; they begin and end with a letter or a digit.
+    words = (re.sub(r"[^A-Za-z0-9._-]+", "-", text or "")[:63].strip("._-") for text in told)
+    return {f"{_LABEL}{name}": word for name, word in zip(_TOLD, words, strict=True) if word}
 
 
 def _gpu(one: topology.Device, minor: int, machine: topology.Topology) -> dict[str, Any]:
@@ -72,6 +105,6 @@ def _device(
         "type": kind,
         "id": one.address,
         "minor": minor,
-        "health": one.driver is not None,
+        "health": one.driver is not None and not one.excluded,
         "topology": {"socketID": socket, "nodeID": node, "pcieID": root, "busID": one.address},
     }

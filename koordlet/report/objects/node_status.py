@@ -8,6 +8,8 @@ Rules:
    over them. A condition that we do not see any more is ``False``, not gone.
 2. A resource that is not offered any more is taken away, which is how the peer degrades.
 3. A resource is written when it comes, goes, or moves by more than a part of its old value.
+4. While nobody of ours decides about resources (the policy is off, or has seen too little yet),
+   those that we have applied stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 from koordlet.model import decision, resources
 from koordlet.report import view
-from koordlet.report.objects import metric_object
+from koordlet.report.objects import holders, metric_object
 
 PREFIX = "koordlet.io/"
 ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
@@ -27,6 +29,7 @@ OFFERED = (
     *(resources.BATCH_CPU, resources.BATCH_MEMORY),
     *(resources.MID_CPU, resources.MID_MEMORY),
 )
+_PLACES = ("capacity", "allocatable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +43,11 @@ class Wanted:
     conditions: Mapping[str, decision.Condition] | None = None
 
 
-def wanted(now: view.View) -> Wanted:
-    """Of this view. Of conditions about the node with one type, one that holds counts."""
+def wanted(now: view.View, *, offering: bool = True) -> Wanted:
+    """Of this view. Of conditions about the node with one type, one that holds counts.
+
+    Without ``offering`` the resources are left alone.
+    """
     found: dict[str, decision.Condition] = {}
     for one in now.plan.conditions:
         if one.subject == "node" and (one.status or one.type not in found):
@@ -52,7 +58,7 @@ def wanted(now: view.View) -> Wanted:
         reason="Verified" if now.ready else "Starting",
         message=f"the agent runs in the mode {now.mode}",
     )
-    offer = now.plan.offer
+    offer = now.plan.offer if offering else None
     if offer is None:
         return Wanted(conditions=found)
     third = dict(offer.original) if offer.original and offer.original != offer.amounts else None
@@ -66,42 +72,84 @@ def wanted(now: view.View) -> Wanted:
 def patch(
     there: Mapping[str, Any], want: Wanted, *, wall: float, tolerance: float
 ) -> dict[str, Any] | None:
-    """The strategic merge patch for a Node that says ``there``; ``None``: it is good as it is."""
+    """All that is ours of a Node that says ``there``; ``None``: it is good as it is.
+
+    What has not moved is named with the value that it has: what an apply leaves out goes.
+    """
     status = _mapping(there, "status")
-    made: dict[str, Any] = {}
-    amounts = _amounts(status, want, tolerance)
-    if amounts:
-        made["status"] = {"capacity": amounts, "allocatable": amounts}
-        if want.original is not None:
-            origin = {"resources": resources.texts(want.original)}
-            text = json.dumps(origin, separators=(",", ":"))
-            made["metadata"] = {"annotations": {ORIGIN: text}}
-    conditions = _conditions(status, want, wall)
-    if conditions:
-        made.setdefault("status", {})["conditions"] = conditions
-    return made or None
-
-
-def _amounts(status: Mapping[str, Any], want: Wanted, tolerance: float) -> dict[str, str | None]:
+    amounts, moved = _amounts(status, want, tolerance)
+    conditions, changed = _conditions(status, want, wall)
+    if not moved and not changed:
+        return None
     if want.offered is None:
-        return {}
-    found: dict[str, str | None] = {}
+        made = _kept(there)
+    else:
+        made = {"status": {"capacity": amounts, "allocatable": amounts}} if amounts else {}
+    if want.original is not None and want.offered is not None:
+        text = json.dumps({"resources": resources.texts(want.original)}, separators=(",", ":"))
+        made["metadata"] = {"annotations": {ORIGIN: text}}
+    made.setdefault("status", {})["conditions"] = conditions
+    return made
+
+
+def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
+    """Other programs that own a resource of ours and still write, by name."""
+    found = {
+        one.manager
+        for place in _PLACES
+        for name in OFFERED
+        for one in holders.writing(there, "status", place, name)
+    }
+    return tuple(sorted(found - {holders.MANAGER}))
+
+
+def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
+    """What we have applied of the resources, as it stands: the promise stays as it was."""
+    made: dict[str, Any] = {}
+    status = _mapping(there, "status")
+    for place in _PLACES:
+        amounts = _mapping(status, place)
+        mine = {n: amounts[n] for n in OFFERED if n in amounts and _mine(there, "status", place, n)}
+        if mine:
+            made.setdefault("status", {})[place] = mine
+    annotations = _mapping(_mapping(there, "metadata"), "annotations")
+    if ORIGIN in annotations and _mine(there, "metadata", "annotations", ORIGIN):
+        made["metadata"] = {"annotations": {ORIGIN: annotations[ORIGIN]}}
+    return made
+
+
+def _mine(there: Mapping[str, Any], *path: str) -> bool:
+    return any(
+        (one.manager, one.operation) == (holders.MANAGER, "Apply")
+        for one in holders.of(there, *path)
+    )
+
+
+def _amounts(
+    status: Mapping[str, Any], want: Wanted, tolerance: float
+) -> tuple[dict[str, str | None], bool]:
+    """What shall stand there, and whether that is worth a write."""
+    if want.offered is None:
+        return {}, False
     allocatable = _mapping(status, "allocatable")
     before = resources.read({n: allocatable[n] for n in OFFERED if n in allocatable}, [], "")
-    for name in OFFERED:
-        old, new = before.get(name), want.offered.get(name)
-        if new is None:
-            if name in allocatable:
-                found[name] = None
-        elif old is None or abs(new - old) > tolerance * old:
-            found[name] = str(new)
-    if not found:
-        return found
+    gone = [name for name in OFFERED if name in allocatable and name not in want.offered]
+    moved = [
+        name
+        for name, new in want.offered.items()
+        if (old := before.get(name)) is None or abs(new - old) > tolerance * old
+    ]
+    if not gone and not moved:
+        return {name: str(allocatable[name]) for name in want.offered}, False
     # What is written is written together: both halves of an offer are of one moment.
-    return {**{name: str(value) for name, value in want.offered.items()}, **found}
+    offered = {name: str(value) for name, value in want.offered.items()}
+    return {**offered, **dict.fromkeys(gone)}, True
 
 
-def _conditions(status: Mapping[str, Any], want: Wanted, wall: float) -> list[dict[str, str]]:
+def _conditions(
+    status: Mapping[str, Any], want: Wanted, wall: float
+) -> tuple[list[Mapping[str, Any]], bool]:
+    """All conditions of ours, and whether one of them is another one than stands there."""
     listed = status.get("conditions")
     there = {
         str(one.get("type")): one
@@ -113,15 +161,15 @@ def _conditions(status: Mapping[str, Any], want: Wanted, wall: float) -> list[di
     for kind in there:
         if kind.startswith(PREFIX) and kind not in shall:
             shall[kind] = past
-    made = []
+    made: list[Mapping[str, Any]] = []
+    changed = False
     for kind, one in shall.items():
         before = there.get(kind, {})
-        text = "True" if one.status else "False"
-        # API servers leave out a text that is empty.
-        said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
-        if said == (text, one.reason, one.message) or (one is past and said[0] == text):
+        if _says(before, one, past):
+            made.append(before)
             continue
-        now = metric_object.time_text(wall)
+        changed = True
+        text, now = _status(one), metric_object.time_text(wall)
         since = before.get("lastTransitionTime") if before.get("status") == text else None
         made.append(
             {
@@ -133,7 +181,19 @@ def _conditions(status: Mapping[str, Any], want: Wanted, wall: float) -> list[di
                 "lastTransitionTime": since or now,
             }
         )
-    return made
+    return made, changed
+
+
+def _status(one: decision.Condition) -> str:
+    return "True" if one.status else "False"
+
+
+def _says(before: Mapping[str, Any], one: decision.Condition, past: decision.Condition) -> bool:
+    """Whether a condition stands there; API servers leave out a text that is empty."""
+    if one is past and before.get("status") == _status(one):
+        return True
+    said = (before.get("status"), before.get("reason") or "", before.get("message") or "")
+    return said == (_status(one), one.reason, one.message)
 
 
 def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:

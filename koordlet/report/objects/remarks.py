@@ -1,6 +1,7 @@
 """What could not be read of objects that others wrote: one remark for each object and mistake.
 
-Covers: pods, the NodeSLO or the map that stands for it, reservations, the Node.
+Covers: pods, the NodeSLO or the map that stands for it, reservations, the Node; of each of them
+also one that could not be read at all.
 Does not cover: writing them as Events (``report.remarking``), configuration (its errors are ours).
 
 Rules:
@@ -22,6 +23,17 @@ _OF_CLUSTER = frozenset({"cluster", "kubelet"})
 #: Conditions that say what is wrong with the Node's own annotations.
 _OF_NODE = frozenset({"CPUNormalizationInvalid", "ReservedCPUsInvalid", "ReservedCPUsPartial"})
 _MOST = 8
+#: What is read, by the word of an object's ``kind``.
+_READ = {
+    one.name: one
+    for one in (
+        kinds.PODS,
+        kinds.NODES,
+        kinds.NODE_SLOS,
+        kinds.CONFIG_MAPS,
+        kinds.RESERVATIONS,
+    )
+}
 _MAP = happening.Subject(
     kind=kinds.CONFIG_MAPS, name="slo-controller-config", namespace="koordinator-system"
 )
@@ -53,6 +65,17 @@ def _listed(
             yield (
                 happening.Subject(kind=kinds.RESERVATIONS, name=one.name, uid=one.uid),
                 one.problems,
+            )
+    for broken in now.unread:
+        if broken.name and broken.kind in _READ:
+            yield (
+                happening.Subject(
+                    kind=_READ[broken.kind],
+                    name=broken.name,
+                    namespace=broken.namespace,
+                    uid=broken.uid,
+                ),
+                (f"cannot be read: {broken.why}; its last good version counts, if there was one",),
             )
     said = [message for name, message in conditions if name in _OF_NODE]
     # As the kubelet does it: the UID of a Node in events is its name.

@@ -6,7 +6,9 @@ that others write to as well. Does not cover: when it is written (``report.writi
 Rules:
 1. Zones are in the order of their numbers: ``node-2`` before ``node-10``.
 2. What others wrote stays: other annotations and labels, other resources of a zone that is here,
-   other attributes. Zones that this machine does not have go, as the peer does it.
+   other attributes. Zones that this machine does not have go, as the peer does it. Lists are one
+   value with one owner (``atomic``), also in our definition: a list that a server merges has not
+   the order of rule 1. So what others have in ours is read, and applied with it.
 3. ``available`` is what is left of ``allocatable`` after exclusive CPUs; the peer's own view has no
    such difference, and its scheduler subtracts what it gave away itself. ``View`` chooses.
 """
@@ -267,19 +269,22 @@ def _kubelet_policy(seen: snapshot.Snapshot) -> dict[str, Any]:
 
 # Foreign content ----------------------------------------------------------------------------------
 
-#: Annotations that go when we do not name them: ours alone, and not always there.
-_OWN = (RESERVATION, SYSTEM_QOS)
+#: Annotations and labels that go when we do not name them: ours alone, and not always there.
+_OWN = (RESERVATION, SYSTEM_QOS, NUMA_RESERVATION)
 
 
 def laid_over(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes the object say what is ours and keeps the rest (rule 2)."""
+    """What the object shall say: ours, and in lists, which have one owner, the rest (rule 2)."""
     before = there.get("metadata") or {}
-    annotations: dict[str, Any] = {
-        key: None for key in _OWN if key in (before.get("annotations") or {})
+    metadata: dict[str, dict[str, Any]] = {
+        part: {
+            **{key: None for key in _OWN if key in (before.get(part) or {})},
+            **ours["metadata"][part],
+        }
+        for part in ("labels", "annotations")
     }
-    annotations |= ours["metadata"]["annotations"]
     return {
-        "metadata": {"labels": ours["metadata"]["labels"], "annotations": annotations},
+        "metadata": metadata,
         "topologyPolicies": ours["topologyPolicies"],
         "zones": [_zone(there, one) for one in ours["zones"]],
         "attributes": _named(there.get("attributes"), ours["attributes"]),

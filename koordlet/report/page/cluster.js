@@ -3,11 +3,12 @@
 "use strict";
 
 let shown = null;
+const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 function much(name, value) {
   if (value === undefined) return "–";
-  if (name === "cpu") return `${(value / 1000).toFixed(value % 1000 ? 2 : 0)} CPUs`;
-  return /memory|storage|hugepages/.test(name) ? bytes(value) : `${value} ${name === "pods" ? "pods" : ""}`.trim();
+  if (name === "cpu") return value % 1000 ? `${(value / 1000).toFixed(2)} CPUs` : counted(value / 1000, "CPU");
+  return /memory|storage|hugepages/.test(name) ? bytes(value) : name === "pods" ? counted(value, "pod") : String(value);
 }
 const amounts = (several) => Object.entries(several).map(([name, value]) => (name in { cpu: 1, memory: 1, pods: 1 }
   || /storage/.test(name) ? much(name, value) : `${name} ${value}`)).join(", ");
@@ -45,13 +46,13 @@ function totals() {
   const words = Object.entries(shown.totals).filter(([name]) => name === "cpu" || name === "memory").map(([name, v]) =>
     `${much(name, v.allocatable - v.used - v.reserved)} free of ${much(name, v.allocatable)}, ${much(name, v.reserved)} reserved`);
   const hidden = shown.nodeCount - shown.nodes.length;
-  at("totals").textContent = `${shown.nodeCount} nodes, ${shown.pods} pods. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are left out.` : ""}`;
+  at("totals").textContent = `${counted(shown.nodeCount, "node")}, ${counted(shown.pods, "pod")}. ${words.join("; ")}${hidden > 0 ? `. The ${hidden} nodes with the most free CPU are left out.` : ""}`;
 }
 function pending() {
   at("queues").textContent = Object.entries(shown.queues).filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ") || "The queues are empty.";
   at("pending").replaceChildren(...shown.pending.map((one) => make("li", {}, make("b", {}, one.pod),
     ` ${one.why || "its turn comes"} `, make("span", { class: "soft" },
-      `${one.reservation ? "a reservation, " : ""}${one.queue}, priority ${one.priority}, ${one.attempts} attempts in ${Math.round(one.waitingSeconds)} s${
+      `${one.reservation ? "a reservation, " : ""}${one.queue}, priority ${one.priority}, ${counted(one.attempts, "attempt")} in ${Math.round(one.waitingSeconds)} s${
         one.nominated ? `, promised ${one.nominated}` : ""}; asks for ${amounts(one.requests) || "nothing"}`))));
 }
 function reservations() {
@@ -62,8 +63,7 @@ function reservations() {
 }
 function decisions() {
   at("decisions").replaceChildren(...(shown.decisions.length ? shown.decisions.map((one) => make("li", {},
-    make("time", { class: "soft", datetime: new Date(one.at * 1000).toISOString() }, `${new Date(one.at * 1000).toISOString().slice(11, 19)} `),
-    make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
+    moment(one.at), one.reservation ? "reservation " : "", make("b", {}, one.pod), one.message ? ` ${one.message}` : ` → ${one.node}`,
     one.message && one.node ? ` It is promised ${one.node}; who goes: ${one.victims.join(", ") || "nobody"}.` : "",
     make("span", { class: "soft" }, one.scores ? ` of ${one.feasible} nodes; scores ${one.scores.map(([node, total]) => `${node} ${total}`).join(", ")}` : ""))) :
     [make("li", { class: "soft" }, "Nothing was decided since this scheduler started.")]));

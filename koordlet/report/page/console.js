@@ -19,6 +19,7 @@ const COLUMNS = [
   ["memoryBytes", "memory"], ["throttledRatio", "throttled"], ["stalled", "CPU pressure"],
   ["pids", "threads"],
 ];
+const TEXTS = new Set(["key", "qos", "cpus"]);
 const seen = { topology: null, state: null, owners: new Map(), chosen: null, past: [],
   order: ["cpuCores", -1], audit: [], writes: -1, revision: "" };
 
@@ -235,11 +236,16 @@ function nearness(one) {
   const near = falling ? least.value / Math.max(observed.value, least.value / 100) : observed.value / least.value;
   return { near, words: left >= 0 ? `${spelled(left, unit)} of headroom` : `${spelled(-left, unit)} ${falling ? "too little" : "too much"}` };
 }
+// Many digits of bytes say nothing to people.
+function short(text, like) {
+  const found = amount(text), unit = found && (found.unit || (amount(like) || {}).unit);
+  return text && text.length > 6 && unit === "B" ? bytes(found.value) : text || "–";
+}
 function gauge(one) {
-  const word = one.met === null ? `not known yet: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
+  const word = one.met === null ? `not known: ${one.why || "no measurement"}` : one.met ? "met" : "not met";
   const since = one.since ? ` for ${Math.max(0, Math.round(seen.state.observedAt - one.since))} s` : "";
   const row = make("li", { class: one.met ? "met" : "" }, make("b", {}, one.name),
-    ` ${one.observed || "–"}, threshold ${one.threshold || "–"}${one.spelled ? ` (${one.spelled})` : ""}: ${word}${since}${one.met && one.why ? `; ${one.why}` : ""}`);
+    ` ${short(one.observed)}, threshold ${short(one.threshold, one.observed)}${one.spelled ? ` (${one.spelled})` : ""}: ${word}${since}${one.met && one.why ? `; ${one.why}` : ""}`);
   const found = nearness(one);
   if (found === null) return row;
   const fill = make("i");
@@ -250,14 +256,20 @@ function gauge(one) {
   return row;
 }
 function gauges(signals, evictions) {
-  at("gauges").replaceChildren(...(signals.length ? signals.map(gauge) : [make("li", { class: "soft" }, "No policy watches a signal now.")]));
+  const known = signals.filter((one) => one.met !== null), unknown = signals.filter((one) => one.met === null);
+  at("gauges").replaceChildren(...known.map(gauge),
+    ...(signals.length ? [] : [make("li", { class: "soft" }, "No policy watches a signal now.")]));
+  const box = at("unknown");
+  box.hidden = !unknown.length;
+  box.firstChild.textContent = `${unknown.length} ${unknown.length === 1 ? "signal is" : "signals are"} not known here, and why`;
+  box.lastChild.replaceChildren(...unknown.map(gauge));
   at("evictions").replaceChildren(...evictions.map((one) => make("li", {}, make("b", {}, one.pod),
     ` ${one.held ? `stays for now: ${one.held}` : "goes"}; ${one.signal} is ${one.observed}, threshold ${one.threshold} (${one.policy})`)));
 }
 function heads() {
   at("columns").replaceChildren(...COLUMNS.map(([name, title]) => {
     const sorted = seen.order[0] === name;
-    return make("th", { scope: "col", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
+    return make("th", { scope: "col", class: TEXTS.has(name) ? "" : "number", "aria-sort": sorted ? (seen.order[1] > 0 ? "ascending" : "descending") : "none" },
       make("button", { type: "button", "data-column": name, on: { click: () => {
         seen.order = [name, sorted ? -seen.order[1] : name === "key" || name === "qos" ? 1 : -1];
         heads(); rows();
@@ -265,10 +277,12 @@ function heads() {
       } } }, title + (sorted ? (seen.order[1] > 0 ? " ▲" : " ▼") : "")));
   }));
 }
+// A share of time: what was read a moment later than its clock may be a little more than all of it.
+const most = (share) => (share === null || share === undefined ? share : Math.min(1, share));
 function rows() {
   if (!seen.state) return;
   const wanted = at("filter").value.toLowerCase(), [name, way] = seen.order;
-  const all = seen.state.workloads.map((one) => ({ ...one, stalled: ((one.pressure || {}).cpu || {}).some }))
+  const all = seen.state.workloads.map((one) => ({ ...one, stalled: most(((one.pressure || {}).cpu || {}).some) }))
     .filter((one) => `${one.key} ${one.qos}`.toLowerCase().includes(wanted))
     .sort((a, b) => {
       const [p, q] = [a[name], b[name]];
@@ -339,10 +353,11 @@ function offers(offer) {
 function lists(state) {
   at("policies").replaceChildren(...Object.entries(state.explanations).map(([stem, facts]) => make("li", {}, make("b", {}, stem),
     ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "nothing to say"}`)));
-  at("sources").replaceChildren(...state.checks.concat(state.sources.map((one) => ({ name: one.name, ok: one.ok,
-    detail: one.problem || (one.ageSeconds === null ? "" : `${Math.round(one.ageSeconds)} s old`) }))).map((one) =>
-    make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
-      make("span", { class: "soft" }, one.detail || (one.ok ? "well" : "not well")))));
+  const judged = (one, detail) => make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
+    make("span", { class: "soft" }, detail || (one.ok ? "well" : "not well")));
+  at("checks").replaceChildren(...state.checks.map((one) => judged(one, one.detail)));
+  at("sources").replaceChildren(...state.sources.map((one) => judged(one,
+    one.problem || (one.ageSeconds === null ? "" : `heard ${Math.round(one.ageSeconds)} s ago`))));
   at("conditions").replaceChildren(...state.conditions.filter((one) => one.status === "True").map((one) =>
     make("li", {}, make("b", {}, one.type), ` ${one.subject}: ${one.message}`)));
   at("unsupported").replaceChildren(...state.unsupported.map((one) => make("li", {}, make("b", {}, one.feature), ` ${one.why}`)));
@@ -352,7 +367,7 @@ function lists(state) {
 }
 function audit() {
   at("audit").replaceChildren(...seen.audit.map((one) => make("li", {},
-    make("time", { class: "soft", datetime: one.time || "" }, `${String(one.time || "").slice(11, 19)} `),
+    moment(one.at),
     make("span", { class: "path" }, `${one.target || one.event || ""}${one.value === undefined ? "" : `: ${one.was === undefined || one.was === null ? "" : `${one.was} → `}${one.value}`}`),
     ` ${one.reason || one.verdict || ""}${one.policy ? ` (${one.policy})` : ""}`)));
 }

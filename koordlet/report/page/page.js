@@ -48,6 +48,11 @@ function bytes(value) {
 }
 const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(value < 0.1 ? 1 : 0)} %`);
+// A moment of today on the clock of whoever looks; the whole of it for machines.
+function moment(seconds) {
+  const when = new Date((seconds || 0) * 1000);
+  return make("time", { class: "soft", datetime: when.toISOString(), title: when.toLocaleString() }, `${when.toTimeString().slice(0, 8)} `);
+}
 
 // Talking to the server ----------------------------------------------------------------------------
 

@@ -17,10 +17,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from koordlet.scheduler import messages, preemption
+from koordlet.scheduler import disruption, dryrun, messages, preemption
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Plugin, RefusedError
+from koordlet.scheduler.framework import Failure, Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
@@ -28,6 +28,7 @@ from koordlet.scheduler.loop.diary import Diary
 from koordlet.scheduler.loop.measures import Measures
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
 from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.pods import Pod, PodClass, Priority
 from koordlet.scheduler.profile import Profile
@@ -51,10 +52,11 @@ class Core:
         self.decoder = Decoder(self.priorities)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
+        self.register.ready = conversion.Chooser(profiles).ready
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets: dict[str, preemption.Budget] = {}
+        self.budgets: dict[str, disruption.Budget] = {}
         self.nominated = Nominations()
         self.diary = Diary()
         self._profiles = profiles
@@ -98,7 +100,7 @@ class Core:
             return
         if new.uid in self._doomed:
             # Its end is decided, whether the store has heard of it or not.
-            new.terminating = True
+            new.terminating = new.preempted = True
         if new.node:
             self._seen_on_node(new, now)
         else:
@@ -240,7 +242,7 @@ class Core:
         guests = self._before(pod, row)
         if not guests:
             return True
-        with preemption.joined(cycle.columns, row, guests):
+        with dryrun.joined(cycle.columns, row, guests):
             return cycle.admits(pod, row)
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
@@ -294,7 +296,7 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if self._awaited(pod):
+        if self._awaited(pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             said = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, said, node=pod.nominated)
@@ -302,26 +304,30 @@ class Core:
         found = preemption.attempt(
             cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
         )
-        if not isinstance(found, preemption.Candidate):
+        if not isinstance(found, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, found))
         return self._nominate(pod, failure.message, found)
 
-    def _awaited(self, pod: Pod) -> bool:
-        """Whether somebody less important is on his way out of the pod's nominated node."""
+    def _awaited(self, pod: Pod, failure: Failure) -> bool:
+        """Whether a victim is on his way out of the pod's nominated node, and that will help."""
         row = self.census.columns.rows.get(pod.nominated) if pod.nominated else None
-        return row is not None and any(
-            one.terminating and one.priority < pod.priority
+        verdict = (failure.verdicts or {}).get(row) if row is not None else None
+        if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
+            return False
+        return any(
+            one.terminating and one.preempted and one.priority < pod.priority
             for one in self.census.columns.pods[row].values()
         )
 
-    def _nominate(self, pod: Pod, message: str, found: preemption.Candidate) -> Refusal:
+    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate) -> Refusal:
         node = self.census.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
         fresh = tuple(one for one in found.victims if not one.terminating)
         for victim in fresh:
             self._doomed.add(victim.uid)
+            victim.preempted = True
             self.census.ending(victim, ends=True)
         for other in self.nominated.behind(pod, node.name):
             self.nominated.drop(other.key)

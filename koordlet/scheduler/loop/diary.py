@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.loop.outcomes import Bind, Hold, Outcome, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.pods import Pod
 
 #: Decisions that are kept, seconds between scored ones, nodes that are named of a ranking.
@@ -36,11 +36,12 @@ class Entry:
 
     #: By the clock of the loop.
     at: float
+    #: Its key; the UID of a reservation.
     pod: str
     #: Empty: none.
     node: str
     message: str = ""
-    #: A reservation found its place, no pod.
+    #: It is about a reservation, about no pod.
     reservation: bool = False
     victims: tuple[str, ...] = ()
     #: ``None``: not computed (rule 2).
@@ -76,10 +77,14 @@ class Diary:
     def note(self, outcome: Outcome, ranking: Ranking | None, now: float) -> None:
         """An attempt ended."""
         pod = outcome.pod
-        entry = Entry(at=now, pod=pod.key, node=outcome.node, ranking=ranking)
-        if isinstance(outcome, Hold):
-            entry = replace(entry, pod=pod.name, reservation=True)
-        elif isinstance(outcome, Refusal):
+        entry = Entry(
+            at=now,
+            pod=pod.stands_for or pod.key,
+            node=outcome.node,
+            reservation=bool(pod.stands_for),
+            ranking=ranking,
+        )
+        if isinstance(outcome, Refusal):
             victims = tuple(one.key for one in outcome.victims)
             entry = replace(entry, message=outcome.message, victims=victims)
         self._entries.append(entry)

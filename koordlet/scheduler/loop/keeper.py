@@ -9,7 +9,8 @@ Rules:
 2. Every other status is derived from what is there, and written when it differs; what could not be
    written is derived and written again. So a restart, or a lost answer, repairs itself.
 3. A pre-allocation first remembers whom it adopts, in its own annotation, then tells the pods, then
-   is bound: whatever is lost in between, nobody's room is promised twice.
+   is bound: whatever is lost in between, nobody's room is promised twice. CPUs by number are chosen
+   when they have ended, and written before it is said that it is available.
 4. Time alone changes phases: everything that can expire is looked at each beat, all of it again
    each ``resync`` seconds, and what has been over for long enough is deleted by UID.
 """
@@ -25,6 +26,7 @@ from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.loop import notes, reserving
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Hold
+from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
 from koordlet.scheduler.pods import Pod
@@ -122,6 +124,7 @@ class Keeper:
 
     async def _write(self, held: Held, status: Status) -> None:
         try:
+            await self._converted(held, status)
             body = await self._patch(held.spec.name, held.stored, status)
         except refusals.NotFound:
             return  # the watch says so as well
@@ -133,6 +136,13 @@ class Keeper:
         if held.stored.phase is not status.phase:
             log.get().info("scheduler.reservation", name=held.spec.name, phase=status.phase.value)
         held.stored, held.revision = status, objects.revision(body)
+
+    async def _converted(self, held: Held, status: Status) -> None:
+        """CPUs that were chosen for it are written before it is available (rule 3)."""
+        note = conversion.marks(held) if status.phase is Phase.AVAILABLE else {}
+        if held.stored.phase is Phase.WAITING and note:
+            ref = objects.Ref(kinds.RESERVATIONS, held.spec.name)
+            await self._store.patch(ref, objects.Merge({"metadata": {"annotations": note}}))
 
     async def _reject(self, name: str, one: Any, status: Status) -> None:
         try:

@@ -207,8 +207,10 @@ class Sources:
 def _stored(body: Body) -> Body:
     """What of an object of storage is ever looked at."""
     meta = wire.mapping(body, "metadata")
-    kept = ("name", "namespace", "labels", "annotations", "deletionTimestamp")
+    kept = ("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp")
+    phase = wire.mapping(body, "status").get("phase")
     return {
         **{key: one for key, one in body.items() if key not in {"metadata", "status"}},
         "metadata": {key: meta[key] for key in kept if key in meta},
+        **({"status": {"phase": phase}} if phase is not None else {}),
     }

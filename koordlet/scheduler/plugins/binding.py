@@ -5,8 +5,9 @@ a provisioner that has room; what is written so that the volume controller carri
 cover: waiting until a volume is made (the kubelet waits for it).
 
 Rules:
-1. A claim that waits takes the smallest free volume of its class, with its modes, that the node
-   reaches; of several claims the smallest takes first, and none takes another's.
+1. A claim that waits takes the volume that names it, or the smallest free volume of its class, with
+   its modes, that the node reaches; of several claims the smallest takes first, and none takes
+   another's. A claim that was promised to be made for a node is made there, or nowhere.
 2. Without such a volume, the class's provisioner must serve the node; one whose CSIDriver says that
    it reports capacities must have reported one for the class and the node that is large enough.
 3. What was chosen is promised from the decision until the objects say so, or the pod gives it back.
@@ -31,15 +32,19 @@ from koordlet.scheduler.storage import Storage, claim_names
 from koordlet.scheduler.vectors import Bools, Ints, Rows
 from koordlet.scheduler.wire import BadObjectError, Body
 
+#: On a claim to which the volume controller has given its volume.
+_BOUND = "pv.kubernetes.io/bind-completed"
 #: The node that a claim is made for, as the volume controller reads it.
 SELECTED = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+#: By bit of a code, in the peer's order.
 _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
-    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     "node(s) didn't find available persistent volumes to bind",
     "node(s) did not have enough free storage",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
+_AFFINITY, _NOTHING, _SHORT, _GONE = (1 << bit for bit in range(4))
 _MOST = 2**60
 
 
@@ -83,26 +88,40 @@ class VolumeBinding(WithStorage):
         names = claim_names(sort)
         if not names:
             return None
-        for name in names:
+        for name, own in names.items():
+            if (sort.namespace, name) not in self.storage.claims:
+                whose = "waiting for ephemeral volume controller to create the " if own else ""
+                missing = f'persistentvolumeclaim "{name}"'
+                raise RefusedError(f"{whose}{missing}" if own else f"{missing} not found")
             self._claim(sort.namespace, name)
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(sort):
-            if volume is None:
-                codes[:] = 2
-            else:
-                codes = np.where((codes == 0) & ~reach(volume, columns), 1, codes)
+            # The first claim that fails is the last that is looked at.
+            code = np.full(columns.size, _GONE, np.int64)
+            if volume is not None:
+                code = np.where(reach(volume, columns), 0, _AFFINITY)
+            codes = np.where(codes == 0, code, codes)
         waits = any(not self._volume_of(sort.namespace, name) for name in names)
         return _Choice(self, sort, codes) if waits else _Reach(codes)
 
     def _claim(self, namespace: str, name: str) -> None:
-        claim = self.storage.claims.get((namespace, name))
-        if claim is None:
-            raise RefusedError(f'persistentvolumeclaim "{name}" not found')
-        if wire.mapping(claim, "metadata").get("deletionTimestamp") is not None:
+        claim = self.storage.claims[namespace, name]
+        spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
+        phase = wire.text(wire.mapping(claim, "status"), "phase")
+        volume = wire.text(spec, "volumeName")
+        if phase == "Lost":
+            lost = (
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+            )
+            raise RefusedError(lost)
+        if meta.get("deletionTimestamp") is not None:
             raise RefusedError(f'persistentvolumeclaim "{name}" is being deleted')
-        if wire.text(wire.mapping(claim, "spec"), "volumeName"):
+        if volume and (phase != "Pending" or _BOUND in wire.mapping(meta, "annotations")):
             return
         kind = self.storage.class_of(claim)
+        if volume:
+            # It has asked for this volume, and the volume controller has not agreed as yet.
+            kind = {}
         if wire.text(kind, "volumeBindingMode", "Immediate") != "WaitForFirstConsumer":
             raise RefusedError("pod has unbound immediate PersistentVolumeClaims")
 
@@ -125,9 +144,9 @@ class VolumeBinding(WithStorage):
         columns = self._columns
         if columns is None or not pod.sort.volumes or node not in columns.rows:
             return
-        found = assigned(self.waiting(pod.sort), columns.rows[node])
-        if found is None:
-            raise RefusedError(_REASONS[2])
+        found = outcome(self.waiting(pod.sort), columns.rows[node])
+        if isinstance(found, int):
+            raise RefusedError(_Reach.said(found)[0])
         if found:
             self._chosen[pod.uid] = found
             self._promised |= {volume: key for key, volume in found.items() if volume}
@@ -167,8 +186,13 @@ class _Reach(Filter):
     def codes(self, rows: Rows) -> Ints:
         return self._codes[rows]
 
+    @staticmethod
+    def said(code: int) -> tuple[str, ...]:
+        """What a code means."""
+        return tuple(reason for bit, reason in enumerate(_REASONS) if code >> bit & 1)
+
     def verdict(self, code: int) -> Verdict:
-        return Verdict((_REASONS[code - 1],), resolvable=False)
+        return Verdict(self.said(code), resolvable=False)
 
 
 class _Choice(_Reach):
@@ -182,37 +206,29 @@ class _Choice(_Reach):
 
     def codes(self, rows: Rows) -> Ints:
         several, found = self._plugin.waiting(self._sort), self._codes[rows].copy()
-        passing = found == 0
-        short = np.zeros(rows.size, np.bool_)
-        for one in several:
-            served = _served(one, rows)
-            short |= ~served & one.short[rows]
-            passing &= served
-        if len(several) > 1:
-            # Each finds something; whether all do is asked node by node.
-            places = np.flatnonzero(passing).tolist()
-            good = [assigned(several, int(rows[place])) is not None for place in places]
-            passing[places] = good
-        found[(found == 0) & ~passing] = np.where(short, 4, 3)[(found == 0) & ~passing]
-        return found
+        if len(several) == 1:
+            one = several[0]
+            served = one.made[rows]
+            for volume in one.volumes:
+                served = served | volume.reach[rows]
+            return found | np.where(served, 0, np.where(one.short[rows], _SHORT, _NOTHING))
+        # Each may find something; whether all do is asked node by node.
+        more = [outcome(several, row) for row in rows.tolist()]
+        return found | np.array([one if isinstance(one, int) else 0 for one in more], np.int64)
 
 
-def _served(one: Waiting, rows: Rows) -> Bools:
-    found: Bools = one.made[rows]
-    for volume in one.volumes:
-        found = found | volume.reach[rows]
-    return found
+def outcome(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | int:
+    """Claim to volume on a node, empty: it is to be made; or the code of why one finds nothing.
 
-
-def assigned(several: Sequence[Waiting], row: int) -> dict[tuple[str, str], str] | None:
-    """Claim to volume on a node, empty: it is to be made; ``None`` where one finds nothing."""
+    First all claims look for volumes, then those that found none are made, in the same order.
+    """
     found: dict[tuple[str, str], str] = {}
     for one in several:
         free = (v.name for v in one.volumes if v.reach[row] and v.name not in found.values())
-        volume = next(free, "")
-        if not volume and not one.made[row]:
-            return None
-        found[one.key] = volume
+        found[one.key] = next(free, "")
+    for one in several:
+        if not found[one.key] and not one.made[row]:
+            return _SHORT if one.short[row] else _NOTHING
     return found
 
 
@@ -232,28 +248,42 @@ def _waiting(
     columns: Columns,
     promised: Mapping[str, tuple[str, str]],
 ) -> Waiting:
-    spec = wire.mapping(claim, "spec")
+    spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
     size = _size(wire.mapping(spec, "resources"), "requests")
-    free = [
-        Volume(name, room, reach(volume, columns))
-        for name, volume in storage.volumes.items()
-        if promised.get(name, key) == key
-        and (room := _size(wire.mapping(volume, "spec"), "capacity")) >= size
-        and _suits(key, spec, volume)
-    ]
-    free.sort(key=lambda one: (one.size, one.name))
     kind = storage.class_of(claim)
-    made = _provisioned(kind, columns)
-    enough = _roomy(kind, size, storage, columns)
+    made, enough = _provisioned(kind, columns), _roomy(kind, size, storage, columns)
+    node = wire.text(wire.mapping(meta, "annotations"), SELECTED)
+    if node:
+        # It is being made for a node: there or nowhere.
+        made = made & columns.index.name().where(lambda name: name == node)
+        return Waiting(key, size, (), made & enough, made & ~enough)
+    uid = wire.text(meta, "uid")
+    mine = [(name, one) for name, one in storage.volumes.items() if _whose(one, key, uid)]
+    free = [
+        Volume(name, _size(wire.mapping(one, "spec"), "capacity"), reach(one, columns))
+        for name, one in mine or storage.volumes.items()
+        if promised.get(name, key) == key and (mine or not _taken(one)) and _suits(spec, one)
+    ]
+    free = sorted((one for one in free if one.size >= size), key=lambda one: (one.size, one.name))
     return Waiting(key, size, tuple(free), made & enough, made & ~enough)
 
 
-def _suits(key: tuple[str, str], claim: Body, volume: Body) -> bool:
-    """Whether a volume is free, or this claim's, and of the kind that the claim wants."""
+def _taken(volume: Body) -> bool:
+    """Whether somebody has it, or it cannot be had."""
+    phase = wire.text(wire.mapping(volume, "status"), "phase", "Available")
+    return bool(wire.mapping(wire.mapping(volume, "spec"), "claimRef")) or phase != "Available"
+
+
+def _whose(volume: Body, key: tuple[str, str], uid: str) -> bool:
+    """Whether a volume names a claim as its own: that one, not another of its name before."""
+    whose = wire.mapping(wire.mapping(volume, "spec"), "claimRef")
+    same = (wire.text(whose, "namespace"), wire.text(whose, "name")) == key
+    return bool(whose) and same and wire.text(whose, "uid") in {"", uid}
+
+
+def _suits(claim: Body, volume: Body) -> bool:
+    """Whether a volume is of the kind that a claim wants."""
     spec, meta = wire.mapping(volume, "spec"), wire.mapping(volume, "metadata")
-    whose = wire.mapping(spec, "claimRef")
-    if whose and (wire.text(whose, "namespace"), wire.text(whose, "name")) != key:
-        return False
     wanted = terms.selector(claim, "selector") if claim.get("selector") is not None else None
     return (
         meta.get("deletionTimestamp") is None

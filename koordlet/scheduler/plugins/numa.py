@@ -17,61 +17,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from koordlet.model import cpuset
-from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
-from koordlet.scheduler import handover, peernames, requests, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.policy import cpu_accumulator, cpu_allocation
+from koordlet.scheduler import handover, peernames, placement, requests, wire
+from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.happenings import What
 from koordlet.scheduler.machines import Machine
 from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.placement import INTEGER, Bind, Place, Wish, admit
 from koordlet.scheduler.plugins import resources
 from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.reservation.held import Held
-from koordlet.scheduler.reservation.spec import Policy
 from koordlet.scheduler.vectors import Ints, Rows
 from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.zones import Weights, worth
 
-INTEGER = "the requested CPUs must be integer"
-_CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
-_NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
-_AMPLIFIED = "Insufficient amplified cpu"
-_BAD_RATIO = "node(s) invalid CPU amplification ratio"
 _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
-
-Bind = cpu_accumulator.Bind
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a class wants of CPUs and NUMA nodes."""
-
-    #: Thousandths.
-    cpu: int
-    bound: bool
-    #: ``None``: none is required.
-    required: Bind | None
-    preferred: Bind
-    exclusive: cpu_accumulator.Exclusive
-    numa: str
-    others: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a node says about the same."""
-
-    node: Node
-    machine: Machine | None
-    bind: Bind | None
-    numa: str
-    strategy: cpu_accumulator.Strategy
 
 
 class NodeNUMAResource(Plugin):
@@ -109,11 +74,12 @@ class NodeNUMAResource(Plugin):
         if not self._concerned(self.wish(sort), columns):
             return None
         held = resources.Chosen(columns, sort.requests.real, self._resources, nonzero=False)
-        return resources.Most(held) if self._full else resources.Least(held)
+        whole = resources.Most(held) if self._full else resources.Least(held)
+        return Room(self, sort, columns, whole, most=self._full)
 
     def _concerned(self, wish: Wish, columns: Columns) -> bool:
         """Whether anything of this matters to a class on any node."""
-        if not wish.cpu and not wish.others:
+        if not wish.asks:
             return False
         if wish.bound or wish.numa:
             return True
@@ -130,7 +96,8 @@ class NodeNUMAResource(Plugin):
 
     def _wish(self, sort: PodClass) -> Wish:
         spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
-        numa = _object(sort.annotations.get(peernames.NUMA_SPEC)).get("numaTopologyPolicy")
+        zoned = _object(sort.annotations.get(peernames.NUMA_SPEC))
+        numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
         asked = sort.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
         liked = spec.get("preferredCPUBindPolicy")
@@ -145,7 +112,13 @@ class NodeNUMAResource(Plugin):
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
             exclusive=cpu_accumulator.Exclusive(exclusive if exclusive in known else "None"),
             numa=str(numa) if numa in _NUMA else "",
+            alone=alone == "Required" or (not alone and numa in _NUMA),
             others={key: one for key, one in asked.items() if key != requests.CPU and one > 0},
+            weights=tuple(
+                (one.name, one.weight)
+                for one in self._resources
+                if one.name in FIXED or asked.get(one.name, 0)
+            ),
         )
 
     def place(self, node: Node) -> Place:
@@ -163,7 +136,8 @@ class NodeNUMAResource(Plugin):
         named = node.labels.get(peernames.NUMA_STRATEGY, "MostAllocated" if self._most else "")
         most = named == "MostAllocated"
         strategy = cpu_accumulator.Strategy.MOST if most else cpu_accumulator.Strategy.LEAST
-        return Place(node, machine, bind, numa if numa in _NUMA else "", strategy)
+        ratio = placement.ratio(node)
+        return Place(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Take the CPUs; the pod carries them from here on."""
@@ -173,6 +147,8 @@ class NodeNUMAResource(Plugin):
         if columns is None or chosen is None or _adopts(pod.sort):
             return
         wish, place = self.wish(pod.sort), self.place(chosen)
+        if not wish.asks:
+            return
         draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
         found = admit(wish, place, columns, row, draws)
         if isinstance(found, cpu_allocation.Refusal):
@@ -219,140 +195,72 @@ class Placeable(Filter):
 
     def verdict(self, code: int) -> Verdict:
         refusal = self._refusals[code - 1]
-        return Verdict((refusal.why,), resolvable=not refusal.final)
+        return Verdict(refusal.reasons, resolvable=not refusal.final)
 
 
-def admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
-) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
-    """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
+class Room(Score):
+    """How empty a node would be, or how full; only the NUMA nodes that would be chosen, if any."""
 
-    Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
-    """
-    found = _admit(wish, place, columns, row, draws)
-    short = isinstance(found, cpu_allocation.Refusal) and not found.final
-    if short and draws is not None and draws.spec.policy is not Policy.DEFAULT:
-        return cpu_allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
-    return found
+    kind = Kind.LOAD
 
+    def __init__(
+        self,
+        plugin: NodeNUMAResource,
+        sort: PodClass,
+        columns: Columns,
+        whole: resources.Least,
+        *,
+        most: bool,
+    ) -> None:
+        self._plugin, self._sort, self._columns = plugin, sort, columns
+        self._wish = plugin.wish(sort)
+        self._whole = whole
+        self._most = most
 
-def _admit(
-    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
-) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
-    numa = place.numa or wish.numa
-    bound = wish.bound or (place.bind is not None and wish.cpu > 0)
-    refusal = _unfit(wish, place, columns, row, bound=bound)
-    if refusal is not None:
-        return refusal
-    if not bound and not numa:
-        return None
-    if place.machine is None or not place.machine.shape.cores:
-        no_cpus = cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
-        return no_cpus if bound or place.numa else None
-    if not bound:
-        return _zones_only(wish, place.machine, numa, columns, row, draws)
-    node = _node(place, columns, row, draws)
-    left = handover.rest(draws) if draws is not None else None
-    required = wish.required or place.bind
-    asked = cpu_accumulator.Request(
-        count=wish.cpu // 1000,
-        bind=required or wish.preferred,
-        required=required is not None,
-        exclusive=wish.exclusive,
-        strategy=place.strategy,
-    )
-    zoned = {name for zone in place.machine.zones.values() for name in zone}
-    others = {name: much for name, much in wish.others.items() if name in zoned}
-    policy = numa_hints.Policy(numa)
-    if policy is numa_hints.Policy.NONE:
-        others = {}
-    request = cpu_allocation.Request(
-        cpus=asked,
-        numa=policy,
-        others=others,
-        preferred=left.cpus if left is not None else cpuset.CPUSet(),
-    )
-    return node.allocate(request)
+    def raw(self, rows: Rows) -> Ints:
+        found = self._whole.raw(rows)
+        for at, row in enumerate(rows.tolist()):
+            found[at] = self._of(row, int(found[at]))
+        return found
 
+    def one(self, row: int) -> int:
+        return self._of(row, self._whole.one(row))
 
-def _unfit(  # noqa: PLR0911 -- one for each reason
-    wish: Wish, place: Place, columns: Columns, row: int, *, bound: bool
-) -> cpu_allocation.Refusal | None:
-    """What is wrong before any CPU is looked at, in the peer's order."""
-    if place.numa and wish.numa and place.numa != wish.numa:
-        return cpu_allocation.Refusal(_NUMA_CONFLICT, final=True)
-    if not bound:
-        return None
-    if wish.cpu % 1000:
-        return cpu_allocation.Refusal(INTEGER, final=True)
-    amplified = _amplified(wish, place.node, columns, row)
-    if amplified is not None:
-        return amplified
-    if place.machine is None or not place.machine.shape.cores:
-        return cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
-    if place.bind is not None and wish.required is not None and place.bind is not wish.required:
-        return cpu_allocation.Refusal(_CONFLICT, final=True)
-    return None
+    def _of(self, row: int, whole: int) -> int:
+        """A node's score, given that of all that it has."""
+        node = self._columns.nodes[row]
+        if node is None:
+            return 0
+        wish, place = self._wish, self._plugin.place(node)
+        bound = wish.bound or (place.bind is not None and wish.cpu > 0)
+        if place.numa or wish.numa:
+            return self._of_zones(row, place, whole, bound=bound)
+        if place.ratio is not None and place.ratio > 1:
+            return self._amplified(row, place, bound=bound)
+        return whole
 
+    def _of_zones(self, row: int, place: Place, whole: int, *, bound: bool) -> int:
+        draws = handover.drawn(self._sort, row)
+        found = admit(self._wish, place, self._columns, row, draws)
+        if isinstance(found, cpu_allocation.Refusal) or found is None:
+            return 0
+        if not found.parts:
+            return whole
+        wants = placement.asked(self._wish, place, bound=bound)
+        weights = Weights(self._most, self._wish.weights)
+        zones = place.zones(self._columns, row, draws)
+        return zones.score(tuple(found.parts), wants, weights, bound=bool(found.cpus))
 
-def _amplified(wish: Wish, node: Node, columns: Columns, row: int) -> cpu_allocation.Refusal | None:
-    """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
-    spelled_ratio = node.annotations.get(peernames.RATIO)
-    if spelled_ratio is None:
-        return None
-    ratio = _object(spelled_ratio).get("cpu", 1)
-    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio < 1e6:
-        return cpu_allocation.Refusal(_BAD_RATIO, final=True)
-    if ratio <= 1:
-        return None
-    held = int(columns.requested[columns.resources[requests.CPU], row])
-    bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
-    if held >= bound:
-        held += _times(bound, ratio) - bound
-    room = node.allocatable.get(requests.CPU, 0)
-    if _times(wish.cpu, ratio) > room - held:
-        return cpu_allocation.Refusal(_AMPLIFIED)
-    return None
-
-
-def _times(much: int, ratio: float) -> int:
-    return -int(-much * ratio // 1)
-
-
-def _node(place: Place, columns: Columns, row: int, draws: Held | None) -> cpu_allocation.Node:
-    assert place.machine is not None  # noqa: S101 -- asked only where there is one
-    kept = place.machine.withheld | place.node.reserved_cpus
-    left = handover.rest(draws) if draws is not None else None
-    if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
-        kept |= cpuset.CPUSet(place.machine.shape.online) - left.cpus
-    return cpu_allocation.Node(
-        place.machine.shape,
-        reserved=kept,
-        holdings=[
-            cpu_allocation.Holding(
-                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
-            )
-            for one in handover.shares(columns, row, draws)
-            if one.cpus
-        ],
-        zones=handover.zones(place.machine, columns, row, draws, cpu=False),
-    )
-
-
-def _zones_only(  # noqa: PLR0917 -- as _node
-    wish: Wish, machine: Machine, numa: str, columns: Columns, row: int, draws: Held | None
-) -> cpu_allocation.Grant | cpu_allocation.Refusal:
-    """Amounts by NUMA node for who is not bound to CPUs."""
-    free = handover.zones(machine, columns, row, draws, cpu=True)
-    zones = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
-    wants = {requests.CPU: wish.cpu, **wish.others}
-    choice = numa_hints.choose(zones, wants, numa_hints.Policy(numa), far=machine.shape.far)
-    nodes = tuple(free) if choice is None or choice.nodes is None else choice.nodes
-    parts = None if choice is None else numa_hints.split(zones, nodes, wants, {})
-    if parts is None:
-        short = [name for name in wants if any(name in zone for zone in free.values())]
-        return cpu_allocation.Refusal("Insufficient NUMA " + ", ".join(sorted(short)))
-    return cpu_allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
+    def _amplified(self, row: int, place: Place, *, bound: bool) -> int:
+        columns = self._columns
+        wants = placement.asked(self._wish, place, bound=bound)
+        held = {
+            name: columns.requested.item(columns.resource(name), row)
+            for name, _ in self._wish.weights
+        }
+        held[requests.CPU] = placement.amplified(place.ratio or 1.0, columns, row)
+        room = {name: place.node.allocatable.get(name, 0) for name in held}
+        return worth(room, held, wants, Weights(self._most, self._wish.weights))
 
 
 def spelled(pod: Pod) -> dict[str, Any]:
@@ -375,21 +283,13 @@ def _amount(name: str, much: int) -> str:
 
 
 def _adopts(sort: PodClass) -> bool:
-    """Who takes over from running pods finds their CPUs when they end, and chooses none before."""
+    """Who takes over from running pods chooses when it has their room (``conversion``)."""
     return sort.reserving is not None and sort.reserving.adopting is not None
 
 
 def _exclusive(sort: PodClass) -> bool:
-    """The label counts, not what Kubernetes would derive; and only for production."""
+    """The label counts, not what Kubernetes would derive, and for production only."""
     return sort.labels.get(peernames.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
-
-
-def _exclusive_of(sort: PodClass) -> cpu_accumulator.Exclusive:
-    spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
-    try:
-        return cpu_accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
-    except ValueError:
-        return cpu_accumulator.Exclusive.NONE
 
 
 def _object(spelled_one: object) -> Body:

@@ -77,6 +77,7 @@ class _Pressed(Filter):
     """The code is 1 and the place of the first condition that refuses."""
 
     kind = Kind.LOAD
+    blind = True
 
     def __init__(
         self, pressures: Mapping[str, frozenset[str]], refusing: list[str], columns: Columns

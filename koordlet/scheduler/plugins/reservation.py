@@ -219,6 +219,8 @@ class Drawing(Score):
         self._values: Ints = np.zeros(columns.size, np.int64)
         self._orders: Ints = np.full(columns.size, _NO_ORDER, np.int64)
         self._known: set[int] = set()
+        #: Rows whose reservation says which comes first; mostly none.
+        self._ordered: set[int] = set()
         self._at = -1
         self._rows: Rows | None = None
         self._changes = -1
@@ -253,7 +255,12 @@ class Drawing(Score):
         judged: Judged = self._judge.judge(row)
         order = judged.chosen.spec.order if judged.chosen is not None else 0
         self._values[row] = judged.score
-        self._orders[row] = order if order > 0 else _NO_ORDER
+        if order > 0:
+            self._orders[row] = order
+            self._ordered.add(row)
+        elif row in self._ordered:
+            self._orders[row] = _NO_ORDER
+            self._ordered.discard(row)
         if row in self._claim.rows:
             self._known.add(row)
         else:
@@ -262,9 +269,10 @@ class Drawing(Score):
     def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
         self._catch_up()
         found = self._values[rows]
-        orders = self._orders[rows]
-        if orders.size and int(orders.min()) < _NO_ORDER:
-            found[int(orders.argmin())] = _PREFERRED
+        if self._ordered:
+            orders = self._orders[rows]
+            if orders.size and int(orders.min()) < _NO_ORDER:
+                found[int(orders.argmin())] = _PREFERRED
         return framework.scaled(found)
 
 

@@ -137,6 +137,28 @@ class Fit(Filter):
             amount <= every.item(kind, row) - held.item(kind, row) for kind, amount in self._pairs
         )
 
+    def amounts(self, real: Ints) -> tuple[int, ...]:
+        """Of what a pod takes, that which decides here: the pod itself, then each amount asked."""
+        return 1, *(real.item(kind) if kind < real.size else 0 for kind, _ in self._pairs)
+
+    def spare(self, row: int) -> list[int]:
+        """What would be left on a node of the same, were the pod there too; negative: it lacks."""
+        every, held = self._columns.allocatable, self._columns.requested
+        return [
+            every.item(kind, row) - held.item(kind, row) - amount
+            for kind, amount in ((_PODS, 1), *self._pairs)
+        ]
+
+    def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
+        """Why a node is refused where so much would be left of each, of some less than nothing."""
+        code = int(spare[0] < 0)
+        for place, ((kind, amount), left) in enumerate(zip(self._pairs, spare[1:], strict=True)):
+            if left < 0:
+                code |= 1 << (1 + min(place, _MOST_BITS))
+                if amount > self._columns.allocatable.item(kind, row):
+                    code |= _HOPELESS
+        return self.verdict(code)
+
     def verdict(self, code: int) -> Verdict:
         reasons = ["Too many pods"] if code & 1 else []
         reasons += [

@@ -8,6 +8,7 @@ drivers can attach to a node). Does not cover: claims and their volumes (``bindi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,13 @@ _ZONES = (
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
 )
+
+
+#: What they are called now.
+_RENAMED = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
 
 
 class WithStorage(Plugin):
@@ -62,8 +70,16 @@ class VolumeRestrictions(WithStorage):
         return "ReadWriteOncePod" in wire.strings(wire.mapping(claim, "spec"), "accessModes")
 
 
-def _disks(sort: PodClass) -> dict[tuple[str, ...], bool]:
-    """Disks by name, and whether the pod only reads."""
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """How a pod mounts a disk."""
+
+    reads: bool
+    monitors: frozenset[str]
+
+
+def _disks(sort: PodClass) -> dict[tuple[str, ...], Disk]:
+    """Disks by name."""
     found = {}
     for volume in sort.volumes:
         for kind, keys in _DISKS.items():
@@ -71,7 +87,8 @@ def _disks(sort: PodClass) -> dict[tuple[str, ...], bool]:
                 body = wire.mapping(volume, kind)
                 name = (kind, *(wire.text(body, key) for key in keys))
                 # An EBS volume is exclusive even for readers.
-                found[name] = body.get("readOnly") is True and kind != "awsElasticBlockStore"
+                reads = body.get("readOnly") is True and kind != "awsElasticBlockStore"
+                found[name] = Disk(reads, frozenset(wire.strings(body, "monitors")))
     return found
 
 
@@ -81,7 +98,7 @@ class _InUse(Filter):
     def __init__(
         self,
         sort: PodClass,
-        disks: dict[tuple[str, ...], bool],
+        disks: Mapping[tuple[str, ...], Disk],
         alone: set[str],
         columns: Columns,
     ) -> None:
@@ -92,15 +109,21 @@ class _InUse(Filter):
         for other, by_row in self._columns.classes().items():
             if not other.volumes or not by_row:
                 continue
-            theirs = _disks(other)
-            if any(not (mine and theirs.get(name, True)) for name, mine in self._both(theirs)):
+            if self._clash(_disks(other)):
                 blocked[list(by_row)] = 1
             if other.namespace == self._sort.namespace and self._claims & set(claim_names(other)):
                 blocked[blocked == 0] = 2
         return blocked[rows]
 
-    def _both(self, theirs: dict[tuple[str, ...], bool]) -> list[tuple[tuple[str, ...], bool]]:
-        return [(name, mine) for name, mine in self._disks.items() if name in theirs]
+    def _clash(self, theirs: Mapping[tuple[str, ...], Disk]) -> bool:
+        """Whether a disk is in both, and one of the two writes; of Ceph, by a common monitor."""
+        for name, mine in self._disks.items():
+            other = theirs.get(name)
+            if other is None or (mine.reads and other.reads):
+                continue
+            if name[0] != "rbd" or mine.monitors & other.monitors:
+                return True
+        return False
 
     def verdict(self, code: int) -> Verdict:
         reason = (
@@ -119,14 +142,22 @@ class VolumeZone(WithStorage):
     listens = What.NODE_NEW | What.NODE_LABELS | What.STORAGE
 
     def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        # A cluster of one zone may have no labels: a node without any of them is not judged.
+        index = columns.index
+        nowhere = np.ones(columns.size, np.bool_)
+        for key in _ZONES:
+            nowhere &= index.label(key).ids < 0
         passing = np.ones(columns.size, np.bool_)
         for _, volume in self.storage.bound(sort):
             labels = wire.mapping(wire.mapping(volume or {}, "metadata"), "labels")
             for key in _ZONES:
                 if key in labels:
                     zones = tuple(str(labels[key]).split("__"))
-                    wanted = terms.Requirement(key, "In", zones)
-                    passing &= columns.index.requirement(wanted)
+                    there = index.requirement(terms.Requirement(key, "In", zones))
+                    if key in _RENAMED:
+                        now = terms.Requirement(_RENAMED[key], "In", zones)
+                        there |= (index.label(key).ids < 0) & index.requirement(now)
+                    passing &= there | nowhere
         return None if passing.all() else Masked(passing, "node(s) had no available volume zone")
 
 

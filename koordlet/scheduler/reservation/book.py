@@ -88,7 +88,9 @@ class Book:
         for one in several:
             one.draws_on, one.drawn_name = held.spec.uid, held.spec.name
         held.owners = {
-            pod.key: pod for pod in self.columns.pods[row].values() if self._of(pod) is held
+            pod.key: pod
+            for pod in self.columns.pods[row].values()
+            if (pod.draws_on or pod.drawn_name) and self._of(pod) is held
         }
         held.count()
         if several:
@@ -173,10 +175,14 @@ class Book:
 
     def conflict(self, row: int, policy: Policy) -> bool:
         """Whether a reservation of the other kind of policy can be drawn on there."""
+        several = self._on_row.get(row)
+        if not several:
+            return False
         default = policy is Policy.DEFAULT
-        return any(
-            (one.spec.policy is Policy.DEFAULT) is not default for one in self.on(row) if one.usable
-        )
+        for one in several.values():
+            if (one.spec.policy is Policy.DEFAULT) is not default and one.usable:
+                return True
+        return False
 
     def find(self, uid: str) -> Held | None:
         """The reservation, or the pod that is one, of this UID."""
@@ -197,19 +203,18 @@ class Book:
     def _settle(self, held: Held) -> None:
         """Write into the columns what of the stand-in's amounts is not held."""
         self.touched.add(held.spec.uid)
-        holding = held.holding()
-        now = {
-            name: amount - holding.get(name, 0)
-            for name, amount in held.spec.allocatable.items()
-            if name != "pods"
-        }
-        self._relieve(held, now)
+        self._relieve(held, held.given())
 
     def _relieve(self, held: Held, now: Mapping[str, int]) -> None:
-        names = now.keys() | held.relief.keys()
-        change = {name: held.relief.get(name, 0) - now.get(name, 0) for name in names}
+        before = held.relief
+        if now == before:
+            return
         held.relief = dict(now)
-        change = {name: one for name, one in change.items() if one}
+        change = {
+            name: less
+            for name in now.keys() | before.keys()
+            if (less := before.get(name, 0) - now.get(name, 0))
+        }
         if change:
             self.columns.adjust(held.row, change)
 

@@ -101,7 +101,7 @@ class Judge:
             node += [one for one in short if one not in node]
             inside += lacking
         if fitting:
-            chosen = choose(fitting, self._asked)
+            chosen = fitting[0] if len(fitting) == 1 else choose(fitting, self._asked)
             return Judged(chosen=chosen, score=score(chosen, self._asked))
         if required:
             return self._refused((*sorted(node), *inside) or (NONE_SERVES,), row)

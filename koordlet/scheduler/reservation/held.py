@@ -17,6 +17,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from koordlet.scheduler import requests
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import Phase, Spec, Status
@@ -57,7 +58,7 @@ class Held:
             for name in self.spec.allocatable:
                 if name in asked:
                     found[name] = found.get(name, 0) + asked[name]
-                elif name == "pods":
+                elif name == requests.PODS:
                     found[name] = found.get(name, 0) + 1
         self.allocated = found
 
@@ -88,6 +89,23 @@ class Held:
         return {
             name: min(left, max(0, self.pledged.get(name, 0) - self.allocated.get(name, 0)))
             for name, left in rest.items()
+        }
+
+    def given(self) -> dict[str, int]:
+        """What of the amounts that it reserves is not kept from everybody else now."""
+        reserved = self.spec.allocatable
+        if self.phase is Phase.AVAILABLE:
+            # What its pods use, and no more than it has: the ordinary case, at each placement.
+            return {
+                name: min(used, reserved[name])
+                for name, used in self.allocated.items()
+                if name != requests.PODS
+            }
+        holding = self.holding()
+        return {
+            name: amount - holding.get(name, 0)
+            for name, amount in reserved.items()
+            if name != requests.PODS
         }
 
     def marks(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ One object that cannot be read costs itself: it is kept with its error, which it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from koordlet.model import objects, spelling
@@ -49,6 +49,8 @@ class Register:
         self.book = Book(columns)
         self.rejected: dict[str, Rejected] = {}
         self._stand_ins = StandIns(decoder)
+        #: Whether one whose room is there has what is chosen by number, too.
+        self.ready: Callable[[Held, Columns], bool] = lambda *_: True
         #: Why a pending one has no node, by UID.
         self.messages: dict[str, str] = {}
 
@@ -179,7 +181,7 @@ class Register:
         several = tuple(adopted)
         phase = Phase.WAITING if held.spec.pre_allocation is not None else Phase.AVAILABLE
         self.book.bind(held, stand_in, row, phase=phase, adopted=several)
-        if held.phase is Phase.WAITING and preallocation.released(held, self.columns):
+        if held.phase is Phase.WAITING and self._released(held):
             self.book.turn(held, Phase.AVAILABLE)
         return held
 
@@ -214,13 +216,16 @@ class Register:
         """Bring one phase to where it should be; whether it changed."""
         if held.phase.over:
             return False
-        released = held.phase is not Phase.WAITING or preallocation.released(held, self.columns)
+        released = held.phase is not Phase.WAITING or self._released(held)
         there = held.node in self.columns.rows and not held.orphaned
         phase = lifecycle.advanced(held, now, node_exists=there, room_released=released)
         if phase is held.phase:
             return False
         self.book.turn(held, phase)
         return True
+
+    def _released(self, held: Held) -> bool:
+        return preallocation.released(held, self.columns) and self.ready(held, self.columns)
 
     def status(self, held: Held, now: float) -> Status:
         """What should be stored about one."""

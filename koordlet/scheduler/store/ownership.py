@@ -125,15 +125,17 @@ def update(
 
 
 def _conflict(rivals: Mapping[Owner, frozenset[Path]]) -> refusals.Conflict:
-    words = [
-        f'conflict with "{other.manager}": {_spelled(path)}'
+    causes = tuple(
+        refusals.Cause("FieldManagerConflict", f'conflict with "{other.manager}"', _spelled(path))
         for other, paths in rivals.items()
         for path in sorted(paths, key=_spelled)
-    ]
+    )
+    words = [f"{one.message}: {one.field}" for one in causes]
     return refusals.Conflict(
         f"Apply failed with {len(words)} conflict{'s' * (len(words) > 1)}: {'; '.join(words)}",
         fix="leave the field to its owner, or force",
         reason="Conflict",
+        causes=causes,
     )
 
 
@@ -182,8 +184,14 @@ def read(managed: Any) -> Owned:
     return owned
 
 
-def write(owned: Owned, old: Any, api_version: str, now: str) -> list[dict[str, Any]]:
-    """The owners as an object keeps them; an entry that stays the same keeps its time."""
+def write(
+    owned: Owned, old: Any, api_version: str, now: str, writer: Owner | None = None
+) -> list[dict[str, Any]]:
+    """The owners as an object keeps them.
+
+    An entry keeps its time while its fields stay the same, but for that of the ``writer``, who has
+    just given one of them another value.
+    """
     before = (
         {_owner_key(entry): entry for entry in old if isinstance(entry, Mapping)} if old else {}
     )
@@ -200,8 +208,9 @@ def write(owned: Owned, old: Any, api_version: str, now: str) -> list[dict[str, 
         if owner.subresource:
             entry["subresource"] = owner.subresource
         known = before.get(_owner_key(entry))
-        same = known is not None and known.get("fieldsV1") == entry["fieldsV1"]
-        result.append(dict(known) if known is not None and same else entry)
+        if known is not None and known.get("fieldsV1") == entry["fieldsV1"] and owner != writer:
+            entry = dict(known)
+        result.append(entry)
     return result
 
 

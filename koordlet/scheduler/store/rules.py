@@ -112,6 +112,9 @@ _BUILT_IN: Mapping[str, Rule] = {
     )
 }
 
+#: Groups without custom resources: their kinds that nobody here speaks of are kept like others.
+_BUILT_IN_GROUPS = frozenset({"", "apps", "networking.k8s.io", "rbac.authorization.k8s.io"})
+
 #: Fields that definitions of custom resources name in ``selectableFields``.
 SELECTABLE: Mapping[str, frozenset[str]] = {
     str(kinds.RESERVATIONS): _NAMED | {"status.nodeName", "status.phase"},
@@ -120,7 +123,7 @@ SELECTABLE: Mapping[str, frozenset[str]] = {
 
 def of(kind: kinds.Kind) -> Rule:
     """The rule of a kind."""
-    found = _BUILT_IN.get(str(kind))
+    found = _BUILT_IN.get(str(kind)) or (_COUNTED if kind.group in _BUILT_IN_GROUPS else None)
     return found or Rule(selectable=SELECTABLE.get(str(kind), _NAMED))
 
 

@@ -27,6 +27,8 @@ _FIXED = (
     *("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
 )
 
+_MARKS = ("labels", "annotations")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
@@ -148,11 +150,14 @@ def patched(ref: objects.Ref, old: Body, patch: Wish, subresource: str, moment: 
     new = _allowed(old, wanted, rule, subresource)
     if rule.generation and _wish(new) != _wish(old):
         new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+    owner = ownership.Owner(moment.manager, "Update", subresource)
+    if isinstance(patch, objects.Apply):
+        owner = ownership.Owner(patch.manager, "Apply", subresource)
     if owned is None:
-        owner = ownership.Owner(moment.manager, "Update", subresource)
         before = ownership.read(old["metadata"].get("managedFields"))
         owned = ownership.update(old, new, before, owner, _keys(ref))
-    return _with_owners(new, owned, old["metadata"].get("managedFields"), moment)
+    known = old["metadata"].get("managedFields")
+    return _with_owners(new, owned, known, moment, None if new == old else owner)
 
 
 def check_revision(ref: objects.Ref, old: Body, wanted: str) -> None:
@@ -207,8 +212,12 @@ def _wanted(
 
 def _applicable(body: objects.Object, rule: rules.Rule, subresource: str) -> Body:
     """The part of an applied object that the resource or the subresource takes."""
+    if objects.metadata(body).get("managedFields"):
+        raise refusals.Malformed("metadata.managedFields must be nil", reason="BadRequest")
     if subresource:
-        return {key: value for key, value in body.items() if key == "status"}
+        status = {key: value for key, value in body.items() if key == "status"}
+        marks = _marks(objects.metadata(body)) if rule.status_with_metadata else {}
+        return {**status, **({"metadata": marks} if marks else {})}
     return {key: value for key, value in body.items() if key != "status" or not rule.status}
 
 
@@ -216,11 +225,8 @@ def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Bod
     """The wish, cut to what this resource or subresource may change."""
     metadata = dict(objects.metadata(wanted))
     if subresource:
-        metadata = (
-            {**old["metadata"], **_marks(metadata)}
-            if rule.status_with_metadata
-            else old["metadata"]
-        )
+        kept = {key: value for key, value in old["metadata"].items() if key not in _MARKS}
+        metadata = {**kept, **_marks(metadata)} if rule.status_with_metadata else old["metadata"]
         new = {**old, "metadata": metadata}
         new.pop("status", None)
         if "status" in wanted:
@@ -242,7 +248,7 @@ def _allowed(old: Body, wanted: Body, rule: rules.Rule, subresource: str) -> Bod
 
 
 def _marks(metadata: Mapping[str, Any]) -> Body:
-    return {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
+    return {key: metadata[key] for key in _MARKS if key in metadata}
 
 
 def _keys(ref: objects.Ref) -> merging.Keys:
@@ -254,8 +260,14 @@ def _wish(body: Body) -> Body:
     return {key: value for key, value in body.items() if key not in {"metadata", "status"}}
 
 
-def _with_owners(body: Body, owned: ownership.Owned, old: Any, moment: Moment) -> Body:
-    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp)
+def _with_owners(
+    body: Body,
+    owned: ownership.Owned,
+    old: Any,
+    moment: Moment,
+    writer: ownership.Owner | None = None,
+) -> Body:
+    entries = ownership.write(owned, old, body["apiVersion"], moment.stamp, writer)
     return {**body, "metadata": {**body["metadata"], "managedFields": entries}}
 
 

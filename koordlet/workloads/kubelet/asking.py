@@ -6,11 +6,11 @@ Does not cover: merging what they say (``merging``).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from koordlet.host import root
-from koordlet.model import kubelet, pod
+from koordlet.model import kubelet, pod, spread
 from koordlet.workloads import shapes, source
 from koordlet.workloads.kubelet import client, configz, cpu_state, memory_state, pods, summary
 
@@ -34,6 +34,8 @@ class Asked:
     cpu: source.Polled[kubelet.CpuState] | None = None
     memory: source.Polled[kubelet.MemoryState] | None = None
     holdings: Held | None = None
+    #: How long its answers took, by path and status.
+    took: Mapping[tuple[str, str], spread.Spread] = field(default_factory=dict)
 
     def all(self) -> tuple[source.Source, ...]:
         """Those that are asked."""
@@ -103,6 +105,7 @@ def endpoints(where: client.Endpoint, *, period: float, max_age: float, statisti
         )
         if statistics
         else None,
+        took=asker.took,
     )
 
 

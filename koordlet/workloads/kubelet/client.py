@@ -1,6 +1,7 @@
 """A GET to the kubelet: the body, or a reason that names the fix.
 
-Covers: TLS with the cluster's CA, a token that rotates, the read-only port, what may be answered.
+Covers: TLS with the cluster's CA, a token that rotates, the read-only port, what may be answered,
+how long answers took.
 Does not cover: connections, sizes, deadlines (``http.client``), what the body says.
 
 Rules:
@@ -12,16 +13,22 @@ Rules:
 from __future__ import annotations
 
 import ssl
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from koordlet.http import client as http
-from koordlet.model import errors
+from koordlet.model import errors, spread
 
 #: 250 pods are 2-5 MB; what is larger than this is no list of pods of one node.
 MAX_BYTES = 32 << 20
 _MAX_TOKEN = 64 << 10
 _OK = 200
+#: Of an answer that did not come, where others have a status.
+_NONE = "<error>"
+#: Seconds: from a millisecond to more than a request may take, as Koordinator's agent has them.
+_BOUNDS = (0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096)
 
 _FIXES = {
     401: "the token is not accepted: does the service account of kubelet.tokenFile exist?",
@@ -59,15 +66,20 @@ class Endpoint:
 class Client:
     """Asks one kubelet."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, clock: Callable[[], float] = time.monotonic) -> None:
         self.endpoint = endpoint
+        #: Seconds by path and status; ``_NONE`` where there was no answer.
+        self.took: dict[tuple[str, str], spread.Spread] = {}
+        self._clock = clock
         self._mark: object = ()
         self._http: http.Client | None = None
 
     async def get(self, path: str) -> bytes:
         """The body of a 200 with JSON."""
+        began, status = self._clock(), _NONE
         try:
             answer = await self._client().request("GET", path, self._headers())
+            status = str(answer.status)
         except http.CertificateError as error:
             fix = "set kubelet.caFile to who signed its serving certificate"
             raise self._wrong(path, error.message, fix) from error
@@ -81,6 +93,10 @@ class Client:
                 culprit=str(error.filename or self.endpoint.ca),
                 fix="correct it in section kubelet",
             ) from error
+        finally:
+            key = (path.partition("?")[0], status)
+            before = self.took.get(key) or spread.Spread.empty(_BOUNDS)
+            self.took[key] = before.with_one(self._clock() - began)
         if answer.status != _OK:
             fix = _FIXES.get(answer.status, "")
             raise self._wrong(path, f"answered {answer.status}", fix)

@@ -5,10 +5,13 @@ Does not cover: asking (``client``), one pod (``poddecode``).
 
 Rules:
 1. A pod that cannot be read costs itself, with a problem that names its place in the answer.
-2. Of two pods with one UID, the one that is not being deleted counts, else the later one.
+2. Of two pods with one UID, the one that is not being deleted counts, else the later one; the other
+   is named among its problems.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from koordlet.model import pod
 from koordlet.workloads import poddecode, podwire
@@ -48,7 +51,9 @@ def unique(pods: list[pod.Pod], problems: list[str]) -> tuple[pod.Pod, ...]:
         there = by_uid.get(one.uid)
         if there is not None:
             problems.append(f"pod {one.key}: UID {one.uid} is also that of {there.key}")
-            if one.deleting is not None and there.deleting is None:
-                continue
+            kept, left = (there, one) if one.deleting and not there.deleting else (one, there)
+            why = f"its UID is also that of {left.key}, which is left out"
+            by_uid[one.uid] = replace(kept, problems=(*kept.problems, why))
+            continue
         by_uid[one.uid] = one
     return tuple(by_uid.values())

@@ -266,6 +266,8 @@ class Api:
             dry_run=_dry(request),
             manager=_manager(request),
         )
+        if place.kind == kinds.CUSTOM_RESOURCES and not _dry(request):
+            self.served.define(changed)
         return Answer(200 if existed else 201, changed)
 
     async def _exists(self, place: _Place) -> bool:

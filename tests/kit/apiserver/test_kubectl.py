@@ -57,16 +57,18 @@ class Kubectl:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncGenerator[Kubectl]:
-    """A server with TLS, and kubectl for it."""
+async def opened(path: Path, *more: kinds.Kind) -> AsyncGenerator[Kubectl]:
+    """A server with TLS that serves more kinds, too, and kubectl for it."""
     authority = pki.Authority(path)
     store = adapter.Store(path / "store.db")
     await store.open()
-    serving = server.Server(store, custom=[kinds.RESERVATIONS], tls=authority.serving())
+    serving = server.Server(store, custom=[kinds.RESERVATIONS, *more], tls=authority.serving())
     await serving.start()
-    yield Kubectl(serving.kubeconfig(path / "config", ca=authority.certificate), store)
-    await serving.stop()
-    await store.close()
+    try:
+        yield Kubectl(serving.kubeconfig(path / "config", ca=authority.certificate), store)
+    finally:
+        await serving.stop()
+        await store.close()
 
 
 def with_kubectl(path: Path, body: Callable[[Kubectl], Awaitable[None]]) -> None:

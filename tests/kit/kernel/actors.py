@@ -1,6 +1,6 @@
-"""Processes for scripts: on the running kernel, and on the stand-in.
+"""Processes and disks for scripts: on the running kernel, and on the stand-in.
 
-Covers: starting, ending, waiting, affinity, memory that is really held.
+Covers: starting, ending, waiting, affinity, memory that is really held, loop devices.
 Does not cover: the files (both sides are a ``HostRoot``).
 """
 
@@ -10,6 +10,7 @@ import abc
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ from tests.kit.kernel.host import KernelHost
 #: How long anything on a real kernel may take before it counts as not happening.
 PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.01
+_DISK_BYTES = 1 << 20
 
 #: Waits for a line, then touches as many bytes, says so, and sleeps.
 _HOG = """
@@ -65,6 +67,14 @@ class Actors(abc.ABC):
         """sched_setaffinity(2)."""
 
     @abc.abstractmethod
+    def plug(self) -> str:
+        """A block device that nobody else uses: its number, MAJOR:MINOR."""
+
+    @abc.abstractmethod
+    def unplug(self, number: str) -> None:
+        """Gives it back."""
+
+    @abc.abstractmethod
     def until(self, true: Callable[[], bool]) -> bool:
         """Whether something becomes true in time."""
 
@@ -75,6 +85,8 @@ class Real(Actors):
     def __init__(self) -> None:
         self.host = LiveHost()
         self._children: dict[int, subprocess.Popen[str]] = {}
+        #: Loop devices by their number.
+        self._disks: dict[str, str] = {}
 
     def _start(self, *argv: str) -> int:
         child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -116,6 +128,26 @@ class Real(Actors):
     def pin(self, pid: int, cpus: CPUSet) -> None:
         os.sched_setaffinity(pid, set(cpus))
 
+    def plug(self) -> str:
+        with tempfile.NamedTemporaryFile() as image:
+            image.truncate(_DISK_BYTES)
+            # The device keeps the file, which has no name any more.
+            made = subprocess.run(
+                ["losetup", "--find", "--show", image.name],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+        device = made.stdout.strip()
+        number = self.host.text(
+            self.host.sys("class", "block", device.removeprefix("/dev/"), "dev")
+        ).strip()
+        self._disks[number] = device
+        return number
+
+    def unplug(self, number: str) -> None:
+        subprocess.run(["losetup", "--detach", self._disks.pop(number)], check=True)
+
     def until(self, true: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not true():
@@ -156,6 +188,12 @@ class StandIn(Actors):
             self._kernel.pin(pid, cpus)
         except OSError as error:
             raise fail(error.errno or 0, str(pid)) from None
+
+    def plug(self) -> str:
+        return self._kernel.plug()
+
+    def unplug(self, number: str) -> None:
+        self._kernel.unplug(number)
 
     def until(self, true: Callable[[], bool]) -> bool:
         return true()

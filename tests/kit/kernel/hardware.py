@@ -32,6 +32,8 @@ class Hardware:
     kernel: tuple[int, int]
     vendor: str = "GenuineIntel"
     flags: str = "fpu"
+    #: Block devices, by MAJOR:MINOR.
+    disks: set[str] = dataclasses.field(default_factory=set)
     #: Beyond those of every machine.
     file_systems: tuple[str, ...] = ()
 

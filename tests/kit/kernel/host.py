@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 
@@ -114,6 +115,16 @@ class KernelHost(HostRoot):
         with _named(group):
             found = self.group(group)
             found.hierarchy.attach(found, self.processes.table[pid])
+
+    def plug(self) -> str:
+        """A loop device more: its number."""
+        number = next(f"7:{n}" for n in itertools.count() if f"7:{n}" not in self.machine.disks)
+        self.machine.disks.add(number)
+        return number
+
+    def unplug(self, number: str) -> None:
+        """One less."""
+        self.machine.disks.discard(number)
 
     def cores(self) -> Cookies:
         """The calls of this machine's kernel."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import procfs, sysfs
+from tests.kit.kernel.block import Blkio1, Io2
 from tests.kit.kernel.cgroup1 import Bare, Hierarchy1, Pids
 from tests.kit.kernel.cgroup2 import Hierarchy2
 from tests.kit.kernel.cpu import Cpu1, Cpu2, Cpuacct
@@ -108,6 +109,7 @@ def _unified(shape: Hardware, passed_down: Iterable[str]) -> Hierarchy:
         "cpu": Cpu2(),
         "memory": Memory2(),
         "pids": Pids(),
+        "io": Io2(shape),
     }
     hierarchy = Hierarchy2(real.get(name) or Bare(name) for name in UNIFIED)
     words = " ".join(f"+{name}" for name in passed_down)
@@ -127,6 +129,8 @@ def _legacy(shape: Hardware, mounts: Iterable[str]) -> dict[str, Hierarchy]:
 def _controller1(name: str, shape: Hardware) -> Controller:
     if name == "cpuset":
         return Cpuset1(shape)
+    if name == "blkio":
+        return Blkio1(shape)
     known: dict[str, Callable[[], Controller]] = {
         "cpu": Cpu1,
         "cpuacct": Cpuacct,

@@ -5,11 +5,11 @@ Does not cover: carrying operations out (``session``).
 
 A script is a text file. ``#`` starts a comment line; the first lines may say what it needs::
 
-    # needs: cgroup=v1 cpus=8 nodes=2 alone
+    # needs: cgroup=v1 cpus=8 nodes=2 alone loop
 
 ``cpus=8`` is exactly 0-7, ``cpus>=2`` at least 0-1; ``kernel=6.1`` one version; ``alone`` a machine
-where nothing else lives. Then one operation per line, words quoted as in a shell, ``\n`` in a word
-is a newline::
+where nothing else lives; ``loop`` one that has loop devices. Then one operation per line, words
+quoted as in a shell, ``\n`` in a word is a newline::
 
     mkdir GROUP            rmdir GROUP
     write FILE TEXT        one write(2) of TEXT and a newline
@@ -19,6 +19,7 @@ is a newline::
     hog NAME BYTES GROUP   the same, and then it holds memory
     exit NAME              ends and reaps it
     wait NAME              waits until it was killed by something else
+    disk NAME              a block device of its own: ``$NAME`` is its MAJOR:MINOR
     pin NAME CPUS          sched_setaffinity(2)
     affinity NAME          sched_getaffinity(2)
     online CPU             offline CPU
@@ -28,8 +29,8 @@ is a newline::
 
 ``FILE`` and ``GROUP`` are relative to an empty test group; ``^`` is the root of the hierarchy. v1
 names the hierarchy by a controller: ``cpuset:pod/cpuset.cpus``; ``resctrl:BE/tasks`` is below the
-mount of resctrl itself. ``$NAME`` is the number of a
-process, and numbers are shown as ``$NAME`` again. Files after ``|`` are read after the operation.
+mount of resctrl itself. ``$NAME`` is the number of a process or disk, and numbers are shown as
+``$NAME`` again. Files after ``|`` are read after the operation.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 VERBS = {
     *("mkdir", "rmdir", "write", "raw", "read", "keys", "list", "spawn", "hog", "exit", "wait"),
-    *("pin", "affinity", "online", "offline", "open", "pread", "close", "until"),
+    *("pin", "affinity", "online", "offline", "open", "pread", "close", "until", "disk"),
     *("mount", "umount"),
 }
 _NEED = re.compile(r"([a-z]+)(?:(>?=)(\S+))?\Z")
@@ -103,6 +104,8 @@ class Facts:
     resctrl: str = ""
     #: L3 cache to its CPUs, where there is resource control.
     l3: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: Files can be made block devices.
+    loop: bool = False
 
     @property
     def version(self) -> tuple[int, int]:
@@ -143,8 +146,8 @@ def _met(need: str, facts: Facts) -> bool:
         msg = f"cannot read the need {need!r}"
         raise ValueError(msg)
     name, sign, value = match.groups()
-    if name == "alone":
-        return facts.alone
+    if name in ("alone", "loop"):
+        return bool(getattr(facts, name))
     if name == "cgroup":
         return value in facts.cgroup.split("+")
     if name == "resctrl":

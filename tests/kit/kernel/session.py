@@ -75,6 +75,7 @@ def facts_of(
         joined=places.get("cpu", "") == places.get("cpuacct", ""),
         resctrl=resctrl,
         l3=_l3(host) if resctrl else {},
+        loop=host.access(host.at("/dev/loop-control"), os.W_OK),
     )
 
 
@@ -131,6 +132,7 @@ class Session:
         self._places = places
         self._name = f"koordlet-test-{os.getpid()}-script"
         self._pids: dict[str, int] = {}
+        self._disks: dict[str, str] = {}
         self._handles: dict[str, int] = {}
         self._dark: set[str] = set()
         self._lent: list[str] = []
@@ -153,7 +155,7 @@ class Session:
 
     def _distinct(self) -> list[HostPath]:
         """Each hierarchy once, and only those that have controllers we know."""
-        known = {"cpu", "cpuacct", "cpuset", "memory", "pids", UNIFIED}
+        known = {"blkio", "cpu", "cpuacct", "cpuset", "memory", "pids", UNIFIED}
         return sorted({place for name, place in self._places.items() if name in known})
 
     def clean(self) -> None:
@@ -168,6 +170,8 @@ class Session:
                 last_first.callback(self.host.write, self._cpu(cpu), b"1")
             if self._mounted:
                 last_first.callback(self._umount)
+            for number in self._disks.values():
+                last_first.callback(self.actors.unplug, number)
             for pid in self._pids.values():
                 last_first.callback(self.actors.end, pid)
             for handle in self._handles.values():
@@ -206,12 +210,18 @@ class Session:
         return self.host.sys("devices", "system", "cpu", f"cpu{cpu}", "online")
 
     def _numbers(self, text: str) -> str:
-        for name, pid in sorted(self._pids.items(), key=lambda item: -len(item[0])):
-            text = text.replace(f"${name}", str(pid))
+        known = {**self._pids, **self._disks}
+        for name, number in sorted(known.items(), key=lambda item: -len(item[0])):
+            text = text.replace(f"${name}", str(number))
         return text
 
     def _names(self, file: str, text: str) -> str:
         text = text.removesuffix("\n")
+        if file.rpartition("/")[2].startswith(("io.", "blkio.")):
+            names = {number: f"${name}" for name, number in self._disks.items()}
+            return re.sub(
+                r"^\d+:\d+", lambda found: names.get(found[0], found[0]), text, flags=re.MULTILINE
+            )
         if not file.endswith(("procs", "tasks", "threads")):
             return text
         names = {str(pid): f"${name}" for name, pid in self._pids.items()}
@@ -257,6 +267,9 @@ class Session:
         self._pids[name] = self.actors.hog()
         self._write(f"{group}/cgroup.procs", f"${name}")
         self.actors.hold(self._pids[name], int(size))
+
+    def _disk(self, name: str) -> None:
+        self._disks[name] = self.actors.plug()
 
     def _exit(self, name: str) -> None:
         self.actors.end(self._pids.pop(name))

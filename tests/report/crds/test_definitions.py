@@ -9,6 +9,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, Field
 
+from koordlet import cli
 from koordlet.cli import crds
 from koordlet.report.crds import definitions, structural
 from tests.kit import structural as kit
@@ -62,6 +63,18 @@ def test_reservations_print_as_the_peers_do() -> None:
     ]
     assert {"status": {}} == version["subresources"]
     assert [{"jsonPath": ".status.nodeName"}] == version["selectableFields"]
+
+
+def test_for_older_servers_without_what_they_refuse(capsys: pytest.CaptureFixture[str]) -> None:
+    """``selectableFields`` came with 1.30; nothing else is left out."""
+    assert 0 == cli.main(["crds", "--before-1.30"])
+    printed = {one["metadata"]["name"]: one for one in yaml.safe_load_all(capsys.readouterr().out)}
+
+    assert printed.keys() == DOCUMENTS.keys()
+    for name, one in DOCUMENTS.items():
+        for new in one["spec"]["versions"]:
+            plain = {key: value for key, value in new.items() if key != "selectableFields"}
+            assert plain in printed[name]["spec"]["versions"]
 
 
 def test_what_is_shipped_is_what_is_printed() -> None:

@@ -178,7 +178,10 @@ def with_gpu() -> view.View:
     gpu = topology.Device(
         address="0000:3b:00.0", device_class="0x030200", kind="gpu", driver="nvidia", node=1
     )
-    gpu = dataclasses.replace(gpu, memory_bytes=16 << 30, minor=0, uuid="GPU-1")
+    gpu = dataclasses.replace(
+        gpu, memory_bytes=16 << 30, minor=0, uuid="GPU-1", model="NVIDIA H100 80GB (HBM3)",
+        driver_version="550.54.15",
+    )  # fmt: skip
     card = topology.Device(
         address="0000:5e:00.0", device_class="0x020000", kind="network", driver="mlx5_core",
         rdma="mlx5_0", functions=("0000:5e:00.1", "0000:5e:00.2"),
@@ -222,6 +225,12 @@ def test_the_device() -> None:
     gpu, card = body["spec"]["devices"]
 
     assert [] == problems(DEVICE, body)
+    assert {
+        "app.kubernetes.io/managed-by": "Koordinator",
+        "node.koordinator.sh/gpu-driver-version": "550.54.15",
+        "node.koordinator.sh/gpu-model": "NVIDIA-H100-80GB-HBM3",
+        "node.koordinator.sh/gpu-vendor": "nvidia",
+    } == body["metadata"]["labels"]
     assert ("GPU-1", 0, str(16 << 30)) == (
         gpu["id"], gpu["minor"], gpu["resources"]["koordinator.sh/gpu-memory"]
     )  # fmt: skip

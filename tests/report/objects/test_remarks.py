@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from koordlet.model import kinds, nodeslo, pod, reservation
+from koordlet.model import kinds, nodeslo, pod, reservation, snapshot
 from koordlet.report.objects import remarks
 from tests.kit import views
 
@@ -45,6 +45,23 @@ def test_workloads_of_files_are_no_objects() -> None:
     pods = (broken("a", "x", source="configuration"), broken("b", "x", source="manifest"))
 
     assert () == remarks.of(dataclasses.replace(SEEN, pods=pods))
+
+
+def test_an_object_of_which_nothing_can_be_used() -> None:
+    """One remark on it, by its name; what has no name, or is none of ours, has nobody to tell."""
+    unread = (
+        snapshot.Unread(kind="Pod", name="a", namespace="shop", uid="ua", why="TypeError: no"),
+        snapshot.Unread(kind="NodeSLO", name="n1", why="KeyError: spec"),
+        snapshot.Unread(kind="Pod", name="", namespace="shop", why="a Pod without metadata.name"),
+        snapshot.Unread(kind="Secret", name="s", why="no"),
+    )
+    found = remarks.of(dataclasses.replace(SEEN, unread=unread))
+
+    assert [(kinds.PODS, "shop", "a", "ua"), (kinds.NODE_SLOS, "", "n1", "")] == [
+        (one.subject.kind, one.subject.namespace, one.subject.name, one.subject.uid)
+        for one in found
+    ]
+    assert found[0].note.startswith("cannot be read: TypeError: no; its last good version counts")
 
 
 def test_other_objects() -> None:

@@ -22,13 +22,50 @@ def chosen(body: Mapping[str, Any]) -> cpuset.CPUSet:
     return cpuset.CPUSet.parse(json.loads(notes.get(STATUS, "{}")).get("cpuset", ""))
 
 
+async def phase(world: World, wanted: str) -> Mapping[str, Any]:
+    """The reservation, once it is in a phase."""
+    found = await world.until(
+        lambda known: (known["r"].get("status") or {}).get("phase") == wanted, kinds.RESERVATIONS
+    )
+    return found["r"]
+
+
 async def kept(world: World) -> cpuset.CPUSet:
     """The CPUs of the reservation, once it is available."""
-    found = await world.until(
-        lambda known: (known["r"].get("status") or {}).get("phase") == "Available",
-        kinds.RESERVATIONS,
-    )
-    return chosen(found["r"])
+    return chosen(await phase(world, "Available"))
+
+
+def test_a_pre_allocation_gets_the_cpus_of_who_ends(ram: Path) -> None:
+    """It waits while they run; then their CPUs are the reservation's, and later its owner's.
+
+    A stranger who comes in between gets none of them, nor does a restart forget them.
+    """
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await world.store.create(kinds.NODE_RESOURCE_TOPOLOGIES, topology("n"))
+            await world.node("n", cpu="8")
+            async with schedulers.scheduler(world.client):
+                await world.pod("old", labels={**LSR, "app": "web"}, cpu="4")
+                await world.pod("stays", labels=LSR, cpu="4")
+                await world.until_placed("old", "stays")
+                had = chosen((await world.pods())["old"])
+                made = reservation("r", cpu="4", preAllocation=True, meta={"labels": LSR})
+                made["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
+                await world.store.create(kinds.RESERVATIONS, made)
+                waits = await phase(world, "Waiting")
+                assert not chosen(waits)
+                await world.store.delete(objects.Ref(kinds.PODS, "old", "d"), grace_seconds=0)
+                assert await kept(world) == had
+                assert len(had) == 4
+            async with schedulers.scheduler(world.client, instance="two"):
+                await world.pod("stranger", labels=LSR, cpu="4")
+                await world.until_told("stranger")
+                await world.pod("owner", labels={**LSR, "app": "web"}, cpu="4")
+                await world.until_placed("owner")
+            assert chosen((await world.pods())["owner"]) == had
+
+    schedulers.run(body())
 
 
 def test_chosen_written_and_handed_over(ram: Path) -> None:

@@ -151,3 +151,59 @@ def test_a_provisioner_makes_one_where_it_has_room() -> None:
     assert clusters.message("p", *world, driver, reported[0], wanted) == (
         "0/3 nodes are available: 3 node(s) did not have enough free storage."
     )
+
+
+def test_every_reason_of_a_node_is_said() -> None:
+    """A bound claim elsewhere, nothing for one that waits; of bound claims the first to fail."""
+    both: Body = {
+        "volumes": [
+            {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("x", "y")
+        ]
+    }
+    world = [node("a"), volume("v", on="b"), claim("x", volume="v"), kind("local")]
+    assert clusters.message("p", *world, claim("y", kind="local"), pod("p", **both)) == (
+        "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind,"
+        " 1 node(s) didn't match PersistentVolume's node affinity."
+    )
+    assert clusters.message("p", *world, claim("y", volume="gone"), pod("p", **both)) == (
+        "0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity."
+    )
+
+
+def test_a_volume_that_names_the_claim_is_the_one() -> None:
+    """Before a smaller one; another claim of the same name had another UID; one is not released."""
+    mine = {"namespace": "d", "name": "c", "uid": "uid-c"}
+    former = {**mine, "uid": "gone"}
+    world = [node("a"), node("b"), kind("local"), claim("c", kind="local")]
+    small = volume("small", kind="local", on="a")
+
+    large = volume("large", kind="local", on="b", size="9Gi", claimRef=mine)
+    assert {"p": "b"} == clusters.places(*world, small, large, pod("p", **mounts("c")))
+    large = volume("large", kind="local", on="b", size="9Gi", claimRef=former)
+    assert {"p": "a"} == clusters.places(*world, small, large, pod("p", **mounts("c")))
+    released = small | {"status": {"phase": "Released"}}
+    assert NONE.replace("0/1", "0/2").replace("1 node", "2 node") == clusters.message(
+        "p", *world, released, pod("p", **mounts("c"))
+    )
+
+
+def test_a_claim_that_is_being_made_is_waited_for_where_it_is_made() -> None:
+    """Its node was selected before; no other is taken, no volume is."""
+    wanted = claim("c", kind="made")
+    wanted["metadata"]["annotations"] = {binding.SELECTED: "b"}
+    world = [node("a"), node("b"), kind("made", "csi.example"), wanted]
+    assert {"p": "b"} == clusters.places(*world, pod("p", **mounts("c")))
+    assert clusters.message("p", node("a"), *world[2:], pod("p", **mounts("c"))) == NONE
+
+
+def test_claims_that_no_node_helps() -> None:
+    """Lost, or not agreed upon by the volume controller."""
+    lost = claim("c", volume="v") | {"status": {"phase": "Lost"}}
+    assert clusters.message("p", node("a"), lost, pod("p", **mounts("c"))) == (
+        '0/1 nodes are available: persistentvolumeclaim "c" bound to non-existent'
+        ' persistentvolume "v".'
+    )
+    wished = claim("c", volume="v") | {"status": {"phase": "Pending"}}
+    assert clusters.message("p", node("a"), volume("v"), wished, pod("p", **mounts("c"))) == (
+        "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+    )

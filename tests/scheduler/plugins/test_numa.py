@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from koordlet.model import cpuset
+from koordlet.scheduler import cluster, sim
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
@@ -254,3 +255,133 @@ def test_amounts_of_a_numa_node_are_handed_over() -> None:
 
     assert clusters.places(*here, mine) == {"x": "a"}
     assert clusters.places(*here, stranger) == {}
+
+
+LABEL = "node.koordinator.sh/numa-topology-policy"
+ONE = {LABEL: "SingleNUMANode"}
+
+
+def parts(*several: tuple[int, str, str]) -> Body:
+    """What a running pod was given: NUMA node, CPU, memory."""
+    found = [
+        {"node": number, "resources": {"cpu": cpu, "memory": memory}}
+        for number, cpu, memory in several
+    ]
+    return {STATUS: {"numaNodeResources": found}}
+
+
+def there(name: str, notes: Body, *, cpu: str = "1", node_name: str = "n") -> Body:
+    """A pod that runs, with what was written to it."""
+    meta = {"annotations": {key: json.dumps(value) for key, value in notes.items()}}
+    return pod(name, on=node_name, cpu=cpu, memory="1Gi", meta=meta)
+
+
+def room(name: str, *bodies: Body) -> dict[str, int]:
+    """What the plugin says of each node for a pod that was placed."""
+    loaded = cluster.load(bodies)
+    told = sim.Simulation(loaded, explain=f"d/{name}").run().explained
+    assert told is not None
+    return {
+        one: said["scores"]["NodeNUMAResource"]["score"]
+        for one, said in told["nodes"].items()
+        if said["scores"]
+    }
+
+
+def zoned(name: str, cpu: str, memory: str, notes: Body | None = None) -> Body:
+    """A pod without CPUs of its own."""
+    meta = {"annotations": {key: json.dumps(value) for key, value in (notes or {}).items()}}
+    return pod(name, cpu=cpu, memory=memory, meta=meta)
+
+
+def test_a_node_is_scored_by_the_numa_node_that_would_be_chosen() -> None:
+    """Both have as much left; on one of them a NUMA node is empty, and that one counts."""
+    bodies = [
+        *(machine(name, labels=ONE) for name in ("even", "odd")),
+        *(topology(name) for name in ("even", "odd")),
+        there("e0", parts((0, "1", "4Gi")), node_name="even"),
+        there("e1", parts((1, "1", "4Gi")), node_name="even"),
+        there("o0", parts((0, "2", "8Gi")), cpu="2", node_name="odd"),
+    ]
+    # Of four CPUs and 16 GiB two and eight are left there; on the empty one three and twelve.
+    assert {"even": 50, "odd": 75} == room("a", *bodies, zoned("a", "1", "4Gi"))
+
+
+def test_a_node_without_a_policy_is_scored_as_a_whole() -> None:
+    """Eight CPUs and 32 GiB there, four and 16 where NUMA nodes count; for whoever comes."""
+    bodies = (machine("n"), machine("z", labels=ONE), topology("n"), topology("z"))
+    assert {"n": 87, "z": 75} == room("a", *bodies, zoned("a", "1", "4Gi"))
+    assert {"n": 87, "z": 75} == room("b", *bodies, with_memory(bound("b", "1"), "4Gi"))
+
+
+def with_memory(one: Body, memory: str) -> Body:
+    """The same pod, asking for memory too."""
+    one["spec"]["containers"][0]["resources"]["requests"]["memory"] = memory
+    return one
+
+
+def test_the_emptier_numa_node_is_taken_or_the_fuller() -> None:
+    """As the scorer says; the node's label says otherwise."""
+    full = {**ONE, "node.koordinator.sh/numa-allocate-strategy": "MostAllocated"}
+    holder = there("h", parts((0, "1", "1Gi")))
+
+    assert {"d/a": "4-5"} == cpusets(
+        machine("n", labels=ONE), topology("n"), holder, bound("a", "2")
+    )
+    assert {"d/a": "0-1"} == cpusets(
+        machine("n", labels=full), topology("n"), holder, bound("a", "2")
+    )
+
+
+def test_cpu_time_of_a_numa_node_is_given_once() -> None:
+    """Three of four CPUs' time is spoken for on node 0, two on node 1: nobody is bound to four."""
+    here = (
+        machine("n", labels=ONE),
+        topology("n"),
+        there("h", parts((0, "3", "1Gi")), cpu="3"),
+    )
+    assert {"d/a": "4-7"} == cpusets(*here, bound("a", "4"))
+    also = there("i", {STATUS: {"cpuset": "4-5"}}, cpu="1")
+    assert "not enough cpus" in clusters.message("a", *here, also, bound("a", "4"))
+    assert clusters.message("a", *here, also, zoned("a", "3", "1Gi")) == (
+        "0/1 nodes are available: 1 node(s) NUMA Topology affinity error."
+    )
+    assert clusters.message("a", *here, also, zoned("a", "4", "1Gi")) == (
+        "0/1 nodes are available: 1 Unsatisfied NUMA cpu, 1 Unsatisfied NUMA memory."
+    )
+
+
+def test_who_wants_to_be_alone_sits_on_no_shared_numa_node() -> None:
+    """A pod that spans both makes both shared; one that only prefers it comes in."""
+    spans = there("h", parts((0, "1", "1Gi"), (1, "1", "1Gi")), cpu="2")
+    here = (machine("n"), topology("n"), spans)
+    insists = {NUMA: {"numaTopologyPolicy": "SingleNUMANode"}}
+    prefers = {
+        NUMA: {"numaTopologyPolicy": "SingleNUMANode", "singleNUMANodeExclusive": "Preferred"}
+    }
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "1", "1Gi", insists))
+    assert {"a": "n"} == clusters.places(*here, zoned("a", "1", "1Gi", prefers))
+
+
+def test_who_wants_to_be_alone_spans_no_single_numa_node() -> None:
+    """Restricted would span both; somebody has one of them and no other."""
+    here = (machine("n"), topology("n"), there("h", parts((0, "1", "1Gi"))))
+    wide = {NUMA: {"numaTopologyPolicy": "Restricted"}}
+    loose = {NUMA: {"numaTopologyPolicy": "Restricted", "singleNUMANodeExclusive": "Preferred"}}
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi", wide))
+    assert {"a": "n"} == clusters.places(*here, zoned("a", "5", "1Gi", loose))
+
+
+def test_cpus_of_a_numa_node_count_as_often_as_the_nodes() -> None:
+    """Twice: eight of a NUMA node's four; two that are bound take four of them, two are kept."""
+    one = machine("n", labels=ONE)
+    one["status"]["allocatable"]["cpu"] = "16"
+    ratio = {"node.koordinator.sh/resource-amplification-ratio": json.dumps({"cpu": 2.0})}
+    one["metadata"]["annotations"] = ratio
+    binder = there("h", {STATUS: {"cpuset": "0-1"}}, cpu="2")
+    kubelet = {"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": "4-5"}}
+    here = (one, topology("n", notes=kubelet), binder)
+
+    assert {"a": "n"} == clusters.places(*here, zoned("a", "4", "1Gi"))
+    assert "NUMA Topology affinity" in clusters.message("a", *here, zoned("a", "5", "1Gi"))
+    assert {"a": "n"} == clusters.places(one, topology("n"), zoned("a", "8", "1Gi"))

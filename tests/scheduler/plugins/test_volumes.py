@@ -82,18 +82,32 @@ def test_a_volume_of_a_pods_own_is_a_claim() -> None:
     own: Body = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}
 
     assert clusters.message("p", node("n"), pod("p", **own)).startswith(
-        '0/1 nodes are available: persistentvolumeclaim "p-v" not found.'
+        "0/1 nodes are available: waiting for ephemeral volume controller to create the"
+        ' persistentvolumeclaim "p-v".'
+    )
+    assert {"p": "n"} == clusters.places(
+        node("n"), volume("v"), claim("p-v", volume="v"), pod("p", **own)
     )
 
 
 def test_a_zone_holds_for_the_node() -> None:
-    """A label of the volume is one that the node must have."""
+    """A label of the volume is one that the node must have, under its old name or its new one.
+
+    A node without any such label is not judged: there may be one zone only.
+    """
     zoned = volume("v")
     zoned["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
     bodies = [zoned, claim("c", volume="v"), pod("p", **mounts("c"))]
+    far = node("far", labels={"topology.kubernetes.io/zone": "b"})
     near = node("near", labels={"topology.kubernetes.io/zone": "a"})
 
-    assert {"p": "near"} == clusters.places(node("far"), near, *bodies)
+    assert {"p": "near"} == clusters.places(far, near, *bodies)
+    assert {"p": "far"} == clusters.places(node("far"), *bodies)
+    region = node("far", labels={"topology.kubernetes.io/region": "a"})
+    message = clusters.message("p", region, *bodies)
+    assert "0/1 nodes are available: 1 node(s) had no available volume zone." == message
+    zoned["metadata"]["labels"] = {"failure-domain.beta.kubernetes.io/zone": "c__a"}
+    assert {"p": "near"} == clusters.places(far, near, *bodies)
 
 
 def test_a_disk_that_is_written_by_another() -> None:
@@ -108,3 +122,17 @@ def test_a_disk_that_is_written_by_another() -> None:
     )
     there = pod("old", on="n", volumes=[reads])
     assert {"p": "n"} == clusters.places(node("n"), there, pod("p", volumes=[reads]))
+
+
+def test_an_image_of_ceph_is_one_only_at_a_common_monitor() -> None:
+    """Other monitors are another cluster."""
+
+    def mounted(*monitors: str) -> Body:
+        image = {"pool": "rbd", "image": "i", "monitors": list(monitors)}
+        return {"volumes": [{"name": "v", "rbd": image}]}
+
+    there = pod("old", on="n", **mounted("m1", "m2"))
+    assert {"p": "n"} == clusters.places(node("n"), there, pod("p", **mounted("m3")))
+    assert "no available disk" in clusters.message(
+        "p", node("n"), there, pod("p", **mounted("m2", "m3"))
+    )

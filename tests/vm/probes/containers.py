@@ -135,7 +135,7 @@ def contested() -> list[str]:
 
 
 def rewritten(scene: Scene, box: str, ours: str) -> Iterator[tuple[str, Any]]:
-    """Others write what is ours: the runtime, systemd's operator, systemd itself."""
+    """Others write what is ours: the runtime, systemd's operator, systemd itself, a kubelet."""
     every = f"0-{(os.cpu_count() or 1) - 1}"
     # LinuxContainerResources: 6 is cpuset_cpus. What counts is cut to the pod's set by the kernel.
     scene.client.update(box, {6: every})
@@ -151,11 +151,16 @@ def rewritten(scene: Scene, box: str, ours: str) -> Iterator[tuple[str, Any]]:
         yield "others", scene.allowed(box)
         subprocess.run(["systemctl", "daemon-reload"], check=True)
         yield "reloaded", [scene.effective(), scene.effective(box)]
-    else:
-        # As a kubelet with this driver does it.
-        (scene.path() / "cpuset.cpus").write_text(every)
-        deadline.until(lambda: scene.effective() == ours, "the set after the kubelet's write")
-        yield "others", scene.allowed(box)
+    yield "kubelet", [again(scene, "cpuset.cpus", every), again(scene, "cpu.weight", "79")]
+
+
+def again(scene: Scene, name: str, text: str) -> bool:
+    """A kubelet writes a file of the pod; whether what we had there comes back."""
+    file = scene.path() / name
+    ours = file.read_text()
+    file.write_text(text)
+    deadline.until(lambda: str(file) in contested(), f"contention of {name}")
+    return deadline.until(lambda: file.read_text() == ours, f"{name} after the kubelet's write")
 
 
 def play(scene: Scene, said: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from tests.vm.probes import service
 _MI = 1 << 20
 _TOP = service.CGROUPS / "own"
 _NODE = _TOP / "node"
+_FILE = pathlib.Path("/run/pressure.yaml")
 _DISK = pathlib.Path("/run/small")
 _HTTP = "http://127.0.0.1:9316/api/v1/plan"
 _UNIT = "crowd.service"
@@ -84,6 +85,7 @@ policies:
 workloads:
 {workloads}
 """
+_OWN = "    evictionOwn: {memory.some.avg10: 10%}\n    evictionOwnGracePeriod: 2s\n"
 #: Name to class, priority, memory that it asks for. Who is to go when nobody asked for disk or
 #: processes has the lowest priority then.
 _WORK = {
@@ -186,9 +188,8 @@ def page() -> dict[str, Any]:
 @contextlib.contextmanager
 def agent() -> Iterator[None]:
     """``koordlet run``, ready."""
-    config = pathlib.Path("/run/pressure.yaml")
-    config.write_text(configuration())
-    words = ["--config", str(config), "--state-dir", "/run/state", "--http", "127.0.0.1:9316"]
+    _FILE.write_text(configuration())
+    words = ["--config", str(_FILE), "--state-dir", "/run/state", "--http", "127.0.0.1:9316"]
     with pathlib.Path("/run/agent.err").open("wb") as err:
         one = subprocess.Popen(
             [sys.executable, "-m", "koordlet", "run", *words],
@@ -227,8 +228,11 @@ def load(name: str, words: str, memory_high: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sh", "-c", script], stdout=subprocess.DEVNULL)
 
 
-def stalls() -> dict[str, Any]:
-    """A limit of our own on stalls, and the kernel's word of them."""
+def stalls(asked: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Limits of our own on stalls, one tells, one evicts; and the kernel's word of them."""
+    _FILE.write_text(configuration().replace("    pressureLimits", f"{_OWN}    pressureLimits"))
+    own = "pressure.memory.some.avg10"
+    until("it is watched", lambda: own in [one["name"] for one in page().get("signals", [])])
     told = alarms.Alarms(root.LiveHost())
     # Whoever is above memory.high is held up when it returns to itself, and that counts as a stall;
     # so it is not the one that crowds the CPUs.
@@ -246,13 +250,14 @@ def stalls() -> dict[str, Any]:
             )
 
         until("the condition CPUStalled", held)
+        gone = until("one goes for lost time", lambda: ended(asked))
     finally:
         for name, one in loads.items():
             # Not SIGTERM: who is held up gets to it late.
             (_TOP / name / "cgroup.kill").write_text("1")
             one.wait()
         told.close()
-    return {"condition": "CPUStalled", "rung": rung, "problems": told.problems}
+    return {"condition": "CPUStalled", "rung": rung, "problems": told.problems, "asked": gone}
 
 
 def main() -> dict[str, Any]:
@@ -289,10 +294,10 @@ def main() -> dict[str, Any]:
         until("the unit is stopped", lambda: unit("ActiveState") != "active")
         seen["unit"] = unit("Result")
         seen["left"] = [name for name in ("small", "asked") if work[name].poll() is None]
-        seen["stalls"] = stalls()
         seen["audited"] = until(
             "all are in the audit log", lambda: audited()[_GO - 1 :] and audited()
         )
+        seen["stalls"] = stalls(work["asked"])
     for one in work.values():
         one.kill()
         one.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,28 @@ def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
         body = await client.Client(where).get("/pods")
 
         assert (one.folder / "pods.json").read_bytes() == body
+
+    meet(authority, tmp_path, use)
+
+
+def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None:
+    """By path and status, whatever came of it; what was no answer is counted as such."""
+
+    async def use(one: server.Kubelet, where: client.Endpoint) -> None:
+        clock = itertools.count(0.0, 0.5)
+        asker = client.Client(where, clock.__next__)
+        await asker.get("/pods")
+        await asker.get("/pods")
+        with pytest.raises(client.Unreachable, match="404"):
+            await asker.get("/nowhere")
+        await one.stop()
+        with pytest.raises(client.Unreachable):
+            await asker.get("/pods")
+
+        assert {("/pods", "200"): 2, ("/nowhere", "404"): 1, ("/pods", "<error>"): 1} == {
+            key: found.counts[-1] for key, found in asker.took.items()
+        }
+        assert 1.0 == asker.took["/pods", "200"].total
 
     meet(authority, tmp_path, use)
 

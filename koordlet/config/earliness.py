@@ -1,0 +1,45 @@
+"""Thresholds that shall be acted on beside a kubelet, held against the kubelet's own file.
+
+Covers: what is refused at once, what cannot be told before the machine is known.
+Does not cover: comparing two thresholds (``model.earlier``), the kubelet's own word at run time
+(``policy.beside_kubelet``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from koordlet.config import kubelet_file, layers, node_pressure_section, places, problems, schema
+from koordlet.model import earlier, errors, thresholds
+
+_WHERE = ("policies", "node_pressure")
+_FIX = "choose a larger threshold, or leave policies.node_pressure.act out"
+
+
+def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
+    """What is open, as warnings; ``ConfigError`` naming both thresholds for what comes too late."""
+    path, section = config.kubelet.config_file, config.policies.node_pressure
+    if path is None:
+        return []
+    theirs = thresholds.parse(replace(kubelet_file.texts(path), enforce_pods=False))
+    if not section.act or section.mode == "off":
+        return []
+    refused, unsure = [], []
+    for one in thresholds.parse(replace(node_pressure_section.texts(section), enforce_pods=False)):
+        rival, certain = earlier.rival(one, theirs, None)
+        if rival is None:
+            continue
+        text = earlier.words(one, rival)
+        if certain:
+            key = "evictionHard" if one.hard else "evictionSoft"
+            where = places.dotted((*_WHERE, key, one.signal))
+            culprit = f"{origins.get(where, layers.BUILT_IN)}: {where}"
+            refused.append(errors.ConfigError(f"{text} ({path})", culprit=culprit, fix=_FIX))
+        else:
+            unsure.append(
+                f"whether {one.signal}<{one.value.text} is earlier than the kubelet's"
+                f" {rival.value.text} ({path}) depends on the machine"
+            )
+    problems.raise_any(refused, path)
+    return unsure

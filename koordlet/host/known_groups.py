@@ -1,0 +1,99 @@
+"""What is kept of groups between two looks, and a sample of their sets that is compared with it.
+
+Covers: the record of one group, the comparison. Does not cover: reading a group (``host.cgroups``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from koordlet.host import root
+from koordlet.model import cgroup, knob
+
+#: Bytes of a hot file: a CPU list of any machine.
+HOT = 4096
+#: A watched set is read at one of this many polls, whatever the kernel told.
+_SLICES = 5
+
+
+class Known:
+    """What is kept of one group between two looks."""
+
+    __slots__ = (
+        "children",
+        "directory",
+        "group",
+        "hot",
+        "inode",
+        "links",
+        "paths",
+        "round",
+        "stale",
+        "stat",
+        "watch",
+    )
+
+    def __init__(self, directory: root.HostPath, paths: dict[str, root.HostPath]) -> None:
+        self.directory = directory
+        #: Row name to path.
+        self.paths = paths
+        #: What stat said; ``None`` asks again.
+        self.stat: root.Stat | None = None
+        self.inode = 0
+        self.links = -1
+        self.children: tuple[str, ...] | None = None
+        #: Handle of the set.
+        self.hot: int | None = None
+        #: The group as it was read last, and whether it must be read again.
+        self.group: cgroup.Group | None = None
+        self.stale = True
+        #: The number of its watch, ``None`` while the kernel tells nothing about it.
+        self.watch: int | None = None
+        #: The full look that touched it last.
+        self.round = 0
+
+
+class _Slice(NamedTuple):
+    """Watched sets that have a descriptor, as they were read."""
+
+    groups: list[Known]
+    handles: list[int]
+    right: list[bytes]
+
+
+class Samples:
+    """Sets that are read in turns: a slice is a list of descriptors and a list of texts."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._turn = 0
+        self._slices: dict[int, _Slice] = {}
+
+    def forget(self) -> None:
+        """A group came or went, or was read otherwise than before: slices are made anew."""
+        self._slices.clear()
+
+    def next(self, known: Iterable[Known]) -> bool:
+        """Compare the next slice; whether one of it is not as it was read, and so is stale."""
+        self._turn = (self._turn + 1) % _SLICES
+        if self._turn not in self._slices:
+            self._slices[self._turn] = _slice(list(known)[self._turn :: _SLICES])
+        groups, handles, right = self._slices[self._turn]
+        texts = self._host.preads(handles, HOT)
+        if texts == right:
+            return False
+        for one, text, kept in zip(groups, texts, right, strict=True):
+            one.stale |= text is None or text.rstrip(b"\n") != kept.rstrip(b"\n")
+        return any(one.stale for one in groups)
+
+
+def _slice(some: Iterable[Known]) -> _Slice:
+    found = _Slice([], [], [])
+    for one in some:
+        text = None if one.group is None else one.group.values.get(knob.CPUSET_CPUS.name)
+        if one.hot is not None and one.watch is not None and text is not None:
+            found.groups.append(one)
+            found.handles.append(one.hot)
+            found.right.append(f"{text}\n".encode())
+    return found

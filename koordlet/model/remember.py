@@ -1,0 +1,31 @@
+"""The last answer of a pure function, given again to the very same question.
+
+Covers: functions of values that never change. What was asked is compared by identity: whoever reads
+the machine hands out the same object while nothing happened, so a comparison costs nothing, and a
+steady machine is thought about once. Does not cover: equal values that are not the same object.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from operator import is_
+from typing import TypeVar, TypeVarTuple
+
+AskedTs = TypeVarTuple("AskedTs")
+AnswerT = TypeVar("AnswerT")
+
+
+def last(work: Callable[[*AskedTs], AnswerT]) -> Callable[[*AskedTs], AnswerT]:
+    """Keep one question and its answer: both live until another question is asked."""
+    kept: list[tuple[tuple[*AskedTs], AnswerT]] = []
+
+    @functools.wraps(work)
+    def asked(*words: *AskedTs) -> AnswerT:
+        if kept and all(map(is_, kept[0][0], words)):
+            return kept[0][1]
+        answer = work(*words)
+        kept[:] = ((words, answer),)
+        return answer
+
+    return asked

@@ -1,0 +1,111 @@
+"""Beside a kubelet: for what nobody is evicted by us, because the kubelet does it. Pure.
+
+Covers: whether there is one, why a victim is only named, the condition that tells of thresholds
+which come too late.
+Does not cover: comparing two thresholds (``model.earlier``), choosing victims (``node_pressure``).
+
+Rules:
+1. Without ``act`` the kubelet's signals are told and not acted on.
+2. With it, a threshold is acted on that is strictly earlier than each of the kubelet's. What the
+   kubelet says it runs with (``/configz``) counts, and before it says so the file that was given;
+   as long as neither is known nobody goes.
+3. While the kubelet has a condition, nobody goes for it.
+4. The kubelet has no signals of ours: they cannot come too late. They are about memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from koordlet.model import decision, earlier, snapshot, thresholds
+from koordlet.policy import pressure_signals
+
+#: The condition that holds while a threshold is not acted on because it comes too late.
+LATE = "EvictionThresholdLate"
+_UNKNOWN = "the kubelet's own thresholds are not known yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """The kubelet of this node, as far as it evicts."""
+
+    there: bool = False
+    act: bool | None = None
+    #: What it has the condition of.
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    theirs: tuple[thresholds.Threshold, ...] = ()
+    #: Why they are not known.
+    unknown: str = ""
+
+    def held(self, due: thresholds.Threshold, capacity: int) -> str:
+        """Why a victim is only named; empty where it goes."""
+        if not self.there:
+            return "policies.node_pressure.act is false" if self.act is False else ""
+        if not self.act:
+            return "the kubelet evicts for this by itself (policies.node_pressure.act is not set)"
+        kind = thresholds.CONDITION[due.signal]
+        if due.signal not in thresholds.SIGNALS:
+            kind = "MemoryPressure"
+        if self.conditions.get(kind):
+            return f"the kubelet has the condition {kind} and acts by itself"
+        return self.late(due, capacity)
+
+    def late(self, one: thresholds.Threshold, capacity: int | None) -> str:
+        """Why a threshold that would be acted on is not; empty where it is, or nobody wants it."""
+        if not self.there or not self.act or one.signal not in thresholds.SIGNALS:
+            return ""
+        if self.unknown:
+            return self.unknown
+        found, certain = earlier.rival(one, self.theirs, capacity)
+        return earlier.words(one, found) if found is not None and certain else ""
+
+
+def neighbour(
+    now: snapshot.Snapshot, *, act: bool | None, told: thresholds.Texts | None, layout: str
+) -> Neighbour:
+    """The kubelet beside us; ``told`` is what a file says of it."""
+    if not is_there(now):
+        return Neighbour(act=act)
+    said = now.kubelet.configuration if now.kubelet is not None else None
+    texts = told
+    if said is not None:
+        texts = thresholds.Texts(
+            hard=said.eviction_hard, soft=said.eviction_soft, soft_grace=said.eviction_soft_grace
+        )
+    theirs: tuple[thresholds.Threshold, ...] = ()
+    unknown = _UNKNOWN if texts is None else ""
+    if texts is not None and act:
+        try:
+            theirs = earlier.of_kubelet(texts, layout)
+        except thresholds.ThresholdError as error:
+            unknown = f"the kubelet's thresholds cannot be read: {error}"
+    return Neighbour(
+        there=True, act=act, conditions=now.node.conditions, theirs=theirs, unknown=unknown
+    )
+
+
+def is_there(now: snapshot.Snapshot) -> bool:
+    """Whether this node has a kubelet or a control plane, and is not on its own."""
+    return any(not one.local for one in now.sources)
+
+
+def conditions(
+    beside: Neighbour,
+    configured: Iterable[thresholds.Threshold],
+    found: Mapping[str, pressure_signals.Observation],
+) -> Iterator[decision.Condition]:
+    """One, where somebody wants that we act beside a kubelet that is known."""
+    if not beside.there or not beside.act:
+        return
+    late = [
+        beside.late(one, found[one.signal].capacity if one.signal in found else None)
+        for one in configured
+    ]
+    told = [text for text in dict.fromkeys(late) if text]
+    yield decision.Condition(
+        type=LATE,
+        status=bool(told),
+        reason=f"Koordlet{LATE}" if told else f"KoordletNo{LATE}",
+        message="; ".join(told) or "each threshold is earlier than the kubelet's",
+    )

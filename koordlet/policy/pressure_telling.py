@@ -1,0 +1,74 @@
+"""The signals of a node as people see them: observed, threshold, since when, and why not. Pure.
+
+Covers: one row for each threshold that is configured. Does not cover: deciding (``node_pressure``),
+signals without a threshold that evicts (``stalls``, ``tight_groups``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from koordlet.model import decision, snapshot, thresholds
+from koordlet.policy import (
+    beside_kubelet,
+    eviction_words,
+    own_thresholds,
+    pressure_book,
+    pressure_signals,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was seen at one moment, and what it is compared with."""
+
+    now: snapshot.Snapshot
+    #: Without what is too old.
+    found: Mapping[str, pressure_signals.Observation]
+    #: Signal of the kubelet's to why it is not observed.
+    missing: Mapping[str, str]
+    configured: tuple[thresholds.Threshold, ...]
+    beside: beside_kubelet.Neighbour
+
+
+def signals(look: Look, book: pressure_book.Book) -> Iterator[decision.Signal]:
+    """In the order of the configuration."""
+    for one in look.configured:
+        seen = look.found.get(one.signal)
+        if seen is None:
+            yield decision.Signal(
+                name=one.signal,
+                observed="",
+                threshold=one.value.text,
+                met=None,
+                why=_missing(look, one.signal),
+            )
+            continue
+        name = pressure_book.name(one)
+        first = book.first.get(name)
+        met = pressure_book.is_met(one, look.found) or (
+            name in book.acted and pressure_book.is_met(one, look.found, reclaim=True)
+        )
+        wanted = eviction_words.wanted(one, seen.capacity)
+        late = look.beside.late(one, seen.capacity)
+        yield decision.Signal(
+            name=one.signal,
+            observed=eviction_words.available(one.signal, seen.available),
+            threshold=wanted,
+            met=met,
+            why=late or (_waiting(one, look.now.at, first) if met else ""),
+            spelled="" if wanted == one.value.text else one.value.text,
+            since=look.now.wall - (look.now.at - first) if met and first is not None else None,
+        )
+
+
+def _missing(look: Look, signal: str) -> str:
+    if signal not in thresholds.SIGNALS:
+        return own_thresholds.missing(signal, look.now.pressure)
+    return look.missing.get(signal) or "its file system has not answered for a while"
+
+
+def _waiting(one: thresholds.Threshold, at: float, first: float | None) -> str:
+    left = one.grace - (at - (at if first is None else first))
+    return f"soft: {left:.0f} s of {one.grace:.0f} s grace are left" if left > 0 else ""

@@ -1,0 +1,60 @@
+"""Puts what the operator says about node pressure into the terms of policy and host.
+
+Covers: thresholds, the kubelet's own, which directories and groups count.
+Does not cover: the other policies (``assembly``).
+"""
+
+from __future__ import annotations
+
+from koordlet.config import node_pressure_section, schema
+from koordlet.host import pressure
+from koordlet.model import duration, slices, thresholds
+from koordlet.policy import node_pressure
+
+
+def of(config: schema.Config) -> node_pressure.Settings:
+    """The settings of the policy."""
+    policies, section = config.policies, config.policies.node_pressure
+    swap = section.swap_available
+    local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
+    return node_pressure.Settings(
+        limits=thresholds.parse(node_pressure_section.texts(section)),
+        transition=duration.parse(section.eviction_pressure_transition_period),
+        max_grace=section.eviction_max_pod_grace_period,
+        own=thresholds.own(section.eviction_own, duration.parse(section.eviction_own_grace_period)),
+        act=section.act,
+        kubelet=_kubelet_texts(config.kubelet.config_file),
+        pass_seconds=None if section.pass_seconds is None else float(section.pass_seconds),
+        local_storage=local,
+        reclaim=section.reclaim_page_cache,
+        tight_percent=section.workload_memory_percent,
+        stalls=section.pressure_limits,
+        swap=None if swap is None else thresholds.value("swapAvailable", "swap.available", swap),
+    )
+
+
+def places(config: schema.Config, base: str) -> pressure.Places:
+    """Which directories and groups stand for what a node may run out of, below a cgroup root."""
+    section = config.policies.node_pressure
+    usual = (config.kubelet.directory or pressure.NODEFS[0], *pressure.NODEFS[1:])
+    return pressure.Places(
+        nodefs=usual if section.nodefs is None else (section.nodefs,),
+        imagefs=pressure.IMAGEFS if section.imagefs is None else (section.imagefs,),
+        containerfs=() if section.containerfs is None else (section.containerfs,),
+        pods=(*_pods_below(base), *pressure.PODS),
+        memory=section.memory_cgroup or "",
+    )
+
+
+def _kubelet_texts(path: str | None) -> thresholds.Texts | None:
+    if path is None:
+        return None
+    from koordlet.config import kubelet_file  # noqa: PLC0415 -- few name the kubelet's file
+
+    return kubelet_file.texts(path)
+
+
+def _pods_below(base: str) -> tuple[str, ...]:
+    """Below a slice, systemd names the group of all pods after it."""
+    stem = slices.stem(base.rstrip("/").rpartition("/")[2])
+    return (f"{stem}-{pressure.PODS[0]}",) if stem else ()

@@ -1,0 +1,73 @@
+"""Who owns the fields of an object, as the server keeps it in ``metadata.managedFields``. Pure.
+
+Covers: the holders of one field, which of them still write. Does not cover: writing (``applying``).
+
+What cannot be read there is nobody's: a server may leave it out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from koordlet.model import objects
+
+#: Who we are.
+MANAGER = "koordlet"
+#: A manager that has not written this long before the newest write of anybody is gone. The kubelet
+#: writes a Node each five minutes; Koordinator's manager renews its resources as often.
+GONE_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Somebody who owns a field."""
+
+    manager: str
+    #: ``Apply`` or ``Update``.
+    operation: str
+    #: When it last wrote, by the server's clock; ``None`` where that is not told.
+    at: float | None = None
+
+
+def of(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
+    """Who owns the field at this path of names."""
+    return tuple(
+        Holder(str(entry.get("manager", "")), str(entry.get("operation", "")), _at(entry))
+        for entry in _entries(there)
+        if _names(entry.get("fieldsV1"), path)
+    )
+
+
+def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
+    """Those of them that are not gone, measured by the newest write of anybody: one clock."""
+    newest = max((at for entry in _entries(there) if (at := _at(entry)) is not None), default=0.0)
+    return tuple(
+        one for one in of(there, *path) if one.at is None or newest - one.at < GONE_SECONDS
+    )
+
+
+def _entries(there: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    found = objects.metadata(there).get("managedFields")
+    for entry in found if isinstance(found, list) else ():
+        if isinstance(entry, Mapping):
+            yield entry
+
+
+def _names(fields: Any, path: tuple[str, ...]) -> bool:
+    """Whether a set of fields has this one."""
+    for step in path:
+        if not isinstance(fields, Mapping) or f"f:{step}" not in fields:
+            return False
+        fields = fields[f"f:{step}"]
+    return True
+
+
+def _at(entry: Mapping[str, Any]) -> float | None:
+    try:
+        found = dt.datetime.fromisoformat(str(entry.get("time")))
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo is not None else None

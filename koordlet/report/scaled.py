@@ -1,0 +1,68 @@
+"""CPU limits of groups as ``cpu_burst`` wrote them last: quota and burst, from results of steps.
+
+Covers: what was written, what was put back. Does not cover: the policy (``policy.cpu_burst``), the
+series (``report.peer_agent_families``).
+
+A limit that nobody raised was not written, and has no value here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
+
+from koordlet.model import action, knob, plan, result
+
+STEM = "cpu_burst"
+QUOTA, BURST = "quota", "burst"
+_KINDS = {
+    knob.CPU_CFS_QUOTA.name: QUOTA,
+    knob.CPU_MAX.name: QUOTA,
+    knob.CPU_CFS_BURST.name: BURST,
+    knob.CPU_BURST.name: BURST,
+}
+
+#: By what it is and the path of the group: microseconds of a period.
+Limits = Mapping[tuple[str, str], int]
+
+
+class Scaled:
+    """They, kept up to date."""
+
+    def __init__(self) -> None:
+        #: A new one with every change.
+        self.limits: Limits = MappingProxyType({})
+
+    def passed(self, results: Sequence[result.Result], groups: Container[str]) -> Limits:
+        """The steps of one pass were carried out, and these groups are there.
+
+        Whoever is gone is forgotten with the next step; until then nobody asks for it.
+        """
+        if not results:
+            return self.limits
+        found = {key: value for key, value in self.limits.items() if key[1] in groups}
+        for one in results:
+            if one.step is not None and one.step.action.policy == STEM:
+                _note(found, one.step, one.verdict)
+        if found != self.limits:
+            self.limits = MappingProxyType(found)
+        return self.limits
+
+
+def _note(found: dict[tuple[str, str], int], step: plan.Step, verdict: result.Verdict) -> None:
+    did = step.action
+    if step.interim or verdict is not result.Verdict.DONE:
+        return
+    if not isinstance(did, action.WriteFile | action.SetUnitProperty) or did.knob not in _KINDS:
+        return
+    key, value = (_KINDS[did.knob], did.group), _number(did.value)
+    if value is None or step.undo:
+        found.pop(key, None)
+    else:
+        found[key] = value
+
+
+def _number(text: str) -> int | None:
+    """The first number of a text; ``None`` where there is no limit."""
+    word = text.partition(" ")[0]
+    return int(word) if word.isdigit() else None

@@ -1,0 +1,277 @@
+"""Dry runs: who would have to leave one node so that a pod fits there.
+
+Covers: taking the less important pods away, giving back whom one can, in the columns or by sums;
+what is remembered of a node between two pods of a class.
+Does not cover: which nodes are tried, the choice among them (``preemption``).
+
+Rules:
+1. Without doubt, a dry run is the real cycle: the pods leave the columns, the filters of that one
+   node are asked, the pods come back.
+2. Where a node is judged by amounts and by what no pod changes, the same verdicts follow from sums:
+   no column is touched. That is nearly every pod, and costs a hundredth.
+3. What rule 2 found of a node holds until something about its pods changes. It does not where a
+   budget covers one of them, or somebody was promised a place there: that is looked at anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from koordlet.scheduler import messages
+from koordlet.scheduler.columns import Columns, kept
+from koordlet.scheduler.disruption import Protection
+from koordlet.scheduler.framework import Kind, Verdict
+from koordlet.scheduler.plugins.resources import Fit
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.view import View
+
+#: Nodes whose dry run is remembered, of all classes together: 200 bytes each.
+ENTRIES = 1 << 17
+_NOBODY = Verdict((messages.NO_VICTIMS,), resolvable=False)
+_Cost = tuple[int, int, int, int, tuple[int, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node, who would have to leave it, and what makes it worse than others."""
+
+    row: int
+    victims: tuple[Pod, ...]
+    violations: int
+    cost: _Cost
+
+    @classmethod
+    def of(cls, row: int, victims: Sequence[Pod], violations: int) -> Candidate:
+        """Fewest violations, lowest top priority, lowest sum, fewest, latest start; lowest row."""
+        top = max((one.priority for one in victims), default=-(2**31))
+        summed = sum(one.priority + 2**31 for one in victims)
+        earliest = min((one.started or "~" for one in victims if one.priority == top), default="")
+        # Later start times first: each character counts down.
+        latest = tuple(-ord(letter) for letter in earliest)
+        cost = violations, top, summed, len(victims), latest, row
+        return cls(row, tuple(victims), violations, cost)
+
+
+Tried = Candidate | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a dry run by sums said, as long as nothing about the node's pods changes."""
+
+    look: int
+    #: The classes of the pods that may go: no budget may cover one.
+    sorts: tuple[PodClass, ...]
+    found: Tried
+
+
+def importance(pod: Pod) -> tuple[int, str, int]:
+    """Most important first: higher priority, then longer running, then the input's order."""
+    return -pod.priority, pod.started or "~", pod.position
+
+
+def _may_go(one: Pod, pod: Pod) -> bool:
+    """Less important, a pod that runs, and not exempt by the peer's label."""
+    if one.priority >= pod.priority or one.stands_for:
+        return False
+    return one.sort.labels.get(keys.NEVER_VICTIM) != "true"
+
+
+@contextlib.contextmanager
+def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
+    """As if those who were promised a place on a node had it already.
+
+    Guests are at least as important as the pod that is tried: nobody takes them for victims.
+    """
+    for one in guests:
+        columns.place(one, row)
+    try:
+        yield
+    finally:
+        for one in guests:
+            columns.remove(one)
+            one.node = ""
+
+
+class Memory:
+    """What dry runs by sums said, for the classes and priorities that were asked most recently."""
+
+    def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
+        self._columns = columns
+        self._entries = entries
+        self._known: OrderedDict[tuple[PodClass, int], dict[int, Remembered]] = OrderedDict()
+        self._generation = -1
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, sort: PodClass, priority: int) -> dict[int, Remembered]:
+        """By row, what pods of a class and a priority found."""
+        if self._generation != self._columns.generation:
+            self.clear()
+            self._generation = self._columns.generation
+        found = self._known.setdefault((sort, priority), {})
+        self._known.move_to_end((sort, priority))
+        while len(self._known) > max(1, self._entries // max(1, self._columns.size)):
+            self._known.popitem(last=False)
+        return found
+
+    def clear(self) -> None:
+        """Objects changed that verdicts are made of."""
+        self._known.clear()
+
+
+class DryRuns:
+    """The dry runs of one pod."""
+
+    def __init__(
+        self, columns: Columns, view: View, pod: Pod, protection: Protection, memory: Memory
+    ) -> None:
+        self._columns = columns
+        self._view = view
+        self._pod = pod
+        self._protection = protection
+        self._sums = Sums.of(columns, view)
+        self._memory = memory.of(view.sort, pod.priority)
+
+    def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
+        """Who would have to leave a node, or why that does not help."""
+        if self._sums is not None and not any(map(_matters, guests)):
+            known = None if guests else self._memory.get(row)
+            if known is not None and self._holds(known, row):
+                return known.found
+            found = self._by_sums(self._sums, row, guests)
+            if found is not None:
+                return found
+        with joined(self._columns, row, guests):
+            return in_columns(self._columns, self._view, self._pod, row, self._protection)
+
+    def _holds(self, known: Remembered, row: int) -> bool:
+        if known.look != self._columns.looks[row]:
+            return False
+        return not self._protection or not any(map(self._protection.of, known.sorts))
+
+    def _by_sums(self, sums: Sums, row: int, guests: Sequence[Pod]) -> Tried | None:
+        """The same as in the columns, or ``None`` where sums do not tell."""
+        lower = _lower(self._columns, row, self._pod)
+        if lower and (any(map(kept, lower)) or not sums.apply(row)):
+            return None
+        found = self._sum(sums, row, guests, lower) if lower else _NOBODY
+        sorts = tuple({one.sort: None for one in lower})
+        if not guests and not any(map(self._protection.of, sorts)):
+            self._memory[row] = Remembered(self._columns.looks[row], sorts, found)
+        return found
+
+    def _sum(self, sums: Sums, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> Tried:
+        spare = sums.spare(row, guests, lower)
+        if min(spare) < 0:
+            return sums.refusal(row, spare)
+        violating, others = self._protection.split(lower)
+        victims, violations = sums.reprieve(spare, violating, others)
+        if violating and others:
+            victims.sort(key=importance)
+        return Candidate.of(row, victims, violations)
+
+
+def _lower(columns: Columns, row: int, pod: Pod) -> list[Pod]:
+    several = columns.pods[row].values()
+    return sorted((one for one in several if _may_go(one, pod)), key=importance)
+
+
+def in_columns(columns: Columns, view: View, pod: Pod, row: int, protection: Protection) -> Tried:
+    """The dry run of one node by the filters themselves."""
+    lower = _lower(columns, row, pod)
+    if not lower:
+        return _NOBODY
+    for one in lower:
+        columns.remove(one)
+    victims: list[Pod] = []
+    try:
+        refusal = view.verdict(row)
+        if refusal is not None:
+            victims = lower
+            return refusal
+        violating, others = protection.split(lower)
+        violations = 0
+        for group, counts in ((violating, True), (others, False)):
+            for one in group:
+                columns.place(one, row)
+                if not view.passes(row):
+                    columns.remove(one)
+                    victims.append(one)
+                    violations += counts
+    finally:
+        for one in victims:
+            columns.place(one, row)
+    if violating and others:
+        victims.sort(key=importance)
+    return Candidate.of(row, victims, violations)
+
+
+def _matters(guest: Pod) -> bool:
+    """Whether a guest may change more than amounts."""
+    return bool(guest.sort.anti_affinity) or kept(guest)
+
+
+class Sums:
+    """What a class lacks on a node, in plain integers."""
+
+    def __init__(self, columns: Columns, view: View, fit: Fit) -> None:
+        self._columns = columns
+        self._view = view
+        self._fit = fit
+        self._known: dict[PodClass, tuple[int, ...]] = {}
+
+    @classmethod
+    def of(cls, columns: Columns, view: View) -> Sums | None:
+        """``None`` where more than amounts decides that a pod could change."""
+        having = [one for one in view.having_a_say() if one.kind is not Kind.STATIC]
+        fits = [one for one in having if type(one) is Fit]
+        if len(fits) != 1 or any(not one.blind for one in having if one is not fits[0]):
+            return None
+        return cls(columns, view, fits[0])
+
+    def apply(self, row: int) -> bool:
+        """Whether nothing but amounts can be against a node."""
+        return self._view.passes(row, but=self._fit)
+
+    def spare(self, row: int, guests: Sequence[Pod], lower: Sequence[Pod]) -> list[int]:
+        """What is left of each amount when the guests came, these left, and the pod is there."""
+        found = self._fit.spare(row)
+        for several, sign in ((guests, -1), (lower, 1)):
+            for pod in several:
+                for place, amount in enumerate(self._amounts(pod.sort)):
+                    found[place] += sign * amount
+        return found
+
+    def refusal(self, row: int, spare: Sequence[int]) -> Verdict:
+        """Why it does not fit there although all these left."""
+        return self._fit.refusal(row, spare)
+
+    def reprieve(
+        self, spare: list[int], violating: Sequence[Pod], others: Sequence[Pod]
+    ) -> tuple[list[Pod], int]:
+        """Whom one cannot give back, and how many of them against a budget."""
+        victims: list[Pod] = []
+        violations = 0
+        for group, counts in ((violating, True), (others, False)):
+            for one in group:
+                left = [
+                    much - his for much, his in zip(spare, self._amounts(one.sort), strict=True)
+                ]
+                if min(left) < 0:
+                    victims.append(one)
+                    violations += counts
+                else:
+                    spare = left
+        return victims, violations
+
+    def _amounts(self, sort: PodClass) -> tuple[int, ...]:
+        known = self._known.get(sort)
+        if known is None:
+            known = self._known[sort] = self._fit.amounts(self._columns.vectors(sort)[0])
+        return known

@@ -1,0 +1,292 @@
+"""What a class of pods would get on one node: CPUs of its own, amounts of NUMA nodes, or why not.
+
+Covers: the node's own conditions in the peer's order, amplified CPUs, the choice of NUMA nodes.
+Does not cover: who wants what (``plugins.numa``), choosing among the CPUs of a node
+(``policy.cpu_allocation``), what NUMA nodes have left (``zones``).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
+from koordlet.scheduler import handover, peernames, requests
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.wire import Body
+from koordlet.scheduler.zones import Weights, Zones, times
+
+INTEGER = "the requested CPUs must be integer"
+_CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
+_NUMA_CONFLICT = "node(s) NUMA Topology policy not match"
+_AMPLIFIED = "Insufficient amplified cpu"
+_UNALIGNED = "node(s) NUMA Topology affinity error"
+_BAD_RATIO = "node(s) invalid CPU amplification ratio"
+
+Bind = cpu_accumulator.Bind
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a class wants of CPUs and NUMA nodes."""
+
+    #: Thousandths.
+    cpu: int
+    bound: bool
+    #: ``None``: none is required.
+    required: Bind | None
+    preferred: Bind
+    exclusive: cpu_accumulator.Exclusive
+    numa: str
+    #: It shares no NUMA node with who spans several.
+    alone: bool
+    others: Mapping[str, int]
+    #: Resources and their weights where NUMA nodes are compared.
+    weights: tuple[tuple[str, int], ...]
+
+    @property
+    def asks(self) -> bool:
+        """Who asks for nothing is placed without a look at CPUs and NUMA nodes."""
+        return bool(self.cpu or self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a node says about the same."""
+
+    node: Node
+    machine: Machine | None
+    bind: Bind | None
+    numa: str
+    strategy: cpu_accumulator.Strategy
+    #: How often its CPUs count; ``None`` where that cannot be read.
+    ratio: float | None = 1.0
+
+    @property
+    def kept(self) -> cpuset.CPUSet:
+        """CPUs that nobody is bound to."""
+        withheld = self.machine.withheld if self.machine is not None else cpuset.CPUSet()
+        return withheld | self.node.reserved_cpus
+
+    def zones(self, columns: Columns, row: int, draws: Held | None = None) -> Zones:
+        """Its NUMA nodes now."""
+        assert self.machine is not None  # noqa: S101 -- asked only where there is one
+        ratio = self.ratio or 1.0
+        return Zones(self.machine, columns, row, kept=self.kept, ratio=ratio, without=draws)
+
+
+def ratio(node: Node) -> float | None:
+    """How often the CPUs of a node count; ``None`` where that cannot be read."""
+    spelled = node.annotations.get(peernames.RATIO)
+    if spelled is None:
+        return 1.0
+    found = _object(spelled).get("cpu", 1)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e6:
+        return None
+    return max(1.0, float(found))
+
+
+def admit(
+    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
+) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
+    """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
+
+    Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
+    """
+    found = _admit(wish, place, columns, row, draws)
+    short = isinstance(found, cpu_allocation.Refusal) and not found.final
+    if short and draws is not None and draws.spec.policy is not Policy.DEFAULT:
+        return cpu_allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
+    return found
+
+
+def _admit(
+    wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
+) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
+    numa = place.numa or wish.numa
+    bound = wish.bound or (place.bind is not None and wish.cpu > 0)
+    refusal = _unfit(wish, place, columns, row, bound=bound)
+    if refusal is not None:
+        return refusal
+    if not bound and not numa:
+        return None
+    if place.machine is None or not place.machine.shape.cores:
+        no_cpus = cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
+        return no_cpus if bound or place.numa else None
+    zones = place.zones(columns, row, draws)
+    if not bound:
+        return _zones_only(wish, place, numa, zones)
+    return _bound(wish, place, numa, zones, _node(place, columns, row, draws, zones), draws)
+
+
+def _bound(  # noqa: PLR0917 -- as _admit
+    wish: Wish,
+    place: Place,
+    numa: str,
+    zones: Zones,
+    node: cpu_allocation.Node,
+    draws: Held | None,
+) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+    """CPUs by number."""
+    left = handover.rest(draws) if draws is not None else None
+    required = wish.required or place.bind
+    cpus = cpu_accumulator.Request(
+        count=wish.cpu // 1000,
+        bind=required or wish.preferred,
+        required=required is not None,
+        exclusive=wish.exclusive,
+        strategy=place.strategy,
+    )
+    zoned = {name for zone in zones.room.values() for name in zone}
+    others = {name: much for name, much in wish.others.items() if name in zoned}
+    policy = numa_hints.Policy(numa)
+    if policy is numa_hints.Policy.NONE:
+        others = {}
+    request = cpu_allocation.Request(
+        cpus=cpus,
+        numa=policy,
+        taste=_taste(wish, place, zones, bound=True),
+        others=others,
+        preferred=left.cpus if left is not None else cpuset.CPUSet(),
+    )
+    return node.allocate(request)
+
+
+def _unfit(  # noqa: PLR0911 -- one for each reason
+    wish: Wish, place: Place, columns: Columns, row: int, *, bound: bool
+) -> cpu_allocation.Refusal | None:
+    """What is wrong before any CPU is looked at, in the peer's order."""
+    if place.numa and wish.numa and place.numa != wish.numa:
+        return cpu_allocation.Refusal(_NUMA_CONFLICT, final=True)
+    if not bound:
+        return None
+    if wish.cpu % 1000:
+        return cpu_allocation.Refusal(INTEGER, final=True)
+    short = _amplified(wish, place, columns, row)
+    if short is not None:
+        return short
+    if place.machine is None or not place.machine.shape.cores:
+        return cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
+    if place.bind is not None and wish.required is not None and place.bind is not wish.required:
+        return cpu_allocation.Refusal(_CONFLICT, final=True)
+    return None
+
+
+def _amplified(
+    wish: Wish, place: Place, columns: Columns, row: int
+) -> cpu_allocation.Refusal | None:
+    """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
+    if place.ratio is None:
+        return cpu_allocation.Refusal(_BAD_RATIO, final=True)
+    if place.ratio <= 1:
+        return None
+    room = place.node.allocatable.get(requests.CPU, 0)
+    if times(wish.cpu, place.ratio) > room - amplified(place.ratio, columns, row):
+        return cpu_allocation.Refusal(_AMPLIFIED)
+    return None
+
+
+def amplified(how_often: float, columns: Columns, row: int) -> int:
+    """The CPU that is requested on a node where bound CPUs count more than once."""
+    held = int(columns.requested[columns.resources[requests.CPU], row])
+    bound = 1000 * sum(len(one.cpus) for one in handover.shares(columns, row))
+    return held + times(bound, how_often) - bound if held >= bound else held
+
+
+def room(place: Place, columns: Columns, row: int) -> cpu_allocation.Node:
+    """What can be taken of a node's machine now, reservations apart; only where it is known."""
+    return _node(place, columns, row, None, place.zones(columns, row))
+
+
+def _node(
+    place: Place, columns: Columns, row: int, draws: Held | None, zones: Zones
+) -> cpu_allocation.Node:
+    assert place.machine is not None  # noqa: S101 -- asked only where there is one
+    kept = place.kept
+    left = handover.rest(draws) if draws is not None else None
+    if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
+        kept |= cpuset.CPUSet(place.machine.shape.online) - left.cpus
+    return cpu_allocation.Node(
+        place.machine.shape,
+        reserved=kept,
+        holdings=[
+            cpu_allocation.Holding(
+                holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
+            )
+            for one in handover.shares(columns, row, draws)
+            if one.cpus
+        ],
+        zones={number: _real(part, place.ratio or 1.0) for number, part in zones.free().items()},
+    )
+
+
+def _real(part: Mapping[str, int], how_often: float) -> dict[str, int]:
+    """Amounts in which each CPU counts once."""
+    found = dict(part)
+    if requests.CPU in found:
+        found[requests.CPU] = int(found[requests.CPU] / how_often)
+    return found
+
+
+def asked(wish: Wish, place: Place, *, bound: bool) -> dict[str, int]:
+    """What the pod takes of a node; bound CPUs count as often as the node's do."""
+    cpu = times(wish.cpu, place.ratio or 1.0) if bound else wish.cpu
+    return {requests.CPU: cpu, **wish.others}
+
+
+def _taste(wish: Wish, place: Place, zones: Zones, *, bound: bool) -> numa_hints.Taste:
+    """The emptier or the fuller NUMA nodes; none that being alone forbids."""
+    wants = asked(wish, place, bound=bound)
+    most = place.strategy is cpu_accumulator.Strategy.MOST
+    weights = Weights(most, wish.weights)
+    score = functools.partial(zones.score, asked=wants, weights=weights)
+    return numa_hints.Taste(score, zones.barred) if wish.alone else numa_hints.Taste(score)
+
+
+def _zones_only(
+    wish: Wish, place: Place, numa: str, zones: Zones
+) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+    """Amounts by NUMA node for who is not bound to CPUs."""
+    assert place.machine is not None  # noqa: S101 -- asked only where there is one
+    free = zones.free()
+    members = [numa_hints.Zone(node=number, free=part) for number, part in sorted(free.items())]
+    wants = asked(wish, place, bound=False)
+    taste = _taste(wish, place, zones, bound=False)
+    choice = numa_hints.choose(
+        members, wants, numa_hints.Policy(numa), taste=taste, far=place.machine.shape.far
+    )
+    if choice is None:
+        if numa_hints.fits(members, wants):
+            return cpu_allocation.Refusal(_UNALIGNED)
+        short = numa_hints.zoned(members, wants)
+        return cpu_allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
+    nodes = tuple(free) if choice.nodes is None else choice.nodes
+    parts = numa_hints.split(members, nodes, wants, {})
+    if parts is None:
+        short = numa_hints.short(members, nodes, wants)
+        return cpu_allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+    return cpu_allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
+
+
+def _exclusive_of(sort: PodClass) -> cpu_accumulator.Exclusive:
+    spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
+    try:
+        return cpu_accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
+    except ValueError:
+        return cpu_accumulator.Exclusive.NONE
+
+
+def _object(spelled_one: object) -> Body:
+    try:
+        found = json.loads(spelled_one) if isinstance(spelled_one, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,81 @@
+"""CPUs by number of a reservation that pre-allocates: chosen when its room is there, not before.
+
+Covers: which CPUs it has beside those of the pods that it adopted, writing them down.
+Does not cover: its amounts and who is adopted (``reservation.preallocation``), handing CPUs over to
+owners (``handover``), amounts by NUMA node: it has none.
+
+Rules:
+1. It has every CPU of the pods that it adopted and that still run, and others until it has as many
+   as it asks for: when those pods end, their CPUs are held without a gap.
+2. Where the others cannot be had, it goes on waiting: who is available has what it promises.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+from koordlet.model import cpuset
+from koordlet.policy import cpu_accumulator, cpu_allocation
+from koordlet.scheduler import peernames, placement
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.plugins import numa
+from koordlet.scheduler.profile import Profile
+from koordlet.scheduler.reservation.held import Held
+
+
+class Chooser:
+    """Asked whenever the room of one that waits is there."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._plugins = {
+            name: plugin
+            for name, one in profiles.items()
+            for plugin in one.plugins
+            if isinstance(plugin, numa.NodeNUMAResource)
+        }
+
+    def ready(self, held: Held, columns: Columns) -> bool:
+        """Whether it has its CPUs, from now on; so does one to which no CPUs are bound."""
+        mine, node = held.stand_in, columns.nodes[held.row]
+        plugin = self._plugins.get(mine.sort.scheduler) if mine is not None else None
+        if mine is None or node is None or plugin is None:
+            return True
+        wish, place = plugin.wish(mine.sort), plugin.place(node)
+        bound = wish.bound or (place.bind is not None and wish.cpu > 0)
+        known = place.machine is not None and bool(place.machine.shape.cores)
+        if not bound or not known or wish.cpu % 1000:
+            return True
+        chosen = mine.cpus or cpuset.CPUSet()
+        for pod in held.owners.values():
+            chosen |= pod.cpus or cpuset.CPUSet()
+        lacking = wish.cpu // 1000 - len(chosen)
+        if lacking > 0:
+            found = placement.room(place, columns, held.row).allocate(
+                cpu_allocation.Request(cpus=_asked(wish, place, lacking))
+            )
+            if isinstance(found, cpu_allocation.Refusal):
+                return False
+            chosen |= found.cpus
+        mine.cpus = chosen
+        return True
+
+
+def _asked(wish: placement.Wish, place: placement.Place, count: int) -> cpu_accumulator.Request:
+    required = wish.required or place.bind
+    return dataclasses.replace(
+        cpu_accumulator.Request(count=count, bind=required or wish.preferred),
+        required=required is not None,
+        exclusive=wish.exclusive,
+        strategy=place.strategy,
+    )
+
+
+def marks(held: Held) -> dict[str, str]:
+    """The annotation by which agents and the next scheduler know them; nothing if it is there."""
+    status = numa.spelled(held.stand_in) if held.stand_in is not None else {}
+    spelled = json.dumps(status) if status else ""
+    if not spelled or held.spec.annotations.get(peernames.RESOURCE_STATUS) == spelled:
+        return {}
+    return {peernames.RESOURCE_STATUS: spelled}

@@ -1,0 +1,178 @@
+"""When each alert fires: not a minute before it should, never while all is well.
+
+Prometheus's own unit tests of rules, over series as the programs export them, one sample a minute.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy import test_alerts, test_promtool
+
+pytestmark = test_promtool.pytestmark
+
+#: Minutes for which what is well is looked at.
+_LONG = 40
+_LEADS = 'leader_election_master_status{name="koordlet-scheduler"}'
+_BUCKET = "scheduler_scheduling_attempt_duration_seconds_bucket"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Series that make an alert fire at a minute, and those of a node that is well."""
+
+    minute: int
+    ill: dict[str, str]
+    well: dict[str, str] = field(default_factory=dict)
+
+
+CASES = {
+    "KoordletNotReady": Case(5, {"koordlet_ready": "0"}, {"koordlet_ready": "1"}),
+    "KoordletUnhealthy": Case(
+        10, {'koordlet_check_healthy{check="x"}': "0"}, {'koordlet_check_healthy{check="x"}': "1"}
+    ),
+    "KoordletNotTicking": Case(
+        6, {"koordlet_ticks_total": "9"}, {"koordlet_ticks_total": "0+60"}
+    ),
+    "KoordletLate": Case(
+        11,
+        {"koordlet_late_ticks_total": "0+9", "koordlet_ticks_total": "0+60"},
+        {"koordlet_late_ticks_total": "0+5", "koordlet_ticks_total": "0+60"},
+    ),
+    "KoordletRefused": Case(
+        16, {"koordlet_refusals_total": "0+60"}, {"koordlet_refusals_total": "9"}
+    ),
+    "KoordletContested": Case(
+        16, {"koordlet_contested_total": "0+60"}, {"koordlet_contested_total": "9"}
+    ),
+    "KoordletPolicyFails": Case(
+        1,
+        {'koordlet_policy_failures_total{policy="x"}': "0+1"},
+        {'koordlet_policy_failures_total{policy="x"}': "3"},
+    ),
+    "KoordletSourceSilent": Case(
+        11,
+        {
+            'koordlet_source_healthy{source="x"}': "0",
+            'koordlet_source_age_seconds{source="x"}': "0+60",
+        },
+        {
+            'koordlet_source_healthy{source="x"}': "1",
+            'koordlet_source_age_seconds{source="x"}': "400",
+        },
+    ),
+    "KoordletPlanStuck": Case(
+        5,
+        {"koordlet_plan_steps": "2", "koordlet_enforcing": "1"},
+        {"koordlet_plan_steps": "2", "koordlet_enforcing": "0"},
+    ),
+    "KoordletSeriesDropped": Case(
+        30,
+        {'koordlet_series_dropped{family="x"}': "1"},
+        {'koordlet_series_dropped{family="x"}': "0"},
+    ),
+    "KoordletSchedulerNoLeader": Case(2, {_LEADS: "0"}, {_LEADS: "1"}),
+    "KoordletSchedulerStuck": Case(
+        5,
+        {'scheduler_pending_pods{queue="active"}': "3", "scheduler_schedule_attempts_total": "7"},
+        {
+            'scheduler_pending_pods{queue="active"}': "3",
+            "scheduler_schedule_attempts_total": "0+60",
+        },
+    ),
+    "KoordletSchedulerSlow": Case(
+        11,
+        {f'{_BUCKET}{{le="0.1"}}': "0", f'{_BUCKET}{{le="+Inf"}}': "0+60",
+         f'{_BUCKET}{{le="1"}}': "0+60"},
+        {f'{_BUCKET}{{le="0.1"}}': "0+60", f'{_BUCKET}{{le="+Inf"}}': "0+60"},
+    ),
+    "KoordletSchedulerStoreRefuses": Case(
+        11,
+        {
+            'scheduler_store_requests_total{result="ok"}': "0+60",
+            'scheduler_store_requests_total{result="conflict"}': "0+10",
+        },
+        {
+            'scheduler_store_requests_total{result="ok"}': "0+60",
+            'scheduler_store_requests_total{result="conflict"}': "0+6",
+        },
+    ),
+    "KoordletSchedulerPodsWait": Case(
+        30,
+        {'scheduler_pending_pods{queue="unschedulable"}': "2"},
+        {'scheduler_pending_pods{queue="unschedulable"}': "0"},
+    ),
+    "KoordletSchedulerHomelessPods": Case(
+        30, {"scheduler_homeless_pods": "1"}, {"scheduler_homeless_pods": "0"}
+    ),
+}  # fmt: skip
+
+
+def series(name: str, shown: dict[str, str]) -> list[dict[str, str]]:
+    """As promtool takes them, of an instance of that name."""
+    found = []
+    for one, values in shown.items():
+        metric, _, labels = one.rstrip("}").partition("{")
+        several = ",".join(part for part in (labels, f'instance="{name}"') if part)
+        start, _, step = values.partition("+")
+        spelled = f"{start}+{step or 0}x{_LONG}"
+        found.append({"series": f"{metric}{{{several}}}", "values": spelled})
+    return found
+
+
+def judged(
+    folder: Path, shown: dict[str, dict[str, str]], asked: dict[str, int]
+) -> tuple[int, str]:
+    """Status and words of promtool, which expects that nothing fires: what does, is told."""
+    expected = [
+        {"eval_time": f"{at}m", "alertname": name, "exp_alerts": []} for name, at in asked.items()
+    ]
+    every = [each for name, several in shown.items() for each in series(name, several)]
+    tests = [{"interval": "1m", "input_series": every, "alert_rule_test": expected}]
+    rules = [str(test_alerts.ALERTS / f"{one}.yaml") for one in ("koordlet", "scheduler")]
+    file = folder / "tests.yaml"
+    body = {"rule_files": rules, "evaluation_interval": "1m", "tests": tests}
+    file.write_text(yaml.safe_dump(body))
+    words = [str(test_promtool.PROMTOOL), "test", "rules", str(file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+ILL = {name: one.ill for name, one in CASES.items()}
+
+
+def test_each_is_silent_until_its_time(tmp_path: Path) -> None:
+    """At the minute before it."""
+    status, said = judged(tmp_path, ILL, {name: one.minute - 1 for name, one in CASES.items()})
+
+    assert status == 0, said
+
+
+def test_none_fires_while_all_is_well(tmp_path: Path) -> None:
+    """However long that is."""
+    well = {name: one.well for name, one in CASES.items()}
+    status, said = judged(tmp_path, well, dict.fromkeys(CASES, _LONG))
+
+    assert status == 0, said
+
+
+def test_each_fires_at_its_time(tmp_path: Path) -> None:
+    """Every one of them is told then; no alert has no case."""
+    _, said = judged(tmp_path, ILL, {name: one.minute for name, one in CASES.items()})
+
+    told = set(re.findall(r"alertname: (\w+)", said))
+    assert told == CASES.keys() == {rule["alert"] for rule in test_alerts.EVERY}, said
+
+
+@pytest.mark.parametrize("minute", [1, 2])
+def test_no_scheduler_at_all(tmp_path: Path, minute: int) -> None:
+    """Nobody who answers is nobody who leads."""
+    status, _ = judged(tmp_path, {"x": {"up": "1"}}, {"KoordletSchedulerNoLeader": minute})
+
+    assert status == (0 if minute == 1 else 1)

@@ -1,0 +1,109 @@
+"""One daemon on three workloads of the kernel of the tests, with what hears of it and shows it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from koordlet import agent, daemon, notify
+from koordlet.config import loader, reloader
+from koordlet.report import view
+from tests.apply import test_interrupted
+from tests.kit import agents
+
+
+class Heard(notify.Notifier):
+    """Remembers what a service manager would hear."""
+
+    def __init__(self) -> None:
+        super().__init__({"WATCHDOG_USEC": "9000000"})
+        self.told: list[str] = []
+
+    def _send(self, message: str) -> None:
+        self.told.append(message.partition("\n")[0])
+
+
+class Shown:
+    """Surfaces that remember what they were told, and may refuse to start."""
+
+    def __init__(self) -> None:
+        self.problems: Mapping[str, str] = {}
+        self.events: list[str] = []
+        self.views: list[view.View | None] = []
+        self.published = asyncio.Event()
+
+    async def start(self, current: Callable[[], view.View | None]) -> tuple[str, ...]:
+        """Come up."""
+        self.events.append("start" if current() is not None else "start without a view")
+        return ("http://here/",)
+
+    def publish(self, now: view.View | None) -> None:
+        """Remember the view."""
+        self.views.append(now)
+        self.published.set()
+
+    async def stop(self, *, final: bool) -> None:
+        """Go away."""
+        del final
+        self.events.append("stop")
+
+    async def next(self, wanted: Callable[[], bool]) -> None:
+        """Wait until a published view makes something true."""
+        async with asyncio.timeout(30):
+            while not wanted():
+                self.published.clear()
+                await self.published.wait()
+
+
+class Life:
+    """One daemon on three workloads, with a configuration file."""
+
+    def __init__(self, ram: Path, config: str = "") -> None:
+        self.site = test_interrupted.workloads("v1", ram)
+        self.file = ram / "config.yaml"
+        self.file.write_text(agents.HEADER + self.site.config + config)
+        self.before = self.site.image()
+        self.heard = Heard()
+        self.greeted: list[tuple[str, ...]] = []
+        self.who: agent.Agent
+        self.shown: Shown
+        self.daemon: daemon.Daemon
+        self.running: asyncio.Future[None]
+
+    async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
+        found = loader.load(str(self.file), {}, {})
+        run = self.site.line()
+        run.configure(found)
+        self.who = agent.Agent(run, self.site.paths, enforce=True)
+        self.shown = Shown()
+        self.daemon = daemon.Daemon(
+            self.who,
+            reload=reloader.Reloader(str(self.file), {}, {}, found),
+            notifier=self.heard,
+            surfaces=self.shown,
+            on_ready=lambda _, addresses: self.greeted.append(addresses),
+        )
+        self.running = asyncio.ensure_future(self.daemon.run())
+        try:
+            await act(self)
+        finally:
+            self.daemon.stop()
+            await self.running
+
+    def run(self, act: Callable[[Life], Awaitable[None]]) -> None:
+        """Live while ``act`` runs, then stop."""
+        asyncio.run(self._run(act))
+
+    def text(self, path: str) -> str:
+        """A file of the machine."""
+        return self.site.host.text(self.site.host.at(path)).strip()
+
+    def checks(self) -> dict[str, bool]:
+        """Check to whether it is good, in the newest view."""
+        newest = self.shown.views[-1]
+        return {} if newest is None else {one.name: one.ok for one in newest.checks}
+
+    async def ready(self) -> None:
+        """Wait for the first view that is ready."""
+        await self.shown.next(lambda: bool(self.shown.views))

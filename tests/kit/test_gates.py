@@ -1,0 +1,49 @@
+"""The gates of the benchmarks: how often one may try, which value is a quantile."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench import gate
+
+
+def ratio(value: float) -> gate.Ratio:
+    """So many times a limit of 1."""
+    return gate.Ratio(name="x", ours=value, reference=1.0, limit=1.0, unit="s", against="y")
+
+
+@pytest.mark.parametrize(
+    ("values", "held", "tries"),
+    [
+        pytest.param([0.9], True, 1, id="within"),
+        pytest.param([1.1, 0.9], True, 2, id="the second"),
+        pytest.param([1.1, 1.2, 0.9], False, 2, id="no third in succession"),
+    ],
+)
+def test_tries_in_succession(values: list[float], held: bool, tries: int) -> None:  # noqa: FBT001
+    """A gate is asked until it holds, at most as often as was said."""
+    said: list[str] = []
+
+    assert gate.hold(lambda: ratio(values[len(said)]), said.append) is held
+    assert len(said) == tries
+
+
+def test_the_last_try_comes_after_all_others() -> None:
+    """Who failed is asked once more at the end, and only who fails again has failed."""
+    asked: list[tuple[str, int]] = []
+
+    def held(name: str, tries: int) -> bool:
+        asked.append((name, tries))
+        return name == "good" or (name == "late" and tries == 1)
+
+    assert gate.verdict(["late", "bad", "good"], held) == ["bad"]
+    assert asked == [("late", 2), ("bad", 2), ("good", 2), ("late", 1), ("bad", 1)]
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "value"),
+    [(100, 0.99, 99), (100, 1.0, 100), (100, 0.5, 50), (1, 0.99, 1), (3, 0.99, 3)],
+)
+def test_a_quantile_was_measured(count: int, share: float, value: float) -> None:
+    """Nearest rank: no value between two, and none beyond the longest."""
+    assert gate.quantile(range(count, 0, -1), share) == value

@@ -1,0 +1,109 @@
+"""What nodes use, as the arguments' defaults judge it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from fractions import Fraction
+
+from tests.oracle.objects import Amounts, Body, add, amounts, annotation, key, name, requests, room
+from tests.oracle.world import World
+
+THRESHOLDS = {"cpu": 65, "memory": 95}
+FACTORS = {"cpu": 85, "memory": 70}
+USUAL = {"cpu": 250, "memory": 200 << 20}
+EXPIRATION = 180
+
+
+def seconds(text: str) -> float:
+    """Since 1970."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def rounded(value: Fraction) -> int:
+    """Half up."""
+    return int(value + Fraction(1, 2))
+
+
+def limits(pod: Body) -> Amounts:
+    """The sum of the containers' limits."""
+    total: Amounts = {}
+    for container in pod["spec"]["containers"]:
+        total = add(total, amounts(container.get("resources", {}).get("limits", {})))
+    return total
+
+
+def estimate(pod: Body) -> Amounts:
+    """What a pod will use."""
+    mine, most = requests(pod), limits(pod)
+    found: Amounts = {}
+    for one, usual in USUAL.items():
+        base = max(mine.get(one, 0), most.get(one, 0))
+        if not base:
+            found[one] = usual
+            continue
+        value = rounded(Fraction(base * FACTORS[one], 100))
+        found[one] = min(value, most[one]) if most.get(one) else value
+    return found
+
+
+def since(pod: Body) -> float | None:
+    """When it got its node, as far as anybody says."""
+    for one in pod["status"].get("conditions", []):
+        if one["type"] == "PodScheduled" and one["status"] == "True":
+            return seconds(one["lastTransitionTime"])
+    return None
+
+
+def used(world: World, metric: Body, node: Body) -> Amounts:
+    """The reported use, and what it misses of pods that it cannot know well."""
+    status = metric["status"]
+    total = amounts(status["nodeMetric"]["nodeUsage"]["resources"])
+    known = {
+        f"{one['namespace']}/{one['name']}": amounts(one["podUsage"]["resources"])
+        for one in status.get("podsMetric", [])
+    }
+    fresh = seconds(status["updateTime"]) - 60
+    for pod in world.on[name(node)]:
+        start = since(pod)
+        if key(pod) in known and start is not None and start <= fresh:
+            continue
+        mine = known.get(key(pod), {})
+        for one, much in estimate(pod).items():
+            total[one] = total.get(one, 0) + max(0, much - mine.get(one, 0))
+    return total
+
+
+def expired(world: World, metric: Body) -> bool:
+    """Too old to be believed."""
+    told = metric["status"].get("updateTime")
+    return told is None or world.now - seconds(told) >= EXPIRATION
+
+
+def verdict(world: World, pod: Body, node: Body) -> tuple[list[str], bool]:
+    """Above a threshold, or nobody knows."""
+    metric = world.metrics.get(name(node))
+    if metric is None:
+        return [], True
+    if expired(world, metric):
+        return ["node(s) nodeMetric expired"], True
+    if not metric["status"].get("nodeMetric"):
+        return [], True
+    own = annotation(node, "scheduling.koordinator.sh/usage-thresholds").get("usageThresholds")
+    total, free = add(used(world, metric, node), estimate(pod)), room(node)
+    for one, share in sorted((own if own is not None else THRESHOLDS).items()):
+        if share and free.get(one) and rounded(Fraction(100 * total[one], free[one])) > share:
+            return [f"node(s) {one} usage exceed threshold"], True
+    return [], True
+
+
+def score(world: World, pod: Body, node: Body) -> int:
+    """The share that stays idle."""
+    metric = world.metrics.get(name(node))
+    if metric is None or expired(world, metric) or not metric["status"].get("nodeMetric"):
+        return 0
+    total, free = add(used(world, metric, node), estimate(pod)), room(node)
+    parts = [
+        max(0, (free[one] - total[one]) * 100 // free[one]) if free.get(one) else 0
+        for one in ("cpu", "memory")
+    ]
+    return sum(parts) // 2

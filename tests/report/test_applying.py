@@ -1,0 +1,245 @@
+"""Server-side apply of what we write: owners, what goes, who else writes, servers that cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from koordlet import log
+from koordlet.history import series
+from koordlet.model import objects, refusals, resources
+from koordlet.report import applying, rows
+from koordlet.report.objects import holders, node_status, topology_object
+from koordlet.scheduler.store import adapter
+from tests.kit.apiserver import status
+from tests.kit.apiserver.faults import Fault, Manner
+from tests.report.test_writing import (
+    CUSTOM,
+    MANNERS,
+    METRIC,
+    NODE,
+    NODE_REF,
+    NRT,
+    Clock,
+    Counting,
+    Racing,
+    cluster,
+    offering,
+    play,
+    relabelled,
+    seen,
+)
+
+BATCH = (resources.BATCH_CPU, resources.BATCH_MEMORY)
+
+
+def owners(found: objects.Object, *path: str) -> set[tuple[str, str]]:
+    """Who owns a field, and how."""
+    return {(one.manager, one.operation) for one in holders.of(found, *path)}
+
+
+async def other(store: objects.Objects, manager: str, cpu: str) -> None:
+    """Another program writes our resource, with a patch, as Koordinator's manager does it."""
+    assert isinstance(store, adapter.Store)
+    body = {"status": {place: {BATCH[0]: cpu} for place in ("capacity", "allocatable")}}
+    patch = objects.Strategic(body)
+    await store.patch(NODE_REF, patch, subresource="status", manager=manager)
+
+
+async def beat(store: objects.Objects) -> None:
+    """The kubelet writes, as it does all the time."""
+    assert isinstance(store, adapter.Store)
+    body = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    await store.patch(NODE_REF, objects.Strategic(body), subresource="status", manager="kubelet")
+
+
+def test_every_field_is_applied_by_us(ram: Path) -> None:
+    """``managedFields`` says so of each object; the kubelet's part of the Node stays its own."""
+
+    async def body(store: Counting) -> None:
+        await beat(store.store)
+        await rows.Topology(MANNERS, Racing()).bring(store, seen())
+        await rows.Metric(series.History()).bring(store, seen())
+        await rows.Status(MANNERS, Racing()).bring(store, offering(seen(), cpu=4000))
+        ours = {("koordlet", "Apply")}
+        nrt, node = await store.store.get(NRT), await store.store.get(NODE_REF)
+        assert ours == owners(nrt, "zones") == owners(nrt, "metadata", "annotations", (
+            topology_object.CPU_TOPOLOGY))  # fmt: skip
+        assert ours == owners(await store.store.get(METRIC), "status", "updateTime")
+        assert ours == owners(node, "status", "allocatable", BATCH[0])
+        mine = next(o for o in node["metadata"]["managedFields"] if o["operation"] == "Apply")
+        assert all("koordlet.io/" in key for key in mine["fieldsV1"]["f:status"]["f:conditions"])
+
+    play(ram, body)
+
+
+def test_what_is_ours_no_more_goes(ram: Path) -> None:
+    """Also where it was written by an agent that did not apply; what others wrote stays."""
+
+    async def body(store: Counting) -> None:
+        row = rows.Topology(MANNERS, Racing())
+        marked = {topology_object.SYSTEM_QOS: "{}", "foreign/mark": "1"}
+        reference = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "u"}
+        made = {"name": NODE, "annotations": marked, "ownerReferences": [reference]}
+        await store.store.create(NRT.kind, {"metadata": made, "zones": []})
+        await row.bring(store, relabelled())
+        found = objects.metadata(await store.store.get(NRT))
+        assert topology_object.SYSTEM_QOS not in found["annotations"]
+        assert "1" == found["annotations"]["foreign/mark"]
+        assert [reference] == found["ownerReferences"]
+        assert topology_object.NUMA_RESERVATION in found["labels"]
+        await row.bring(store, seen(revision=3))
+        found = objects.metadata(await store.store.get(NRT))
+        assert topology_object.NUMA_RESERVATION not in found["labels"]
+
+    play(ram, body)
+
+
+def test_its_owner_stays(ram: Path) -> None:
+    """The Node is the object's owner for good: it is applied each time."""
+
+    async def body(store: Counting) -> None:
+        row = rows.Topology(MANNERS, Racing())
+        await row.bring(store, seen())
+        assert 1 == await row.bring(store, relabelled())
+        (one,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
+        assert NODE == one["name"]
+
+    play(ram, body)
+
+
+def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
+    """Said once; our conditions are written; when it is gone for long, the resources are taken."""
+    log.configure("warning", "json", stream=(said := io.StringIO()))
+
+    async def body(store: Counting) -> None:
+        clock, hour = Clock(), Clock()
+        store.store = adapter.Store(ram / "timed.db", clock=hour)
+        await store.store.open()
+        await store.store.create(NODE_REF.kind, {"metadata": {"name": NODE}})
+        row = rows.Status(MANNERS, clock)
+        await row.bring(store, offering(seen(), cpu=4000))
+        for second in range(100):
+            hour.now += 10
+            clock.now += 10
+            await other(store.store, "koord-manager", str(9000 + second))
+            await row.bring(store, offering(seen(), cpu=5000 + 1000 * second))
+        found = await store.store.get(NODE_REF)
+        assert "9099" == found["status"]["allocatable"][BATCH[0]]
+        assert "koordlet.io/Ready" in str(found["status"]["conditions"])
+        assert store.asked.count("patch") < 12, "not at each look"
+        hour.now += holders.GONE_SECONDS
+        await beat(store.store)
+        clock.now += 301
+        assert 1 == await row.bring(store, offering(seen(), cpu=7000))
+        found = await store.store.get(NODE_REF)
+        assert "7000" == found["status"]["allocatable"][BATCH[0]]
+        assert {("koordlet", "Apply")} == owners(found, "status", "allocatable", BATCH[0])
+        await store.store.close()
+
+    try:
+        play(ram, body)
+    finally:
+        structlog.reset_defaults()
+    told = [json.loads(line) for line in said.getvalue().splitlines()]
+    (one,) = (each for each in told if each["event"] == "objects.contested")
+    assert ["koord-manager"] == one["managers"]
+
+
+def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
+    """An agent of before has patched: those fields are ours, and go when they are not offered."""
+
+    async def body(store: Counting) -> None:
+        row = rows.Status(MANNERS, Racing())
+        await other(store.store, "koordlet", "4000")
+        assert 1 == await row.bring(store, offering(seen(), cpu=4000, memory=1 << 30))
+        assert 1 == await row.bring(store, offering(seen()))
+        found = await store.store.get(NODE_REF)
+        assert not set(BATCH) & found["status"]["allocatable"].keys()
+
+    play(ram, body)
+
+
+def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
+    """A new agent has no offer yet: what the one before it applied stays as it is."""
+
+    async def body(store: Counting) -> None:
+        first = rows.Status(MANNERS, Racing())
+        await first.bring(store, offering(seen(), cpu=4000))
+        changed = dataclasses.replace(seen(), mode="observe")
+        assert 1 == await rows.Status(MANNERS, Racing()).bring(store, changed)
+        found = await store.store.get(NODE_REF)
+        assert "4000" == found["status"]["allocatable"][BATCH[0]]
+        assert node_status.PREFIX in str(found["status"]["conditions"])
+
+    play(ram, body)
+
+
+ANSWERS = {
+    "no apply": (415, "UnsupportedMediaType", "the body of the request was in an unknown format"),
+    "no such field": (
+        *(500, ""),
+        "failed to create typed patch object (/n; x/v1, Kind=X): .x: field not declared in schema",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ANSWERS)
+def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None:
+    """It is asked once, and again when the object is read again; everything is written."""
+    code, reason, message = ANSWERS[row]
+    refusal = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+    answer = json.dumps({**refusal, "message": message}).encode()
+
+    async def body() -> None:
+        async with cluster(ram, CUSTOM) as (serving, client, store):
+            clock = Clock()
+            every: tuple[Any, ...] = (
+                rows.Topology(MANNERS, clock),
+                rows.Metric(series.History()),
+                rows.Status(MANNERS, clock),
+            )
+            for one in every:
+                fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
+                serving.faults.add(fault)
+                await one.bring(client, offering(seen(), cpu=4000))
+                assert 0 == fault.times
+            assert (await store.get(NRT))["zones"]
+            assert (await store.get(METRIC))["status"]["updateTime"]
+            status = (await store.get(NODE_REF))["status"]
+            assert "4000" == status["capacity"][BATCH[0]]
+            clock.now += 400
+            assert 1 == await every[0].bring(client, relabelled())
+            assert ("koordlet", "Apply") in owners(await store.get(NRT), "zones")
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_other_refusals_are_refusals(ram: Path) -> None:
+    """A server that forbids, or fails, is not sent the same in another form."""
+
+    async def body() -> None:
+        async with cluster(ram, CUSTOM) as (serving, client, _):
+            error = status.failure(refusals.Failed("etcd is slow"))
+            fault = Fault(Manner.ANSWER, method="PATCH", body=json.dumps(error).encode())
+            serving.faults.add(fault)
+            hand = applying.Hand()
+            with pytest.raises(refusals.Failed):
+                await hand.put(client, NRT, {"zones": []})
+            assert not hand.plain
+
+    asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def test_bare() -> None:
+    """What shall not be there is not named, and neither is what held nothing else."""
+    ours = {"a": {"b": None}, "c": {"d": None, "e": 1}, "f": {}, "g": [None], "h": None}
+
+    assert {"c": {"e": 1}, "f": {}, "g": [None]} == applying.bare(ours)

@@ -1,0 +1,207 @@
+"""Our taints on a Node: they come and go with conditions, and nobody else's is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from koordlet import restoring
+from koordlet.config import loader
+from koordlet.host import root
+from koordlet.model import decision, objects, refusals
+from koordlet.report import tainting, view
+from koordlet.report.objects import node_taints
+from koordlet.workloads import nodes
+from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Clock, Counting, cluster, play, seen
+
+MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
+FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
+HELD = decision.Condition(type="MemoryPressure", status=True, reason="r")
+TIGHT = decision.Condition(type="WorkloadMemoryTight", status=True, reason="r")
+
+
+async def look(store: objects.Objects, *conditions: decision.Condition) -> view.View:
+    """A view with these conditions, of a Node as it stands there now."""
+    base = seen()
+    node = nodes.decode(dict(await store.get(NODE_REF)))
+    snap = dataclasses.replace(base.snapshot, node=node)
+    plan = dataclasses.replace(base.plan, conditions=conditions)
+    return dataclasses.replace(base, snapshot=snap, plan=plan)
+
+
+async def taints(store: objects.Objects) -> list[dict[str, Any]]:
+    """Of the Node."""
+    found: list[dict[str, Any]] = (await store.get(NODE_REF)).get("spec", {}).get("taints", [])
+    return found
+
+
+async def foreign(store: objects.Objects, *more: dict[str, Any]) -> None:
+    """Somebody adds taints as a well-mannered client does."""
+    while True:
+        there = await store.get(NODE_REF)
+        listed = [*there.get("spec", {}).get("taints", []), *more]
+        body = {"spec": {"taints": listed}}
+        try:
+            await store.patch(NODE_REF, objects.Merge(body, objects.revision(there)))
+        except refusals.Conflict:
+            continue
+        return
+
+
+def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
+    """Beside those of others; it lingers half a minute; a quiet node is not asked."""
+
+    async def body(store: Counting) -> None:
+        clock = Clock()
+        row = tainting.Taints("NoSchedule", clock)
+        await foreign(store.store, FOREIGN)
+        assert 1 == await row.bring(store, await look(store.store, HELD, TIGHT))
+        assert [FOREIGN, MEMORY] == await taints(store.store)
+        store.asked.clear()
+        for _ in range(20):
+            clock.now += 1
+            assert 0 == await row.bring(store, await look(store.store))
+        assert [] == store.asked
+        clock.now += tainting.LINGERS
+        assert 1 == await row.bring(store, await look(store.store))
+        assert [FOREIGN] == await taints(store.store)
+
+    play(ram, body)
+
+
+def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
+    """Also where the effect is another one now; the last taint leaves no empty list behind."""
+
+    async def body(store: Counting) -> None:
+        await tainting.Taints("NoSchedule", Clock()).bring(store, await look(store.store, HELD))
+        softer = tainting.Taints("PreferNoSchedule", Clock())
+        assert 1 == await softer.bring(store, await look(store.store, HELD))
+        assert [{**MEMORY, "effect": "PreferNoSchedule"}] == await taints(store.store)
+        none = tainting.Taints(None, Clock())
+        assert 1 == await none.bring(store, await look(store.store, HELD))
+        assert "taints" not in (await store.store.get(NODE_REF)).get("spec", {})
+        assert 0 == await none.bring(store, await look(store.store, HELD))
+
+    play(ram, body)
+
+
+def test_a_node_that_was_not_heard_is_left_alone(ram: Path) -> None:
+    """What is not known is not compared with."""
+
+    async def body(store: Counting) -> None:
+        now = await look(store.store, HELD)
+        node = dataclasses.replace(now.snapshot.node, known=False)
+        now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
+        store.asked.clear()
+        assert 0 == await tainting.Taints("NoSchedule", Clock()).bring(store, now)
+        assert [] == store.asked
+
+    play(ram, body)
+
+
+class Overtaken:
+    """A store where somebody else is faster, so often, between our look and our write."""
+
+    def __init__(self, store: objects.Objects, times: int) -> None:
+        self._store, self.times, self.added = store, times, list[dict[str, Any]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """What stands there, and what will not stand there alone any more."""
+        found = await self._store.get(ref)
+        if len(self.added) < self.times:
+            self.added.append({"key": f"other/{len(self.added)}", "effect": "NoExecute"})
+            await foreign(self._store, self.added[-1])
+        return found
+
+
+def served(path: Path, body: Callable[[objects.Objects], Awaitable[None]]) -> None:
+    """Run it against an API server over HTTP."""
+
+    async def run() -> None:
+        async with cluster(path, CUSTOM) as (_, client, _store):
+            await body(client)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_whoever_is_faster_keeps_what_it_wrote(ram: Path) -> None:
+    """Over HTTP: after each conflict the Node is read anew; ours comes last, theirs all stay."""
+
+    async def body(client: objects.Objects) -> None:
+        store = Overtaken(client, times=4)
+        now = await look(client, HELD)
+        assert 1 == await tainting.Taints("NoSchedule", Clock()).bring(store, now)
+        assert [*store.added, MEMORY] == await taints(client)
+
+        worse = Overtaken(client, times=1000)
+        with pytest.raises(refusals.Conflict):
+            await tainting.lay(worse, NODE)
+        assert [*store.added, MEMORY, *worse.added] == await taints(client)
+
+    served(ram, body)
+
+
+def test_two_writers_at_once_lose_nothing(ram: Path) -> None:
+    """Somebody taints as fast as it can while ours comes and goes: all of theirs are there."""
+
+    async def body(client: objects.Objects) -> None:
+        theirs = [{"key": f"other/{number}", "effect": "NoSchedule"} for number in range(12)]
+        writing = asyncio.create_task(_each(client, theirs))
+        for turn in range(20):
+            with contextlib.suppress(refusals.Conflict):
+                await tainting.lay(client, NODE, [] if turn % 2 else [MEMORY["key"]], "NoSchedule")
+        await writing
+        await tainting.lay(client, NODE)
+        assert theirs == await taints(client)
+
+    served(ram, body)
+
+
+async def _each(client: objects.Objects, several: list[dict[str, Any]]) -> None:
+    for one in several:
+        await foreign(client, one)
+
+
+def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``koordlet restore`` asks the configured API server; one that is away is told of."""
+    monkeypatch.setenv("NODE_NAME", NODE)
+
+    async def body(client: objects.Objects) -> None:
+        await foreign(client, FOREIGN, MEMORY)
+        env = {
+            "KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig"),
+            "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
+        }
+        config = loader.from_text(None, "", env, {}).config
+        done = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        assert (1, ()) == (done.restored, done.failed)
+        assert [FOREIGN] == await taints(client)
+        again = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        assert restoring.NOTHING == again
+
+    served(ram, body)
+    env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
+    off = loader.from_text(None, "", env, {}).config
+    assert restoring.NOTHING == restoring.untaint(off, root.LiveHost())
+    env["KOORDLET_REPORT__OBJECTS__TAINTS"] = "NoSchedule"
+    (bad,) = restoring.untaint(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
+    assert f"node/{NODE}" == bad.target
+
+
+@pytest.mark.parametrize("listed", [None, [], "x", [None, 1, {"key": 2}, FOREIGN]])
+def test_a_malformed_list_is_kept(listed: object) -> None:
+    """What is no taint is not ours to judge: it stays where it is."""
+    node = {"spec": {"taints": listed}}
+    has = listed if isinstance(listed, list) else []
+
+    assert [*has, MEMORY] == node_taints.laid(node, [MEMORY["key"]], "NoSchedule")
+    assert node_taints.laid(node, [], "") is None

@@ -1,0 +1,78 @@
+"""CPUs by number of a pre-allocation, as soon as its room is there."""
+
+from __future__ import annotations
+
+import json
+
+from koordlet.model import cpuset
+from koordlet.scheduler import cluster, handover, profile
+from koordlet.scheduler.plugins import conversion
+from koordlet.scheduler.reservation import spec
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.register import Register
+from tests.kit import clusters
+from tests.kit.clusters import Body
+from tests.kit.reservations import reservation
+from tests.scheduler.plugins.test_numa import STATUS, bound, topology
+
+CPUS = cpuset.CPUSet.parse
+AVAILABLE = spec.Phase.AVAILABLE
+LSR = {"koordinator.sh/qosClass": "LSR"}
+
+
+def bound_to(cpu: str, *pods: Body, labels: Body | None = None) -> Held:
+    """A reservation that has adopted every pod with its owners' label, on a node of eight CPUs."""
+    node = clusters.node("n", cpu="8")
+    loaded = cluster.load([node, topology("n"), *pods])
+    made = profile.default()
+    register = Register(loaded.columns, loaded.decoder)
+    register.ready = conversion.Chooser({"any": made, "default-scheduler": made}).ready
+    loaded.equip(made, register.book, 0.0)
+    meta = {"labels": LSR if labels is None else labels}
+    stand_in = register.put(reservation("r", cpu=cpu, preAllocation=True, meta=meta))
+    assert stand_in is not None
+    several = loaded.columns.pods[0].values()
+    adopted = [one for one in several if one.sort.labels.get("app") == "web"]
+    return register.placed(stand_in, 0, adopted)
+
+
+def running(name: str, cpus: str, **labels: str) -> Body:
+    """A pod on that node that is bound to CPUs."""
+    count = str(len(CPUS(cpus)))
+    made = bound(name, count, {STATUS: {"cpuset": cpus}}, on="n")
+    made["metadata"]["labels"] |= labels
+    return made
+
+
+def test_it_has_the_cpus_of_whom_it_adopts() -> None:
+    """And others, until it has enough; where the room is there, it is available at once."""
+    alone = bound_to("2", running("old", "4-5", app="web"))
+    more = bound_to("4", running("old", "4-5", app="web"), running("other", "0-1"))
+
+    assert (alone.phase, alone.stand_in and alone.stand_in.cpus) == (AVAILABLE, CPUS("4-5"))
+    assert more.stand_in is not None
+    mine = more.stand_in.cpus
+    assert mine is not None
+    assert (more.phase, len(mine), CPUS("4-5") - mine) == (AVAILABLE, 4, CPUS(""))
+    assert not mine & CPUS("0-1")
+    assert json.loads(conversion.marks(more)[STATUS])["cpuset"] == str(mine)
+    left = handover.rest(more)
+    assert left is not None
+    assert left.cpus == mine - CPUS("4-5")
+
+
+def test_it_waits_for_cpus_that_others_have() -> None:
+    """Amounts alone are no promise of CPUs by number."""
+    held = bound_to("4", running("other", "0-5"))
+
+    assert held.phase is spec.Phase.WAITING
+    assert held.stand_in is not None
+    assert held.stand_in.cpus is None
+    assert conversion.marks(held) == {}
+
+
+def test_amounts_are_all_that_others_ask_for() -> None:
+    """Without the class that is bound to CPUs there are none by number."""
+    held = bound_to("2", labels={})
+
+    assert (held.phase, held.stand_in and held.stand_in.cpus) == (AVAILABLE, None)

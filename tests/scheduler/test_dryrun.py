@@ -1,0 +1,151 @@
+"""Dry runs by sums say what the filters say, and what is remembered of them is never stale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from koordlet.model import selectors
+from koordlet.scheduler import cluster, cycle, disruption, dryrun, profile
+from koordlet.scheduler.pods import Pod
+from tests.oracle.clusters import Maker
+
+CLUSTERS = 6
+
+
+class Found(NamedTuple):
+    """What is compared of a dry run: reasons, or victims and budgets."""
+
+    reasons: tuple[str, ...]
+    victims: tuple[str, ...]
+    violations: int
+
+
+def _told(found: dryrun.Tried) -> Found:
+    if isinstance(found, dryrun.Candidate):
+        return Found((), tuple(one.key for one in found.victims), found.violations)
+    return Found(found.reasons, (), 0)
+
+
+def _hold(one: cycle.Cycle, pod: Pod, budgets: list[disruption.Budget]) -> int:
+    """Both say the same of each node; how many were candidates."""
+    protection, columns = disruption.Protection(budgets), one.columns
+    candidates = 0
+    with one.sight(pod) as view:
+        if view.refused is not None:
+            return 0
+        runs = dryrun.DryRuns(columns, view, pod, protection, one.dry_runs)
+        for row in columns.rows.values():
+            mine = runs.at(row)
+            plain = dryrun.in_columns(columns, view, pod, row, protection)
+            assert _told(mine) == _told(plain), (pod.key, row)
+            candidates += isinstance(mine, dryrun.Candidate)
+    return candidates
+
+
+def test_sums_say_what_the_filters_say() -> None:
+    """On random clusters, also after pods left, or came under a budget."""
+    candidates = 0
+    for seed in range(CLUSTERS):
+        loaded = cluster.load(Maker(seed).bodies())
+        one = cycle.Cycle(loaded.columns, profile.default())
+        tried = [each for each in loaded.pending if not each.gates]
+        for each in tried:
+            each.priority += 7
+            candidates += _hold(one, each, loaded.budgets)
+        for several in loaded.columns.pods:
+            for each in list(several.values())[:1]:
+                loaded.columns.remove(each)
+        for each in tried:
+            candidates += _hold(one, each, [])
+            candidates += _hold(one, each, loaded.budgets)
+    assert candidates > CLUSTERS
+
+
+class Small(NamedTuple):
+    """A node of four CPUs with pods of one CPU each, and those that are tried."""
+
+    one: cycle.Cycle
+    tried: list[Pod]
+
+    def victims(self, *budgets: disruption.Budget, guests: tuple[Pod, ...] = ()) -> list[str]:
+        """Who would leave for the last that is tried."""
+        columns, pod = self.one.columns, self.tried[-1]
+        protection = disruption.Protection(budgets)
+        with self.one.sight(pod) as view:
+            runs = dryrun.DryRuns(columns, view, pod, protection, self.one.dry_runs)
+            found = runs.at(0, guests)
+        return [one.removeprefix("default/") for one in _told(found).victims]
+
+
+def _small(*lows: str, tried: tuple[str, ...] = ("high",), **more: object) -> Small:
+    room = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    meta = {"name": "n", "labels": {"kubernetes.io/hostname": "n"}}
+    node = {"kind": "Node", "metadata": meta, "status": {"allocatable": room}}
+    pods = [_pod(name, 0, "n") for name in lows]
+    loaded = cluster.load([node, *pods, *(_pod(name, 5, "", **more) for name in tried)])
+    return Small(cycle.Cycle(loaded.columns, profile.default()), loaded.pending)
+
+
+def test_a_guest_takes_his_room_in_sums_too() -> None:
+    """Who was promised a place on a node counts there, and is gone afterwards."""
+    small = _small("a", "b", "c", "d", tried=("guest", "late"))
+    guest = small.tried[0]
+    assert small.victims() == ["d"]
+    assert small.victims(guests=(guest,)) == ["c", "d"]
+    assert small.victims() == ["d"]
+    assert not guest.node
+
+
+def test_who_began_later_than_was_known_goes_first() -> None:
+    """A pod's start is not counted anywhere, and is remembered nowhere either."""
+    small = _small("a", "b", "c", "d")
+    assert small.victims() == ["d"]
+    columns = small.one.columns
+    for each in list(columns.pods[0].values()):
+        hour = 9 - "abcd".index(each.name)
+        columns.replace(replace(each, started=f"2026-01-02T0{hour}:00:00Z"), 0)
+    assert small.victims() == ["a"]
+
+
+def test_a_budget_that_comes_is_heard_at_once() -> None:
+    """What was remembered of a node without one does not hold."""
+    small = _small("a", "b", "c", "d")
+    assert small.victims() == ["d"]
+    selector = selectors.from_object({"matchLabels": {"name": "d"}})
+    assert small.victims(disruption.Budget("default", selector, 0)) == ["c"]
+    assert small.victims() == ["d"]
+
+
+def test_who_is_needed_stays() -> None:
+    """Where other filters have a say, sums do not: one of the four is the neighbour it wants."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"name": "d"}},
+    }
+    wish = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    small = _small("a", "b", "c", "d", affinity=wish)
+    assert not small.victims()
+
+
+def _pod(name: str, priority: int, node: str, **more: object) -> dict[str, object]:
+    spec = {
+        **more,
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        "priority": priority,
+        **({"nodeName": node} if node else {}),
+    }
+    return {"kind": "Pod", "metadata": {"name": name, "labels": {"name": name}}, "spec": spec}
+
+
+def test_what_is_remembered_stays_within_its_bound() -> None:
+    """Who was asked longest ago is forgotten first."""
+    loaded = cluster.load([{"kind": "Node", "metadata": {"name": "n"}}, _pod("p", 0, "")])
+    memory = dryrun.Memory(loaded.columns, entries=3)
+    sort = loaded.pending[0].sort
+    kept = memory.of(sort, -1)
+    for priority in range(9):
+        assert memory.of(sort, -1) is kept
+        memory.of(sort, priority)
+    assert len(memory) == 3
+    assert memory.of(sort, -1) is kept
