@@ -159,3 +159,17 @@ def test_a_static_pod_is_found_by_its_hash() -> None:
     path = f"kubepods/burstable/pod{'f' * 32}"
 
     assert path == finder(machine(path)).find([one], search=False)[0].group
+
+
+def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) -> None:
+    """A second look hands out what the first one made; one that is gone is another."""
+    look = finder(host)
+    pods = [moments.workload("w", match="cgroup=web/nginx"), moments.workload("v", match="x=y")]
+    first, again = (look.find(pods, search=True) for _ in range(2))
+    host.rmdir(host.at("/sys/fs/cgroup/web/nginx"))
+    look.reader.rescan()
+    gone = look.find(pods, search=True)
+
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    assert (None, "web/nginx") == (gone[0].group, first[0].group)
+    assert gone[1] is first[1]
