@@ -329,13 +329,15 @@ class _Run:
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         one = step.action
         inode = intents.inode_of(self.host, kinds.directory(one))
-        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0:
+        # A cookie is in no group: processes that have one may be left whatever the kernel says.
+        cookie = isinstance(one, action.ShareCore)
+        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0 and not cookie:
             self.book.forget(one.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(one.target)
         # Never written: there is nothing to put back. A group may be there all the same: made, and
         # then refused its first files.
-        never = entry is not None and entry.original is None and step.was is None
+        never = entry is not None and entry.original is None and step.was is None and not cookie
         if never and not (isinstance(one, action.MakeDir) and inode):
             self.book.forget(one.target)
         if isinstance(one, action.WriteFile):

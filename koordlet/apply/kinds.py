@@ -196,7 +196,8 @@ def value(one: action.Action) -> str:
             return one.victim.pod
         case action.ShareCore():
             # Whose cookie it is that is about to be made: also one that nobody could write down.
-            return one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
+            made = one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
+            return one.gone[-1] if one.gone else made
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(one)
         case _:
