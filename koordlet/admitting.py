@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet import agent, births
 from koordlet.model import (
@@ -35,6 +35,7 @@ from koordlet.model import (
     resources,
     result,
 )
+from koordlet.model.record import dataclass
 from koordlet.workloads import poddecode
 from koordlet.workloads.nri import messages, places, session, trust
 from koordlet.workloads.nri.messages import Event

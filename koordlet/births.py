@@ -12,10 +12,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet import agent
 from koordlet.model import action, adjustment, cgroup, cpuset, knob, limits
+from koordlet.model.record import dataclass
 from koordlet.policy import shared_pools
 from koordlet.workloads.nri import messages, session
 

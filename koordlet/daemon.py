@@ -17,13 +17,13 @@ import signal
 import time
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from koordlet import agent, log, notify, opening, sourcing
 from koordlet.apply import executor
 from koordlet.config import loader, reloader
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet import asking, assembly, feeling, guarding, pressure_settings
 from koordlet.apply import planner, present, standstill, units
@@ -29,6 +29,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.pressure import FileSystem, Reading
+from koordlet.model.record import dataclass
 from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged

@@ -19,9 +19,10 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
+
+from koordlet.model.record import dataclass
 
 # structlog.dev loads rich where it is installed, 5.6 MB and 45 ms for a console renderer that we do
 # not use. A name that maps to None makes that import fail; structlog then does without.

@@ -25,11 +25,12 @@ import asyncio
 import enum
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.model.record import dataclass
 
 Value = TypeVar("Value")
 

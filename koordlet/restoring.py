@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from koordlet import line, sourcing
 from koordlet.apply import executor
 from koordlet.config import schema
 from koordlet.host import root
 from koordlet.model import result
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.model import objects

@@ -22,13 +22,13 @@ import socket
 import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from koordlet import log, showing
 from koordlet.http import client, server
 from koordlet.model import errors, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.alone import steward
 from koordlet.scheduler.loop import running

@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from koordlet import log
 from koordlet.config import file_source, kube, kubelet, manifests_section, nri_section, schema
 from koordlet.host import machine, root
+from koordlet.model.record import dataclass
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:

@@ -24,10 +24,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from koordlet import log
+from koordlet.model.record import dataclass
 
 _DEATH_SIGNAL = 1
 #: What a service manager tells its service, and nobody else (sd_notify(3), sd_watchdog_enabled(3)).

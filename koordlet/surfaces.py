@@ -14,13 +14,13 @@ import asyncio
 import time
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import koordlet
 from koordlet import log
 from koordlet.config import grpc_section, schema
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.state import paths
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: Seconds for one question; systemd answers in milliseconds, also while it starts and stops units.
 _PATIENCE = 10.0

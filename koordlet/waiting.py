@@ -18,12 +18,12 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from koordlet import restoring, systemd
 from koordlet.host import machine
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.state import handover, lock
 
 #: How often it is looked whether a successor has come, or the lock is free.

@@ -5,7 +5,7 @@ Covers: one exponential delay per target. Does not cover: what to retry (the pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from koordlet.model.record import dataclass
 
 FIRST = 1.0
 LONGEST = 60.0

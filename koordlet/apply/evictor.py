@@ -18,10 +18,10 @@ from __future__ import annotations
 import asyncio
 import collections
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from koordlet.model import action, eviction, plan, result, snapshot
+from koordlet.model.record import dataclass
 
 #: Seconds that a pod which was evicted has to be gone, beyond its own grace.
 _GOING = 60.0
@@ -98,7 +98,7 @@ class Evictor:
         way: Way | str,
         *,
         report: Report = lambda _: None,
-        limits: Limits = Limits(),
+        limits: Limits = Limits(),  # noqa: B008 -- frozen
         spawn: Spawn | None = None,
     ) -> None:
         #: A text is why there is none.

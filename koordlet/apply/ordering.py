@@ -31,10 +31,11 @@ without overlap with its parent's effective set falls back to that whole set.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.apply import kinds, turns
 from koordlet.model import action, cgroup, cpuset, knob
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

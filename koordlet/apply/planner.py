@@ -15,10 +15,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, plan, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import chain
 from koordlet.state import journal
 

@@ -7,11 +7,12 @@ Does not cover: snapshots for policies (``host.observe``); this reads only what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.apply import kinds, resctrl
 from koordlet.host import processes, root
 from koordlet.model import action, cgroup, knob, queueing, snapshot
+from koordlet.model.record import dataclass
 from koordlet.state import journal
 
 #: Kinds that are about processes, which are looked at elsewhere.

@@ -20,10 +20,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
+from koordlet.model.record import dataclass
 from koordlet.state import journal
 
 

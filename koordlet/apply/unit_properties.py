@@ -11,9 +11,9 @@ without a property (``cpu.max.burst``, ``cpuset.cpus.partition``, …) are writt
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 #: What systemd says of a number without a limit, or of one that is not set.
 INFINITY = (1 << 64) - 1

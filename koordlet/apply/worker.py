@@ -18,10 +18,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from koordlet.model import absence
+from koordlet.model.record import dataclass
 
 #: Seconds after which an item is stuck.
 DEADLINE = 25.0

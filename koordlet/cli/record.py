@@ -19,11 +19,12 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.cli import options
 from koordlet.host import frames, machine, recording, root, roots
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 NAME = "record"
 HELP = "write what the agent reads into one archive that every read command accepts"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet import line
 from koordlet.cli import options, output
@@ -21,6 +21,7 @@ from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, playing
 from koordlet.model import best_effort, meter, observed, plan, resources
+from koordlet.model.record import dataclass
 from koordlet.report import plan_json, replay_svg
 
 NAME = "replay"

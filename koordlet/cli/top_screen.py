@@ -9,13 +9,14 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from rich import console, table, text
 
 from koordlet.cli import output
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 Document = Mapping[str, object]
 

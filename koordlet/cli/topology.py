@@ -16,12 +16,12 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from koordlet.cli import explain_source, options, output
 from koordlet.host import netlink, roots
 from koordlet.host import topology as discovery
 from koordlet.model import cpuset, topology
+from koordlet.model.record import dataclass
 from koordlet.report import topology_json, topology_svg, topology_words
 
 NAME = "topology"

@@ -10,12 +10,12 @@ import functools
 import re
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from koordlet.config import places, schema
+from koordlet.model.record import dataclass
 
 PREFIX = "KOORDLET_"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
 
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 #: A real file is a few KiB.
 MAX_BYTES = 1 << 20

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from koordlet.config import places
+from koordlet.model.record import dataclass
 
 BUILT_IN = "built-in"
 

@@ -7,10 +7,9 @@ limits again (``cut_cpus``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.config import places, schema
 from koordlet.model import cpuset, quantity
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -24,6 +23,7 @@ from koordlet.config import (
     schema,
 )
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source

@@ -7,9 +7,9 @@ Does not cover: finding them (``yaml_source``), blaming them (``problems``).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from koordlet.config import fieldtypes
+from koordlet.model.record import dataclass
 
 #: The keys and list positions that lead to a value from the top.
 Loc = tuple[str | int, ...]

@@ -15,10 +15,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.config import file_source, layers, loader, places, schema
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

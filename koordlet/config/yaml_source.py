@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import yaml
 
 from koordlet.config import fieldtypes, places
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 #: Sections nest four deep; more than this is damage or an attack.
 MAX_DEPTH = 32

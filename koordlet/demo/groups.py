@@ -9,10 +9,10 @@ Does not cover: the processes; what they are allowed to use: ``reserved_cpus``, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, knob, pod, qos, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import registry
 
 STEM = "demo"

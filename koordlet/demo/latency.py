@@ -6,7 +6,7 @@ Does not cover: measuring (``load``), telling (``cli.narration``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

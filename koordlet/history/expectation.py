@@ -15,10 +15,10 @@ A workload's sample is the average of a minute; workloads take turns, so each ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from koordlet.history import histogram
 from koordlet.model import pod, prediction, qos, resources
+from koordlet.model.record import dataclass
 
 #: Resource, its buckets, the percentile that is its peak.
 _RESOURCES = (("cpu", histogram.CPU, 0.95), ("memory", histogram.MEMORY, 0.98))

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: Half-lives until weights are scaled down.
 _SCALE_AFTER = 50.0

@@ -8,7 +8,8 @@ Rule: a window is reported when its samples stand for at least half of it.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: The quantiles that reports name, as the peer does.
 REPORTED = (0.5, 0.9, 0.95, 0.99)

@@ -21,9 +21,9 @@ import contextlib
 import os
 import select
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.host import root
+from koordlet.model.record import dataclass
 
 #: A level that moved by less than this stays where it is.
 _STEP = 1 << 20

@@ -11,10 +11,11 @@ machines often show no L3, some kernels no cache directory at all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.host import groups, sysfs
 from koordlet.model import cpuset, topology
+from koordlet.model.record import dataclass
 
 _L3 = 3
 

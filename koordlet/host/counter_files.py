@@ -17,10 +17,10 @@ import operator
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from koordlet.host import cold, psi
 from koordlet.model import cgroup, counters, meter
+from koordlet.model.record import dataclass
 
 #: Values by meter, for a batch of texts.
 Columns = Sequence[Sequence[float]]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.host import root, sysfs
+from koordlet.model.record import dataclass
 
 #: The first processor's block is far shorter on every architecture.
 _HEAD = 1 << 14

@@ -10,10 +10,9 @@ cannot be taken offline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.host import cpuinfo, sysfs
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 _DIR = "devices/system/cpu"
 

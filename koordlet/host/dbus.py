@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 #: Messages and arrays beyond this are refused: systemd's answers to us are below a kilobyte.
 MOST = 1 << 20

@@ -13,9 +13,9 @@ Rules, in order:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 #: Voting compares each contested set with each other one; beyond this nobody is right.
 _MAX_CONTESTED = 256

@@ -15,7 +15,8 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 _MODIFY = 0x002
 _MOVED = 0x0C0

@@ -6,9 +6,9 @@ Covers: boot id, machine id, host name, clocks. Does not cover: its shape (``hos
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from koordlet.host import root
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

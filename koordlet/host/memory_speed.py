@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from koordlet.host import root
+from koordlet.model.record import dataclass
 
 _MODULE, _END = 17, 127
 _HEAD = struct.Struct("<BBH")

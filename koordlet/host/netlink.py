@@ -13,10 +13,11 @@ driver holds for the network has no name. Without pyroute2 the NIC stays nameles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.host import devices, root
 from koordlet.model import topology
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import os
 import platform
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from koordlet.host import root
+from koordlet.model.record import dataclass
 
 #: The number of the system call, by machine; where it is missing there are no counters.
 _NUMBERS = {

@@ -21,10 +21,10 @@ from __future__ import annotations
 import errno
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from koordlet.host import perf_events, root
 from koordlet.model import absence, cgroup, counters, meter, pod
+from koordlet.model.record import dataclass
 
 #: Seconds until a machine that refused is asked again.
 _AGAIN = 600.0

@@ -14,11 +14,11 @@ Each number is read by itself: what is wrong with a file costs that number only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from koordlet.host import procstat, psi, root
 from koordlet.model import cgroup, meter, pressure
+from koordlet.model.record import dataclass
 
 _T = TypeVar("_T")
 

@@ -10,10 +10,9 @@ usually has no topology directory; ``cpu_capacity`` exists where CPUs differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.host import sysfs
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 DIR = "devices/system/cpu"
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from koordlet.host import devices, hierarchies, redaction, root
+from koordlet.model.record import dataclass
 
 #: More than ``host.tarindex`` accepts would be unreadable.
 MAX_ITEMS = 150_000

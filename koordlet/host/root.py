@@ -22,8 +22,9 @@ import os
 import stat as stat_bits
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NewType
+
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.host import core_cookies, inotify, perf_events

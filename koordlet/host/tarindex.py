@@ -17,10 +17,11 @@ import gzip
 import io
 import tarfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.host import root
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 _GZIP = b"\x1f\x8b"
 _OTHERS = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}

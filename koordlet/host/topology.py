@@ -15,7 +15,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.host import (
     caches,
@@ -29,6 +29,7 @@ from koordlet.host import (
     sysfs,
 )
 from koordlet.model import cpuset, topology
+from koordlet.model.record import dataclass
 
 _SMT = frozenset({"on", "off", "forceoff", "notsupported", "notimplemented"})
 

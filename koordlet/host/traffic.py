@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from koordlet.host import procstat, root
 from koordlet.model import absence, cgroup, counters, meter, pod
+from koordlet.model.record import dataclass
 
 #: Ticks in which everybody has had a turn.
 TURNS = 30

@@ -15,9 +15,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from koordlet.http import message, routes
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import h11
 
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 _READ_BYTES = 64 << 10
 

@@ -11,9 +11,10 @@ import hashlib
 import json
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.http import channels
+from koordlet.model.record import dataclass
 
 MAX_QUERY_FIELDS = 32
 

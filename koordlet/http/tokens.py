@@ -20,11 +20,11 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from koordlet.http import authorisation, message, routes
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 
 #: A token of a service account has some 1 000 bytes.
 _LONGEST = 8 << 10

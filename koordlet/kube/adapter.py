@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ import msgspec
 from koordlet.http import client
 from koordlet.kube import addresses, answers, credentials, decoding
 from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.model.record import dataclass
 
 #: So many items are decoded before the loop may do something else: 1-2 ms.
 _BREATH = 50

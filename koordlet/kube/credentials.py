@@ -23,7 +23,6 @@ import ssl
 import time
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +32,7 @@ from kubernetes.config import config_exception, incluster_config, kube_config
 
 from koordlet.http import client
 from koordlet.model import refusals
+from koordlet.model.record import dataclass
 
 _Result = TypeVar("_Result")
 

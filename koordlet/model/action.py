@@ -11,9 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.model import eviction
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

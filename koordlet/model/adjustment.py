@@ -9,9 +9,10 @@ Covers: the value that is given to a container runtime. Does not cover: deciding
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ Does not cover: computing them (``policy.cpu_suppress``, ``policy.adaptive``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

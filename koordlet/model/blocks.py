@@ -9,7 +9,9 @@ Kernel fact: limits are of whole devices; a partition is refused (ENODEV, ``blkg
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import absence, cpuset, knob
+from koordlet.model.record import dataclass
 
 
 class Version(enum.Enum):

@@ -12,7 +12,8 @@ The pause container is named like any other: only the runtime can tell which one
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: Prefix of the name to the scheme of the id, as ``containerStatuses[].containerID`` has it.
 RUNTIMES = {

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import meter
+from koordlet.model.record import dataclass
 
 NAN = math.nan
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: No machine has more; a larger number in a file is damage, and would cost memory to represent.
 MAX_CPUS = 1 << 16

@@ -6,10 +6,11 @@ Covers: ``Decision`` and its parts. Does not cover: the merged plan of all (``mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from koordlet.model import action, best_effort, eviction, ledger
+from koordlet.model.record import dataclass
 
 StateT = TypeVar("StateT")
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 
 class Form(Protocol):

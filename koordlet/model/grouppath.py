@@ -25,9 +25,9 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from dataclasses import dataclass
 
 from koordlet.model import container_names, qos, slices
+from koordlet.model.record import dataclass
 
 _ROOT = "kubepods"
 _TIER = {

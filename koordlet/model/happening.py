@@ -11,10 +11,11 @@ begins at two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from koordlet.model import kinds, objects
+from koordlet.model.record import dataclass
 
 _CONTROLLER = "koordlet.io/agent"
 _NOTE, _WORD = 1024, 128

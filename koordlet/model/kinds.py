@@ -6,7 +6,7 @@ Does not cover: what is inside an object (it stays a mapping), which kinds a ser
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

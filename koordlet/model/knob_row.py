@@ -6,9 +6,10 @@ Covers: the row. Does not cover: the rows (``model.knob``).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import forms
+from koordlet.model.record import dataclass
 
 
 class Shape(enum.Enum):

@@ -7,9 +7,10 @@ Does not cover: asking it (``workloads.kubelet``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset, resources
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

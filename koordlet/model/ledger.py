@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 
 class Owner(enum.Enum):

@@ -14,10 +14,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cgroup, forms, knob
 from koordlet.model.knob_row import Knob
+from koordlet.model.record import dataclass
 
 _SHARES = (2, 262_144)
 _WEIGHTS = (1, 10_000)

@@ -9,7 +9,7 @@ of CPU time in seconds is cores, and that of a stall time in seconds is the shar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

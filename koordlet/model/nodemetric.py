@@ -6,9 +6,10 @@ Covers: the value. Does not cover: decoding (``workloads.nodemetric``), writing 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import resources
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

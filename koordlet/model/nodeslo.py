@@ -7,10 +7,11 @@ Does not cover: decoding (``workloads.nodeslo``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.model import qos as classes
 from koordlet.model import strategies
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

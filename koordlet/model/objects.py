@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from koordlet.model import kinds, selectors
+from koordlet.model.record import dataclass
 
 Object = Mapping[str, Any]
 

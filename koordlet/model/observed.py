@@ -6,9 +6,10 @@ Does not cover: asking (``workloads.gathering``), merging (``workloads.merging``
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.model import kubelet, nodemetric, nodeslo, pod, reservation, snapshot
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import absence, action, best_effort, decision, eviction, ledger
+from koordlet.model.record import dataclass
 
 
 class Mode(enum.Enum):

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset, resources, wishes
 from koordlet.model import qos as classes
+from koordlet.model.record import dataclass
 
 
 class Kind(enum.Enum):

@@ -9,7 +9,9 @@ Does not cover: reading them (``host.pressure``), what is too little (``policy.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 #: How file systems are shared out: one for everything; images and containers on one of their own;
 #: images on one of their own, and containers beside the node's files.

@@ -17,7 +17,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 #: Major number of the classes of ours.
 HANDLE = 0x4B4C

@@ -13,9 +13,8 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 
 class ObjectsError(errors.KoordletError):

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 #: Where resctrl is mounted when we may choose; the kernel itself makes this directory.
 MOUNT_POINT = "/sys/fs/resctrl"

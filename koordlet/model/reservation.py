@@ -7,10 +7,11 @@ this node that it is for. Does not cover: matching pods to it (the scheduler's w
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from koordlet.model import cpuset, resources
+from koordlet.model.record import dataclass
 
 #: Seconds that a pod has to arrive, once it was placed here.
 _ARRIVAL = 60.0

@@ -16,9 +16,10 @@ numbers to the widest number), MB before L3, and the final newline of a write is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import resctrl
+from koordlet.model.record import dataclass
 
 #: Resource name to domain to value.
 Values = Mapping[str, Mapping[int, int]]

@@ -14,8 +14,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from koordlet.model.record import dataclass
 
 
 class Operator(enum.Enum):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     # A machine without a cluster never loads them.

@@ -6,7 +6,8 @@ Covers: the value. Does not cover: writing it (``report.metrics``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Covers: the value. Does not cover: reading it (``host.strain``), what follows (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
+
+from koordlet.model.record import dataclass
 
 _T = TypeVar("_T")
 

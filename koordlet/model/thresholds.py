@@ -17,9 +17,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.model import duration, quantity, quantity_text
+from koordlet.model.record import dataclass
 
 MEMORY = "memory.available"
 ALLOCATABLE_MEMORY = "allocatableMemory.available"

@@ -10,9 +10,10 @@ where raw ids repeat across packages, are sparse, or are missing. The raw ids ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ Covers: one value for each annotation that a policy reads. Does not cover: decod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset, resources, strategies
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

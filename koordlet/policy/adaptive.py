@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
@@ -40,6 +40,7 @@ from koordlet.model import (
     snapshot,
     strain,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import adaptive_controller as controller
 from koordlet.policy import adaptive_work, be_cpus, be_groups, be_usage, resctrl_pressure
 

@@ -46,7 +46,9 @@ but for rule 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from koordlet.model.record import dataclass
 
 #: Longer ago than any clock runs.
 NEVER = -1e12

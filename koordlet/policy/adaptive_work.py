@@ -24,10 +24,11 @@ are another sense than waiting, slower by two orders, and what is felt is shaped
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import be_groups
 
 #: Seconds of which the usual is made, and which part of the windows are better.

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, pod, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import chain, registry
 
 

@@ -20,7 +20,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import (
@@ -33,6 +32,7 @@ from koordlet.model import (
     resources,
     snapshot,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_normalization, writing
 
 STEM = "batch_limits"

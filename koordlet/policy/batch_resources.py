@@ -23,7 +23,7 @@ An object of the cluster decides whether, and how, this is computed; without one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -38,6 +38,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import batch_zones, be_groups, be_usage
 
 STEM = "batch_resources"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import (
@@ -35,6 +34,7 @@ from koordlet.model import (
     remember,
     snapshot,
 )
+from koordlet.model.record import dataclass
 
 #: Shares of a group that shall run when nobody else wants to: the least that the kernel takes.
 LEAST_SHARES = 2

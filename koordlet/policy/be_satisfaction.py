@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import cgroup, forms, knob, limits, meter, qos, resources, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import be_groups
 
 BY_ALLOCATABLE = "evictByAllocatable"

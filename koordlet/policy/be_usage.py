@@ -13,10 +13,10 @@ Rules, as the peer has them:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import cgroup, ledger, meter, pod, quantity, remember, resources, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import be_groups, reserved_cpus
 
 #: What is older was not read lately: the peer takes nothing that is older for the system's use.

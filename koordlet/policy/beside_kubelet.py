@@ -16,9 +16,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import decision, earlier, snapshot, thresholds
+from koordlet.model.record import dataclass
 from koordlet.policy import pressure_signals
 
 #: The condition that holds while a threshold is not acted on because it comes too late.

@@ -21,11 +21,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, knob, limits, snapshot, strategies
+from koordlet.model.record import dataclass
 from koordlet.policy import be_groups, writing
 
 STEM = "blkio_qos"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from koordlet.history import series
 from koordlet.model import decision, ledger, plan, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import registry
 
 

@@ -25,10 +25,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import action, decision, pod, qos, snapshot
+from koordlet.model.record import dataclass
 
 STEM = "core_scheduling"
 CLASSES = ("LSR", "LS", "BE")

@@ -34,8 +34,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_shape
 
 

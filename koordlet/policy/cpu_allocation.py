@@ -12,9 +12,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_accumulator, cpu_shape, numa_hints
 
 #: The resource name of CPUs, in thousandths, in zones.

@@ -17,9 +17,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import pod, qos, resources, wishes
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
 
 BIND_LABEL = "node.koordinator.sh/cpu-bind-policy"

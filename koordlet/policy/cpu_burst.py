@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
@@ -35,6 +35,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_burst_budget, writing
 
 STEM = "cpu_burst"

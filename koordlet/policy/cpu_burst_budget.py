@@ -14,7 +14,8 @@ gives the same decision.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: Percent of the limit below which tokens are saved.
 _FRUGAL = 60.0

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, resources, snapshot, strategies
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.policy import be_satisfaction, evict_round

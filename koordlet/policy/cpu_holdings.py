@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cpuset, ledger
+from koordlet.model.record import dataclass
 
 #: Version of ``State``: a checkpoint of another one is discarded.
 SCHEMA = 1

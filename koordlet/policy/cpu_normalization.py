@@ -17,10 +17,10 @@ Rules:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, limits, pod, qos, resources, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import writing
 
 STEM = "cpu_normalization"

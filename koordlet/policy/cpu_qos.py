@@ -25,7 +25,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
@@ -40,6 +40,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import be_groups, core_scheduling, writing
 
 STEM = "cpu_qos"

@@ -17,9 +17,9 @@ Cost of a layout, compared in this order:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_allocation, cpu_shape
 
 Cost = tuple[int, int, int, int]

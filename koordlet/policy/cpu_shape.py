@@ -6,9 +6,8 @@ Does not cover: choosing (``policy.cpu_accumulator``), what a topology says (``m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.model import topology
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

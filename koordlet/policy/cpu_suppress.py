@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -36,6 +36,7 @@ from koordlet.model import (
     ledger,
     snapshot,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import be_cpus, be_groups, be_usage
 
 STEM = "cpu_suppress"

@@ -19,9 +19,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import action, cgroup, cpuset, decision, knob, snapshot
+from koordlet.model.record import dataclass
 
 #: Who wants what is nobody's in particular.
 NODE = "node"

@@ -16,9 +16,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from koordlet.model import action, decision, eviction, pod, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import evict_candidates
 
 

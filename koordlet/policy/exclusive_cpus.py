@@ -31,10 +31,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, pod, qos, reservation, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import (
     cpu_accumulator,
     cpu_allocation,

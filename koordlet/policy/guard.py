@@ -23,9 +23,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.model import decision, plan
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.history import series
 from koordlet.model import action, cpuset, decision, ledger, snapshot
+from koordlet.model.record import dataclass
 
 STEM = "housekeeping"
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import (
@@ -28,6 +27,7 @@ from koordlet.model import (
     resources,
     snapshot,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import eviction_ranking, pressure_signals
 
 if typing.TYPE_CHECKING:

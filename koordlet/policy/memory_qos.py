@@ -19,7 +19,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -34,6 +34,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import writing
 
 STEM = "memory_qos"

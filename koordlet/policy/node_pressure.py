@@ -22,10 +22,11 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
+from koordlet.model.record import dataclass
 from koordlet.policy import (
     beside_kubelet,
     eviction_words,

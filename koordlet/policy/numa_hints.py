@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from koordlet.model.record import dataclass
 
 EXACT = 8
 BUDGET = 4096

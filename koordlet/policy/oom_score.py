@@ -20,10 +20,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import action, decision, pod, qos, resources, snapshot
+from koordlet.model.record import dataclass
 
 STEM = "oom_score"
 GUARANTEED, BEST_EFFORT = -997, 1000

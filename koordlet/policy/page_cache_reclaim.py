@@ -17,7 +17,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
@@ -33,6 +33,7 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import memory_qos
 
 STEM = "page_cache_reclaim"

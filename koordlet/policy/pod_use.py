@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import meter, pod, resources, snapshot
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet

@@ -20,9 +20,10 @@ One pass, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import thresholds
+from koordlet.model.record import dataclass
 from koordlet.policy import pressure_signals
 
 

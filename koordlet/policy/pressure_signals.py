@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import pressure, snapshot, thresholds
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet

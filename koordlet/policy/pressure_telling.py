@@ -7,9 +7,9 @@ signals without a threshold that evicts (``stalls``, ``tight_groups``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from koordlet.model import decision, snapshot, thresholds
+from koordlet.model.record import dataclass
 from koordlet.policy import (
     beside_kubelet,
     eviction_words,

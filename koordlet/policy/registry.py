@@ -12,11 +12,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from koordlet.history import series
 from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import (
     adaptive,
     batch_limits,

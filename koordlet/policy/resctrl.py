@@ -23,10 +23,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
+from koordlet.model.record import dataclass
 from koordlet.policy import (
     resctrl_annotation,
     resctrl_partitions,

@@ -11,9 +11,10 @@ ways, and none of another's. A class in no partition has its percentages of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.model import resctrl
+from koordlet.model.record import dataclass
 from koordlet.policy import resctrl_values
 
 

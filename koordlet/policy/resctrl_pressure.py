@@ -11,9 +11,9 @@ halved at once and given back a step at a time, so that it does not swing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from koordlet.model import decision, resctrl, snapshot
+from koordlet.model.record import dataclass
 
 #: Best-effort work may take this much of a domain's traffic, in percent.
 SHARE = 50.0

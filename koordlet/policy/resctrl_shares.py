@@ -7,10 +7,10 @@ Does not cover: which groups there are (``policy.resctrl``), arithmetic (``resct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from koordlet.model import pod, resctrl, schemata
+from koordlet.model.record import dataclass
 from koordlet.policy import resctrl_annotation, resctrl_partitions, resctrl_tasks, resctrl_values
 
 

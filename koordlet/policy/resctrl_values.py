@@ -16,9 +16,8 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from koordlet.model import resctrl
+from koordlet.model.record import dataclass
 
 #: Eighths of GB/s of one L3 domain of one AMD model (25 GB/s x 8 x 0.8): the peer's constant.
 PEER_UNITS = 160

@@ -16,9 +16,9 @@ import enum
 import json
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cpuset, pod, qos, quantity, resources, snapshot
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet

@@ -19,10 +19,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, snapshot, topology
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_packing, reservation_wishes
 from koordlet.policy.reservation_wishes import Use, Wish
 

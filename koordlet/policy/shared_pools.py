@@ -26,7 +26,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import (
@@ -41,6 +41,7 @@ from koordlet.model import (
     resources,
     snapshot,
 )
+from koordlet.model.record import dataclass
 from koordlet.policy import cpuset_files, pool_homes
 from koordlet.policy.cpuset_files import Wanted
 

@@ -15,10 +15,11 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.history import series
 from koordlet.model import action, decision, meter, snapshot, strategies
+from koordlet.model.record import dataclass
 
 STEM = "system_qos"
 

@@ -18,11 +18,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet import log
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.report.objects import holders
 
 #: How API servers say that the schema of the kind does not hold what was applied, or what is there.

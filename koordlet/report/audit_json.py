@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from koordlet.model.record import dataclass
 
 MAX_LINES = 1000
 DEFAULT_LINES = 100

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 #: Width to height of a grid that pleases.
 SHAPE = 1.7

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from koordlet.model import ledger
+from koordlet.model.record import dataclass
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:

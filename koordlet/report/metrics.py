@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.report import (
     best_effort_families,
     families,

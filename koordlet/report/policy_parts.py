@@ -7,7 +7,8 @@ code). ``tests/docs`` holds that no policy is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from koordlet.model.record import dataclass
 
 _SET = "`cpuset.cpus`"
 _BACK = "what it wrote goes back to what was there before"

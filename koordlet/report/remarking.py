@@ -17,9 +17,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from koordlet.model import happening, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.report import view, writing
 from koordlet.report.objects import remarks
 

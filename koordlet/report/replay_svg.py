@@ -7,8 +7,9 @@ Does not cover: the numbers (``cli.replay``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
+
+from koordlet.model.record import dataclass
 
 _WIDTH, _LEFT, _RIGHT = 960, 60, 190
 _PANELS = ((40, 300), (350, 110))

@@ -13,9 +13,9 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from koordlet.model import cpuset, topology
+from koordlet.model.record import dataclass
 from koordlet.report import box_layout, topology_words
 
 EACH_CPU_UP_TO = 128

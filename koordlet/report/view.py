@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import counters, meter, plan, prediction, result, snapshot
+from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     # A machine without a kubelet never loads it.

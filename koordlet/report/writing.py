@@ -20,11 +20,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 from koordlet import log, mirror
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.report import applying, view
 
 Current = Callable[[], view.View | None]

@@ -15,10 +15,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import grpc
 
+from koordlet.model.record import dataclass
 from koordlet.rpc import services
 
 #: Addresses that are remembered; who falls out begins with a full bucket.

@@ -14,11 +14,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from google.protobuf import message as protobuf
 
 from koordlet.model import topology
+from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.rpc import encode, encode_usage, encode_workloads

@@ -21,13 +21,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import grpc
 import grpc.aio
 from google.protobuf import message as protobuf
 
 from koordlet.model import cpuset, decision, ledger, nodereport, refusals, resources, topology
+from koordlet.model.record import dataclass
 from koordlet.rpc import services, speakers
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
 

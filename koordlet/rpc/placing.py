@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from koordlet.model.record import dataclass
 from koordlet.rpc import services
 from koordlet.rpc.gen import scheduler_pb2
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from koordlet.model.record import dataclass
 
 SOURCES = Path(__file__).parent / "proto" / "koordlet" / "v1"
 

@@ -17,7 +17,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import grpc.aio
 
 from koordlet import log
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.rpc import encode_usage, feed, tls

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.rpc import access, peers, services, tls, unix_socket
 from koordlet.rpc import limits as bounds
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -17,6 +16,7 @@ from google.protobuf import message as protobuf
 
 from koordlet import log
 from koordlet.model import errors, refusals
+from koordlet.model.record import dataclass
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Request = TypeVar("Request", bound=protobuf.Message)

@@ -10,13 +10,13 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
 from koordlet import log
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ One bad object costs that object: it is left out, and a warning names it and wha
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import disruption, expanding, machines, nodes, terms, usage, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder

@@ -10,9 +10,9 @@ each list says how many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.loop import diary

@@ -13,10 +13,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from koordlet.model import errors, moment
+from koordlet.model.record import dataclass
 from koordlet.scheduler import profile, wire
 from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.loop.election import Terms

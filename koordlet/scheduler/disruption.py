@@ -7,9 +7,9 @@ Does not cover: its status where there is no controller (``alone.budgets``), cho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from koordlet.model import selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms
 from koordlet.scheduler.pods import Pod, PodClass
 

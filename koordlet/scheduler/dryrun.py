@@ -18,8 +18,8 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import messages
 from koordlet.scheduler.columns import Columns, kept
 from koordlet.scheduler.disruption import Protection

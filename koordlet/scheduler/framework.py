@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from koordlet.model import objects
+from koordlet.model.record import dataclass
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.pods import Pod, PodClass

@@ -13,9 +13,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation.fit import Judge

@@ -7,8 +7,8 @@ whom it helps (each plugin's ``helps``).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.pods import Pod
 

@@ -7,10 +7,10 @@ Does not cover: which requirements a pod has. Built lazily, one column for each 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.vectors import Bools, Ints, Rows

@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from koordlet.model import cpuset, topology
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_shape
 from koordlet.scheduler import requests, setaside, wire
 from koordlet.scheduler.wire import BadObjectError, Body

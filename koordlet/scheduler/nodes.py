@@ -6,9 +6,10 @@ Covers: decoding; what cannot be read refuses the node. Does not cover: its colu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, setaside, terms, wire
 from koordlet.scheduler.wire import BadObjectError, Body
 

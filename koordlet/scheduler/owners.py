@@ -7,9 +7,9 @@ Does not cover: anything else about those objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms, wire
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.wire import Body

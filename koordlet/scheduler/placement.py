@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
 from koordlet.scheduler import handover, peernames, requests
 from koordlet.scheduler.columns import Columns

@@ -10,10 +10,11 @@ in ``Pod``. Two pods with one class therefore always get the same verdicts at th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, terms
 from koordlet.scheduler.wire import Body
 

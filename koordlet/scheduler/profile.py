@@ -6,9 +6,10 @@ Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Failure, Plugin, Rescue
 from koordlet.scheduler.plugins import registry

@@ -20,9 +20,9 @@ import enum
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.pods import Pod, PodClass
 
 #: Seconds: the first backoff, the longest, and how long a pod stays unschedulable at most.

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import quantity
+from koordlet.model.record import dataclass
 from koordlet.scheduler import wire
 from koordlet.scheduler.wire import BadObjectError, Body
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests
 from koordlet.scheduler.wire import BadObjectError
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from koordlet.model import errors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import templates
 from koordlet.scheduler.templates import HOST, ZONE, Made
 

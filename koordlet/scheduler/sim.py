@@ -12,12 +12,13 @@ Reservations are placed by their stand-ins, which stand in the same queue. Time 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from koordlet.model import objects
+from koordlet.model.record import dataclass
 from koordlet.scheduler import dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration

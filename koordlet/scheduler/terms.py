@@ -7,10 +7,10 @@ Does not cover: judging them over all nodes (the plugins).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import wire
 from koordlet.scheduler.wire import BadObjectError, Body
 

@@ -6,9 +6,10 @@ Covers: decoding. Does not cover: judging it (``plugins.load``), writing such ob
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import moment
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, wire
 from koordlet.scheduler.requests import Amounts
 from koordlet.scheduler.wire import BadObjectError, Body

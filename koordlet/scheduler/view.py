@@ -11,11 +11,12 @@ the nodes. Contextual and normalised plugins add a few passes over all nodes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Score, Verdict

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 from koordlet.scheduler import handover, requests
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.machines import Machine

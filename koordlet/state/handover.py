@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
+from koordlet.model.record import dataclass
 from koordlet.state import checkpoint
 
 

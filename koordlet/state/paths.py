@@ -6,8 +6,9 @@ Covers: the layout below the state directories. Does not cover: kernel paths (``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from koordlet.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet import mirror
 from koordlet.model import kinds, nodeslo, objects, pod, reservation, selectors, snapshot
+from koordlet.model.record import dataclass
 from koordlet.workloads import nodes, poddecode, reservations, sloconfig
 from koordlet.workloads import nodeslo as slo
 

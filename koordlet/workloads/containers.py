@@ -12,9 +12,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import container_names, grouppath, pod, qos
+from koordlet.model.record import dataclass
 
 #: Steps below the root. kind in systemd's slices has nine.
 _DEPTH = 12

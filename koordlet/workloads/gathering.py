@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from koordlet import log, mirror
@@ -31,6 +31,7 @@ from koordlet.model import (
     snapshot,
     spread,
 )
+from koordlet.model.record import dataclass
 from koordlet.workloads import (
     cluster,
     host_applications,

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.model import errors, pod
+from koordlet.model.record import dataclass
 from koordlet.workloads import manifests, matching, source
 
 _ENDINGS = (".yaml", ".yml", ".json")

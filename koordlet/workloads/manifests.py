@@ -16,11 +16,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from koordlet.model import documents, errors, kubelet, nodemetric, nodeslo, observed, pod, snapshot
+from koordlet.model.record import dataclass
 from koordlet.workloads import host_applications, nodes, poddecode, shapes, sloconfig
 from koordlet.workloads import nodemetric as metrics
 from koordlet.workloads import nodeslo as slo

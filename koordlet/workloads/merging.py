@@ -23,9 +23,10 @@ Rules, in order:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from koordlet.model import kubelet, pod, qos
+from koordlet.model.record import dataclass
 
 _SHARED = (qos.Qos.LS, qos.Qos.BE)
 

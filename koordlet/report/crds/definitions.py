@@ -10,12 +10,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from koordlet.model import kinds
+from koordlet.model.record import dataclass
 from koordlet.report.crds import device, nodemetric, nodeslo, reservation, structural, topology
 
 #: Groups below ``k8s.io`` are protected: a server refuses a definition without this annotation.

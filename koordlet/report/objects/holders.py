@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import objects
+from koordlet.model.record import dataclass
 
 #: Who we are.
 MANAGER = "koordlet"

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from koordlet.history import shares, window
 from koordlet.model import meter, pod, qos
+from koordlet.model.record import dataclass
 from koordlet.report import usage_families, view
 
 _QUANTILES = tuple((f"p{part * 100:.0f}", part) for part in window.REPORTED)

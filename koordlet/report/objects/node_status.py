@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import decision, resources
+from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.report.objects import holders, metric_object
 

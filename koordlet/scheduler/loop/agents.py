@@ -16,11 +16,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from koordlet import log
 from koordlet.model import cpuset, ledger, nodereport, topology
+from koordlet.model.record import dataclass
 from koordlet.policy import cpu_shape
 from koordlet.scheduler import requests
 from koordlet.scheduler.happenings import Event, What

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
 from koordlet.scheduler.pods import Pod

@@ -16,10 +16,10 @@ import asyncio
 import datetime as dt
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import errors, kinds, objects, refusals
+from koordlet.model.record import dataclass
 
 
 class LostError(errors.HostError):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation.spec import Spec

@@ -6,8 +6,9 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.pods import Pod
 

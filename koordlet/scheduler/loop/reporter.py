@@ -20,10 +20,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.scheduler.loop import notes
 from koordlet.scheduler.loop.binder import ref
 from koordlet.scheduler.loop.core import Core

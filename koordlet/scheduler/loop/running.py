@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from koordlet import log
 from koordlet.model import nodereport, objects
+from koordlet.model.record import dataclass
 from koordlet.scheduler.loop import agents, binder, election, keeper, notes, reporter, sources
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold

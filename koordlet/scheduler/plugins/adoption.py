@@ -5,10 +5,11 @@ Covers: all nodes at once. Does not cover: one node (``reservation.preallocation
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, RefusedError, Score, Verdict

@@ -16,12 +16,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from koordlet.model import kinds, objects, selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict

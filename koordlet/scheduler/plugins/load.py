@@ -16,12 +16,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from koordlet.model import moment
+from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, peernames, requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict

@@ -10,11 +10,11 @@ double precision in the peer's order of operations, so that it is cut at the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict

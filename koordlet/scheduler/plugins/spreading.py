@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from koordlet.model import selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict

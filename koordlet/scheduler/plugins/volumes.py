@@ -8,11 +8,11 @@ drivers can attach to a node). Does not cover: claims and their volumes (``bindi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict

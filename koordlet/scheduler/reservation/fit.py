@@ -16,8 +16,8 @@ first.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE

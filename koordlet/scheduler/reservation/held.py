@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys

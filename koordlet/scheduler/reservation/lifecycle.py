@@ -22,9 +22,9 @@ leaves Ready's where it was on success, and its removal counts from the last pro
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from koordlet.model import moment, spelling
+from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Condition, Phase, Spec, Status
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms, wire
 from koordlet.scheduler.pods import Pod, PodClass, Reference
 from koordlet.scheduler.reservation import keys

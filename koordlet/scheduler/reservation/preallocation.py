@@ -15,8 +15,8 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, terms
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE

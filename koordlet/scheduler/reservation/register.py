@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import objects, spelling
+from koordlet.model.record import dataclass
 from koordlet.scheduler import requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder

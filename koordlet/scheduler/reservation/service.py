@@ -12,10 +12,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from koordlet.model import kinds, moment, objects, refusals, selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler.reservation import admission, keys, parsing
 from koordlet.scheduler.wire import BadObjectError
 

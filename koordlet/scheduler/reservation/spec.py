@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import selectors
+from koordlet.model.record import dataclass
 from koordlet.scheduler import terms
 from koordlet.scheduler.wire import Body
 

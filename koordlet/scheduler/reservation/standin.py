@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from koordlet.model.record import dataclass
 from koordlet.scheduler import decoder, requests, terms, wire
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.pods import Pod, PodClass

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import refusals
+from koordlet.model.record import dataclass
 from koordlet.scheduler.store import merging
 
 #: One step: the name of a field, or the keys and values of an element.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 
 #: Kept for watches that resume. The oldest tenth goes when one more than this is there.
 HISTORY = 20_000

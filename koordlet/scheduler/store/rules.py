@@ -10,9 +10,9 @@ selected by name, namespace and the fields that its definition names (``SELECTAB
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import kinds, refusals, selectors
+from koordlet.model.record import dataclass
 
 #: Built-in kinds: list field to the keys that make an element of it the same one
 #: (``x-kubernetes-list-map-keys`` of the published OpenAPI document).

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from koordlet.model import kinds, objects, refusals
+from koordlet.model.record import dataclass
 from koordlet.scheduler.store import merging, ownership, rules
 
 Body = dict[str, Any]

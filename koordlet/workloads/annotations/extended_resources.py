@@ -6,9 +6,10 @@ annotation serves where only the annotations of a pod are seen, and fills what t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import resources
+from koordlet.model.record import dataclass
 from koordlet.workloads import shapes
 
 KEY = "node.koordinator.sh/extended-resource-spec"

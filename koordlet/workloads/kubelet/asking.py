@@ -7,10 +7,11 @@ Does not cover: merging what they say (``merging``).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.host import root
 from koordlet.model import kubelet, pod, spread
+from koordlet.model.record import dataclass
 from koordlet.workloads import shapes, source
 from koordlet.workloads.kubelet import client, configz, cpu_state, memory_state, pods, summary
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from koordlet.http import client as http
 from koordlet.model import errors, spread
+from koordlet.model.record import dataclass
 
 #: 250 pods are 2-5 MB; what is larger than this is no list of pods of one node.
 MAX_BYTES = 32 << 20

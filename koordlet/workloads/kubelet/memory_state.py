@@ -6,9 +6,9 @@ Rules: those of ``cpu_state``; this file has had one format only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from koordlet.model import kubelet
+from koordlet.model.record import dataclass
 from koordlet.workloads import shapes
 from koordlet.workloads.kubelet import checksum
 

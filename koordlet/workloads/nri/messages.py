@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import adjustment
+from koordlet.model.record import dataclass
 from koordlet.workloads.nri import fields
 
 #: Microseconds of a period, as every runtime sets it.

@@ -24,10 +24,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent import futures
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from koordlet.model import adjustment
+from koordlet.model.record import dataclass
 from koordlet.workloads.nri import messages, mux, session
 from koordlet.workloads.nri.messages import Event
 

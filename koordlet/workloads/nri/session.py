@@ -16,9 +16,10 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from koordlet.model import adjustment
+from koordlet.model.record import dataclass
 from koordlet.workloads.nri import fields, messages, mux, ttrpc
 from koordlet.workloads.nri.messages import Event
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from koordlet.model.record import dataclass
 
 #: Version of ``State``.
 SCHEMA = 1

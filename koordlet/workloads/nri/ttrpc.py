@@ -12,8 +12,8 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from koordlet.model.record import dataclass
 from koordlet.workloads.nri import fields, mux
 
 _HEAD = struct.Struct(">IIBB")

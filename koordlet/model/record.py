@@ -1,0 +1,175 @@
+"""``dataclass`` as the standard library has it, with methods that are made when first called.
+
+Covers: every option that we use, fields, ``replace``, matching, pickling; the same results.
+Does not cover: ``InitVar``, which nobody here needs.
+
+The standard library compiles up to seven functions for each class, half a millisecond. The agent
+defines more than three hundred classes before its first tick, of which it compares, hashes and
+prints few: that was two fifths of its start.
+
+Rules:
+1. Fields, slots and everything inherited are the standard library's work, here and now.
+2. A method stands as a deputy that, called once, puts the real one in its own place: from the
+   second call on there is nothing between caller and method.
+3. A class that has a method of its own among these, or a dataclass above it, or is frozen without
+   slots, is the standard library's altogether.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import reprlib
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass  # noqa: PLC0414, TID251 -- for mypy it is that
+else:
+
+    def dataclass(cls: type | None = None, /, **said: bool) -> Any:
+        """A dataclass of these options."""
+        made = functools.partial(_made, said)
+        return made if cls is None else made(cls)
+
+
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_SET, _STATE = ("__setattr__", "__delattr__"), ("__getstate__", "__setstate__")
+_OURS = {"__init__", "__repr__", "__eq__", "__hash__", *_SET, *_STATE, *_ORDER}
+_NOTHING_YET = {"init": False, "repr": False, "eq": False, "order": False, "frozen": False}
+
+
+def _made(said: Mapping[str, bool], plain: type) -> type:
+    below = any(map(dataclasses.is_dataclass, plain.__bases__))
+    unslotted = said.get("frozen") and not said.get("slots")
+    if below or unslotted or not _OURS.isdisjoint(vars(plain)):
+        return _standard(said, plain)
+    made = _standard({**said, **_NOTHING_YET}, plain)
+    for name, one in _shared(frozenset(said.items())).items():
+        setattr(made, name, one)
+    if said.get("init", True):
+        _depute(made, ("__init__",), _initialiser)
+    compared = functools.partial(_comparisons, said)
+    if said.get("eq", True):
+        hashed = ("__hash__",) if said.get("frozen") else ()
+        _depute(made, ("__eq__", *hashed), compared)
+    if said.get("order"):
+        _depute(made, _ORDER, compared)
+    return made
+
+
+def _standard(options: Mapping[str, bool], plain: type) -> type:
+    make: Any = dataclasses.dataclass(**options)  # noqa: TID251 -- here it is made into ours
+    made: type = make(plain)
+    return made
+
+
+@functools.cache
+def _shared(said: frozenset[tuple[str, bool]]) -> Mapping[str, object]:
+    """What classes of these options have in common: the parts that name no field."""
+    options = dict(said)
+    empty = _standard(options, type("Empty", (), {}))
+    names = ["__dataclass_params__"]
+    found: dict[str, object] = {}
+    if options.get("frozen"):
+        found = dict(zip(_SET, (_refuse_set, _refuse_delete), strict=True))
+        names += _STATE
+    elif options.get("eq", True):
+        found["__hash__"] = None
+    if options.get("repr", True):
+        found["__repr__"] = _show
+    return found | {name: vars(empty)[name] for name in names}
+
+
+def _depute(made: type, names: tuple[str, ...], make: Callable[[type], Mapping[str, Any]]) -> None:
+    """Let these methods be made by whoever calls one of them first."""
+
+    def deputy(name: str) -> Callable[..., Any]:
+        def method(self: object, /, *args: object, **more: object) -> Any:
+            for each, real in make(made).items():
+                real.__qualname__ = f"{made.__qualname__}.{each}"
+                setattr(made, each, real)
+            return getattr(made, name)(self, *args, **more)
+
+        method.__name__ = name
+        return method
+
+    for name in names:
+        setattr(made, name, deputy(name))
+
+
+def _initialiser(made: type) -> Mapping[str, Any]:
+    """``__init__``; what is frozen is set through its slots' own descriptors."""
+    frozen = vars(made).get("__setattr__") is _refuse_set
+    known: dict[str, Any] = {"__name__": made.__module__, "_unsaid": _UNSAID}
+    first, named, lines = ["_self"], ["*"], list[str]()
+    for one in dataclasses.fields(made):
+        name, value, word = one.name, one.name, one.name
+        if one.default is not dataclasses.MISSING:
+            known[f"_default_{name}"] = one.default
+            word, value = f"{name}=_default_{name}", name if one.init else f"_default_{name}"
+        elif one.default_factory is not dataclasses.MISSING:
+            known[f"_new_{name}"] = one.default_factory
+            word, value = f"{name}=_unsaid", f"_new_{name}()"
+            value += f" if {name} is _unsaid else {name}" if one.init else ""
+        elif not one.init:
+            continue
+        if one.init:
+            (named if one.kw_only else first).append(word)
+        if frozen:
+            known[f"_set_{name}"] = vars(made)[name].__set__
+            lines.append(f"_set_{name}(_self, {value})")
+        else:
+            lines.append(f"_self.{name} = {value}")
+    if hasattr(made, "__post_init__"):
+        lines.append("_self.__post_init__()")
+    words = first + (named if len(named) > 1 else [])
+    body = "\n ".join(lines or ["pass"])
+    exec(f"def __init__({', '.join(words)}):\n {body}\n", known)  # noqa: S102 -- names of fields
+    return {"__init__": known["__init__"]}
+
+
+def _comparisons(said: Mapping[str, bool], made: type) -> Mapping[str, Any]:
+    """What compares and hashes names fields only, so it is the same for any class with these."""
+    fields = dataclasses.fields(made)
+    body: dict[str, Any] = {one.name: dataclasses.field(**_judged(one)) for one in fields}
+    body["__annotations__"] = dict.fromkeys(body, object)
+    order, frozen = said.get("order", False), said.get("frozen", False)
+    options = {"init": False, "repr": False, "order": order, "unsafe_hash": frozen}
+    twin = vars(_standard(options, type(made.__name__, (), body)))
+    names = ("__eq__", *(("__hash__",) if frozen else ()), *(_ORDER if order else ()))
+    return {name: twin[name] for name in names}
+
+
+def _judged(one: dataclasses.Field[Any]) -> dict[str, Any]:
+    return {"compare": one.compare, "hash": one.hash}
+
+
+_UNSAID: Any = object()
+
+
+@reprlib.recursive_repr()
+def _show(self: Any) -> str:
+    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in _shown(type(self)))
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _shown(kind: type) -> Iterator[dataclasses.Field[Any]]:
+    return (one for one in dataclasses.fields(kind) if one.repr)
+
+
+def _refuse_set(self: Any, name: str, value: object) -> None:
+    _refuse(self, name, "assign to")
+    object.__setattr__(self, name, value)
+
+
+def _refuse_delete(self: Any, name: str) -> None:
+    _refuse(self, name, "delete")
+    object.__delattr__(self, name)
+
+
+def _refuse(one: Any, name: str, what: str) -> None:
+    """A class below that is no dataclass may have attributes of its own."""
+    if "__dataclass_fields__" in vars(type(one)) or name in type(one).__dataclass_fields__:
+        raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")
