@@ -18,7 +18,7 @@ _SYSCTL = "/proc/sys/"
 
 
 def identity(host: root.HostRoot, directory: str) -> int:
-    """When the process of ``/proc/PID`` began, in clock ticks; 0 for directories with inodes to trust.
+    """When the process of ``/proc/PID`` began, in clock ticks; 0 where the inode can be trusted.
 
     The directory's inode is no identity: it changes when the kernel forgets and finds it again. The
     kernel's settings are there once, whoever looks: 1.

@@ -1,4 +1,4 @@
-"""Programs beside koordlet, kubectl, systemd and curl: what they name exists, or a reason why not."""
+"""Programs beside koordlet, kubectl, systemd, curl: what they name exists, or a reason why not."""
 
 from __future__ import annotations
 
