@@ -132,8 +132,9 @@ class _Run:
         self.results: list[result.Result] = []
         self._report = report
         self._intents = intents.Intents(hands.host, hands.book, now)
-        #: Writes that were refused or are not done yet: others may rely on them.
+        #: Writes refused or not done yet, groups that could not be made: others may rely on them.
         self._open: list[action.WriteFile] = []
+        self._unmade: set[str] = set()
         self._landed: list[tuple[action.Action, str]] = []
 
     def tell(self, one: result.Result) -> None:
@@ -166,6 +167,10 @@ class _Run:
                 self._open.append(one)
         elif pause:
             detail = f"tried lately, again in {pause:.0f} s"
+            if isinstance(one, action.MakeDir):
+                self._unmade.add(one.target)
+        elif kinds.directory(one) in self._unmade:
+            detail = "its group is not there yet"
         else:
             return True
         self.tell(_result(step, result.Verdict.WAITING, detail))

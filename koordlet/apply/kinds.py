@@ -217,11 +217,13 @@ def directory(one: action.Action) -> str:
 
 
 def relies(one: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    """Sets rely on the ones above and below them; so does a second write of the same file.
+
+    Files outside of the table are no such sets: an interrupt that cannot be moved stops nobody.
+    """
     if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
         return False
-    return (
-        one.target == failed.target
-        or cgroup.is_below(one.group, failed.group)
-        or cgroup.is_below(failed.group, one.group)
+    return one.target == failed.target or (
+        one.knob != ""
+        and (cgroup.is_below(one.group, failed.group) or cgroup.is_below(failed.group, one.group))
     )
