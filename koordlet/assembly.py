@@ -155,7 +155,7 @@ def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return memory_qos.Settings(
         classes={
-            name: strategies.MemoryQos(**one.model_dump())
+            name: strategies.MemoryQos(**one.values())
             for name, one in classes.items()
             if one.enable
         },
@@ -172,9 +172,7 @@ def _cpu_qos(config: schema.Config) -> cpu_qos.Settings:
     }
     return cpu_qos.Settings(
         classes={
-            name: strategies.CpuQos(**one.model_dump())
-            for name, one in classes.items()
-            if one.enable
+            name: strategies.CpuQos(**one.values()) for name, one in classes.items() if one.enable
         },
         most=section.limits.max_identity,
         cores=config.policies.core_scheduling.mode != "off",
@@ -188,7 +186,7 @@ def _blkio(section: blkio_section.BlkioQos) -> blkio_qos.Settings:
             strategies.Block(
                 name=each.name,
                 type=each.type,
-                io_cfg=strategies.IoLimits(**each.io_cfg.model_dump()),
+                io_cfg=strategies.IoLimits(**each.io_cfg.values()),
             )
             for each in said
         )
@@ -220,7 +218,7 @@ def _page_cache(section: page_cache_section.PageCacheReclaim) -> page_cache_recl
 
 
 def _system(section: system_section.SystemQos) -> system_qos.Settings:
-    said = section.model_dump(exclude={"mode", "limits"})
+    said = section.values(but=("mode", "limits"))
     return system_qos.Settings(
         system=strategies.System(**said), max_free_percent=section.limits.max_free_percent
     )

@@ -26,14 +26,11 @@ _WORDS |= {"false": False, "no": False, "off": False, "0": False}
 
 def layer(env: Mapping[str, str]) -> layers.Layer:
     """The values that the environment sets; unknown variables raise ``ConfigError``."""
-    known = {field.variable: field for field in catalog.fields()}
     built = layers.Layer(layers.Name.ENVIRONMENT)
     found: list[errors.ConfigError] = []
-    for name in sorted(env):
-        if not name.startswith(catalog.PREFIX) or name in COMMAND_LINE:
-            continue
-        if name.startswith(IGNORED_PREFIXES):
-            continue
+    names = sorted(name for name in env if name.startswith(catalog.PREFIX) and _ours(name))
+    known = {field.variable: field for field in catalog.fields()} if names else {}
+    for name in names:
         field = known.get(name)
         if field is None:
             scalars = [variable for variable, one in known.items() if one.scalar]
@@ -47,6 +44,10 @@ def layer(env: Mapping[str, str]) -> layers.Layer:
             built.put(field.loc, typed(field, env[name]), name)
     problems.raise_any(found, "environment")
     return built
+
+
+def _ours(name: str) -> bool:
+    return name not in COMMAND_LINE and not name.startswith(IGNORED_PREFIXES)
 
 
 def typed(field: catalog.Field, text: str) -> object:

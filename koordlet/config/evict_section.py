@@ -37,8 +37,7 @@ class Evict(sections.Section):
 
     def strategy(self) -> strategies.Threshold:
         """The same as a NodeSLO would say it."""
-        keys = self.model_dump(exclude={"mode", "limits"})
-        return strategies.Threshold(**keys)
+        return strategies.Threshold(**self.values(but=("mode", "limits")))
 
 
 class CpuEvict(Evict):

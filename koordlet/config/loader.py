@@ -77,7 +77,7 @@ def from_text(
         else:
             found.append(layer)
     found += [environment.layer(env), flag_layer(flags)]
-    for layer in found[-2:]:
+    for layer in (one for one in found[-2:] if one.data):
         _check(layer.data, layer.origins, layer.name.name.lower())
     return resolve(found, path if text is not None else None, warnings)
 

@@ -9,9 +9,10 @@ each section by itself would take three times as long, and the agent waits for i
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -23,6 +24,22 @@ _plugins.get_plugins = tuple  # type: ignore[attr-defined]
 sys.modules.setdefault(_plugins.__name__, _plugins)
 
 PolicyMode = Literal["off", "shadow", "enforce"]
+
+
+class _Unwritten:
+    """A section of defaults: one for all who ask, since sections are frozen."""
+
+    #: Pydantic asks for it at each default; to find it out takes longer than the default.
+    __signature__ = inspect.Signature()
+
+    def __init__(self, section: type[Section]) -> None:
+        self._section = section
+        self._made: Section | None = None
+
+    def __call__(self) -> Section:
+        if self._made is None:
+            self._made = self._section.model_construct()
+        return self._made
 
 
 class Section(BaseModel):
@@ -45,7 +62,11 @@ class Section(BaseModel):
             if isinstance(field.default_factory, type) and issubclass(
                 field.default_factory, Section
             ):
-                field.default_factory = field.default_factory.model_construct
+                field.default_factory = _Unwritten(field.default_factory)
+
+    def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+        """What it says, by field; ``model_dump`` would first make a serializer of this section."""
+        return {name: value for name, value in self if name not in but}
 
     @model_validator(mode="before")
     @classmethod

@@ -56,9 +56,12 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name:
     assert f"koordlet {name}" in out.partition("examples:")[2]
 
 
-def test_the_help_page_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [("--help",), ("--help", "run")])
+def test_the_help_page_lists_every_command(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
     """The first page names all commands with a line for each, and has examples."""
-    status, out, _ = main(capsys, "--help")
+    status, out, _ = main(capsys, *words)
 
     assert 0 == status
     assert "examples:" in out

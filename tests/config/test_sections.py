@@ -28,6 +28,19 @@ def test_a_section_without_content() -> None:
     assert Example() == Example.model_validate(None)
 
 
+def test_what_a_section_says() -> None:
+    """By field, without those that are not wanted."""
+    assert {"some_seconds": 4, "mode": "shadow"} == Example.model_validate({"someSeconds": 4}).values()
+    assert {"some_seconds": 3} == Example().values(but=("mode",))
+
+
+def test_sections_that_nobody_wrote_are_one() -> None:
+    """A frozen section of defaults is made once, however many configurations there are."""
+    one, other = (schema.Config.model_validate({"mode": mode}) for mode in ("observe", "enforce"))
+
+    assert one.policies is other.policies
+
+
 def test_a_section_that_nobody_wrote() -> None:
     """It is made without a validator of its own, and is what an empty one would be validated as."""
     made = [
