@@ -10,10 +10,9 @@ Rules:
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
    on it. Everything else goes on. Where the reason is gone already, it is asked once more.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
-   protects others, with growing pauses otherwise. What the other writer wanted becomes the
-   original.
-4. What may block is done by the worker. A plan waits for it for a slice of time, all in all; what
-   is not done by then is verified in a later pass.
+   protects others, with growing pauses otherwise. What the other wanted becomes the original.
+4. What may block is done by the worker, for which a plan waits for a slice of time; what is not done
+   by then is verified in a later pass.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class Executor:
     """Applies plans to one machine."""
 
     def __init__(
-        self,
-        host: root.HostRoot,
-        book: journal.Journal,
-        manager: units.Manager | None = None,
+        self, host: root.HostRoot, book: journal.Journal, manager: units.Manager | None = None
     ) -> None:
         self.host = host
         self.book = book
