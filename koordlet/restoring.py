@@ -1,6 +1,7 @@
 """Putting everything back: one code path for stopping, for ``koordlet restore``, for a successor.
 
-Covers: passes of restore until nothing more can be done, and what could not be; our taints.
+Covers: passes of restore until nothing more can be done, and what could not be; what the
+cluster was told of this node.
 Does not cover: what a restore of files consists of (``apply.planner``).
 """
 
@@ -72,31 +73,33 @@ def restore(
     return Summary(restored=restored, left=tuple(left.values()), failed=tuple(failed.values()))
 
 
-def untaint(config: schema.Config, host: root.HostRoot) -> Summary:
-    """Take our taints off this node, where it has some by this configuration."""
-    store = None
-    if config.report.objects.taints is not None:
-        store = sourcing.cluster(config, host)
+def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
+    """Take back what we say of this node in its cluster, where we say it by this configuration."""
+    said = config.report.objects
+    taints, status = said.taints is not None, said.status and said.mode != "off"
+    store = sourcing.cluster(config, host) if taints or status else None
     if store is None:
         return NOTHING
-    return asyncio.run(_untainted(store, sourcing.node_name(config, host)))
+    name = sourcing.node_name(config, host)
+    return asyncio.run(_withdrawn(store, name, taints=taints, status=status))
 
 
-async def _untainted(store: objects.Objects, name: str) -> Summary:
+async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status: bool) -> Summary:
     from koordlet.model import refusals  # noqa: PLC0415 -- for a cluster only
-    from koordlet.report import tainting  # noqa: PLC0415 -- as above
+    from koordlet.report import withdrawing  # noqa: PLC0415 -- as above
 
+    # Taints keep pods away for good; what else is left is told.
+    verdict = result.Verdict.REFUSED if taints else result.Verdict.LEFT
     try:
         async with asyncio.timeout(_PATIENCE):
-            done = await tainting.lay(store, name)
+            done = await withdrawing.withdraw(store, name, taints=taints, status=status)
+        return Summary(restored=done, left=(), failed=())
     except refusals.NotFound:
-        why = "there is no Node of this name, so it has no taints either"
-        gone = result.Result(target=f"node/{name}", verdict=result.Verdict.LEFT, detail=why)
-        return Summary(restored=0, left=(gone,), failed=())
+        verdict, why = result.Verdict.LEFT, "there is no Node of this name, so nothing of ours"
     except (refusals.ObjectsError, TimeoutError) as error:
         why = str(error) or f"no answer within {_PATIENCE:.0f} s"
-        bad = result.Result(target=f"node/{name}", verdict=result.Verdict.REFUSED, detail=why)
-        return Summary(restored=0, left=(), failed=(bad,))
     finally:
         await store.close()
-    return Summary(restored=done, left=(), failed=())
+    one = (result.Result(target=f"node/{name}", verdict=verdict, detail=why),)
+    failed = verdict is result.Verdict.REFUSED
+    return Summary(restored=0, left=() if failed else one, failed=one if failed else ())

@@ -67,8 +67,8 @@ class Surfaces:
         self._cluster = cluster
         self._past = past
         self._writers: writing.Writers | None = None
-        #: The newest view, where taints are written.
-        self._tainted: Current | None = None
+        #: The newest view, where objects are written.
+        self._current: Current | None = None
         self._told: reporting.Reporting | None = None
         self._http: http_server.Server | None = None
         self._https: http_server.Server | None = None
@@ -107,8 +107,8 @@ class Surfaces:
         """Go away, letting running answers end. ``final``: nobody goes on after us."""
         if self._writers is not None:
             await self._writers.stop()
-        if final and self._cluster is not None and self._tainted is not None:
-            await self._untaint(self._cluster.store, self._tainted())
+        if final and self._cluster is not None and self._current is not None:
+            await self._withdraw(self._cluster.store, self._current())
         if self._told is not None:
             await self._told.stop()
         for one in (self._http, self._https):
@@ -117,20 +117,22 @@ class Surfaces:
         if self._rpc is not None:
             await self._rpc.stop()
 
-    async def _untaint(self, store: objects.Objects, last: view.View | None) -> None:
-        """A node that nobody watches any more is not kept free of pods."""
+    async def _withdraw(self, store: objects.Objects, last: view.View | None) -> None:
+        """A node that nobody watches any more is not kept free of pods, and offers nothing."""
         from koordlet.model import refusals  # noqa: PLC0415 -- rule 2
-        from koordlet.report import tainting  # noqa: PLC0415 -- rule 2
+        from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
 
         if last is None:
             return
-        name = last.snapshot.node.name
+        name, said = last.snapshot.node.name, self._config.objects
         try:
             async with asyncio.timeout(_PATIENCE):
-                await tainting.lay(store, name)
+                await withdrawing.withdraw(
+                    store, name, taints=said.taints is not None, status=said.status
+                )
         except (refusals.ObjectsError, TimeoutError) as error:
-            fix = f"kubectl taint node {name} koordlet.io/memory-pressure- (and the like)"
-            log.get().warning("objects.taints_left", node=name, detail=str(error), fix=fix)
+            fix = f"koordlet restore; or remove koordlet.io/… from the Node {name} by hand"
+            log.get().warning("objects.not_withdrawn", node=name, detail=str(error), fix=fix)
 
     async def _guard(self, name: str, starting: typing.Awaitable[str]) -> str:
         try:
@@ -235,7 +237,7 @@ class Surfaces:
         chosen = [row for on, row in wanted if on]
         self._writers = writing.Writers(cluster.store, chosen, current)
         self._writers.start()
-        self._tainted = None if said.taints is None else current
+        self._current = current
 
     def _counts(self) -> Mapping[tuple[str, str], int]:
         """(surface, event) to how often, for metrics."""

@@ -121,7 +121,7 @@ class _Job:
 
     def __call__(self, *, final: bool) -> restoring.Summary:
         """Put everything back: files, then what the cluster was told."""
-        return self._files(final=final) + restoring.untaint(self.config.config, self.host)
+        return self._files(final=final) + restoring.withdraw(self.config.config, self.host)
 
     def _files(self, *, final: bool) -> restoring.Summary:
         journal = self.where.journal

@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import os
 
-from koordlet.host import root, tarindex
+from koordlet.host import read_only, root, tarindex
 
 _MAX_LINKS = 40
 
 
-class ArchiveHost(root.HostRoot):
+class ArchiveHost(read_only.ReadOnly):
     """A machine below one directory of an archive. Read-only; links stay inside it."""
 
     def __init__(self, top: tarindex.Entry) -> None:
@@ -112,23 +112,3 @@ class ArchiveHost(root.HostRoot):
 
     def statvfs(self, path: root.HostPath) -> os.statvfs_result:
         raise root.fail(errno.ENOSYS, path)
-
-    def access(self, path: root.HostPath, mode: int) -> bool:
-        return not mode & os.W_OK and self.exists(path)
-
-    def write(self, path: root.HostPath, data: bytes) -> None:
-        del data
-        raise root.fail(errno.EROFS, path)
-
-    def mkdir(self, path: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, path)
-
-    def rmdir(self, path: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, path)
-
-    def mount(self, source: str, target: root.HostPath, fstype: str, options: str) -> None:
-        del source, fstype, options
-        raise root.fail(errno.EROFS, target)
-
-    def unmount(self, target: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, target)

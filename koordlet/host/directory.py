@@ -10,14 +10,14 @@ import errno
 import os
 import stat
 
-from koordlet.host import root
+from koordlet.host import read_only, root
 
 _MAX_LINKS = 40
 #: Names that are no entry of a directory.
 _SPECIAL = frozenset({"", ".", ".."})
 
 
-class DirHost(root.Disk):
+class DirHost(read_only.ReadOnly, root.Disk):
     """A recorded tree below a directory. Read-only; its links stay inside it.
 
     It is taken as unchanging in what is a directory and what a link: each directory is looked at
@@ -125,23 +125,3 @@ class DirHost(root.Disk):
                 continue
             done.append(part)
         return os.path.join(self.directory, *done)
-
-    def write(self, path: root.HostPath, data: bytes) -> None:
-        del data
-        raise root.fail(errno.EROFS, path)
-
-    def mkdir(self, path: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, path)
-
-    def rmdir(self, path: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, path)
-
-    def access(self, path: root.HostPath, mode: int) -> bool:
-        return not mode & os.W_OK and self.exists(path)
-
-    def mount(self, source: str, target: root.HostPath, fstype: str, options: str) -> None:
-        del source, fstype, options
-        raise root.fail(errno.EROFS, target)
-
-    def unmount(self, target: root.HostPath) -> None:
-        raise root.fail(errno.EROFS, target)

@@ -44,7 +44,9 @@ class Neighbour:
         if not self.there:
             return "policies.node_pressure.act is false" if self.act is False else ""
         if not self.act:
-            return "the kubelet evicts for this by itself (policies.node_pressure.act is not set)"
+            own = due.signal not in thresholds.SIGNALS
+            why = "beside a kubelet nobody goes" if own else "the kubelet evicts for this by itself"
+            return f"{why} (policies.node_pressure.act is not set)"
         kind = thresholds.CONDITION[due.signal]
         if due.signal not in thresholds.SIGNALS:
             kind = "MemoryPressure"

@@ -135,7 +135,8 @@ class Journal:
         self.entries[target] = before.landed(value, inode)
         if before.values == (value,) and before.inode == inode:
             return  # the intent names it alone, in the same group: the file knows enough
-        self._notes.append(_line({"done": {"target": target, "value": value, "inode": inode}}))
+        said = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
+        self._notes.append(_framed(said.encode()))
 
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""

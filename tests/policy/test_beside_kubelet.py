@@ -121,3 +121,5 @@ def test_its_condition_is_respected_for_ours_too() -> None:
     assert decided(now, settings).actions
     assert not decided(held, settings).actions
     assert "MemoryPressure" in decided(held, settings).evictions[0].held
+    (named,) = decided(now, replace(settings, act=None)).evictions
+    assert "beside a kubelet nobody goes (policies.node_pressure.act is not set)" == named.held

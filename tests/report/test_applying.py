@@ -15,7 +15,7 @@ import structlog
 from koordlet import log
 from koordlet.history import series
 from koordlet.model import objects, refusals, resources
-from koordlet.report import applying, rows
+from koordlet.report import applying, rows, withdrawing
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import status
@@ -243,3 +243,25 @@ def test_bare() -> None:
     ours = {"a": {"b": None}, "c": {"d": None, "e": 1}, "f": {}, "g": [None], "h": None}
 
     assert {"c": {"e": 1}, "f": {}, "g": [None]} == applying.bare(ours)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: bool) -> None:
+    """Resources and conditions go, applied or patched; the kubelet's, and what others own, stay."""
+
+    async def body(store: Counting) -> None:
+        await beat(store.store)
+        row = rows.Status(MANNERS, Racing())
+        row._hand.plain = "no apply" if plain else ""
+        await row.bring(store, offering(seen(), cpu=4000))
+        there = await store.store.get(NODE_REF)
+        assert {"koordlet.io/Ready", "Ready"} <= {o["type"] for o in there["status"]["conditions"]}
+        await other(store.store, "koord-manager", "5000")
+        assert 1 == await withdrawing.withdraw(store, NODE, taints=False, status=True)
+
+        there = await store.store.get(NODE_REF)
+        assert ["Ready"] == [one["type"] for one in there["status"]["conditions"]]
+        assert {BATCH[0]} == there["status"]["allocatable"].keys() & set(BATCH)
+        assert 0 == await withdrawing.withdraw(store, NODE, taints=False, status=True)
+
+    play(ram, body)

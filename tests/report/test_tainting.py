@@ -182,22 +182,27 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
             "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
         }
         config = loader.from_text(None, "", env, {}).config
-        done = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        done = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
         assert (1, ()) == (done.restored, done.failed)
         assert [FOREIGN] == await taints(client)
-        again = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        again = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
         assert restoring.NOTHING == again
         monkeypatch.setenv("NODE_NAME", "gone")
-        done = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        done = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
         assert (["node/gone"], ()) == ([one.target for one in done.left], done.failed)
 
     served(ram, body)
     monkeypatch.setenv("NODE_NAME", NODE)
     env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
     off = loader.from_text(None, "", env, {}).config
-    assert restoring.NOTHING == restoring.untaint(off, root.LiveHost())
+    (told,) = restoring.withdraw(off, root.LiveHost()).left
+    assert f"node/{NODE}" == told.target
+    nothing = loader.from_text(
+        None, "", {**env, "KOORDLET_REPORT__OBJECTS__MODE": "off"}, {}
+    ).config
+    assert restoring.NOTHING == restoring.withdraw(nothing, root.LiveHost())
     env["KOORDLET_REPORT__OBJECTS__TAINTS"] = "NoSchedule"
-    (bad,) = restoring.untaint(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
+    (bad,) = restoring.withdraw(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
     assert f"node/{NODE}" == bad.target
 
 

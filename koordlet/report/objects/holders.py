@@ -41,6 +41,16 @@ def of(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
     )
 
 
+def applied(there: Mapping[str, Any], subresource: str = "") -> bool:
+    """Whether we have applied anything to it."""
+    return any(
+        (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply")
+        and (entry.get("subresource") or "") == subresource
+        and bool(entry.get("fieldsV1"))
+        for entry in _entries(there)
+    )
+
+
 def writing(there: Mapping[str, Any], *path: str) -> tuple[Holder, ...]:
     """Those of them that are not gone, measured by the newest write of anybody: one clock."""
     newest = max((at for entry in _entries(there) if (at := _at(entry)) is not None), default=0.0)

@@ -106,6 +106,37 @@ def _others(there: Mapping[str, Any], name: str) -> set[str]:
     return found - {holders.MANAGER}
 
 
+def withdrawn(there: Mapping[str, Any]) -> dict[str, Any]:
+    """The strategic patch that takes away what is ours alone; empty where there is nothing."""
+    made: dict[str, Any] = {}
+    status = _mapping(there, "status")
+    for place in _PLACES:
+        amounts = _mapping(status, place)
+        mine = [
+            name for name in OFFERED if name in amounts and _alone(there, "status", place, name)
+        ]
+        if mine:
+            made.setdefault("status", {})[place] = dict.fromkeys(mine)
+    listed = status.get("conditions")
+    kinds = [
+        str(one.get("type"))
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, Mapping) and str(one.get("type")).startswith(PREFIX)
+    ]
+    if kinds:
+        gone = [{"type": kind, "$patch": "delete"} for kind in kinds]
+        made.setdefault("status", {})["conditions"] = gone
+    annotations = _mapping(_mapping(there, "metadata"), "annotations")
+    if ORIGIN in annotations and _alone(there, "metadata", "annotations", ORIGIN):
+        made["metadata"] = {"annotations": {ORIGIN: None}}
+    return made
+
+
+def _alone(there: Mapping[str, Any], *path: str) -> bool:
+    """Whether we own a field, and nobody else does."""
+    return {one.manager for one in holders.of(there, *path)} == {holders.MANAGER}
+
+
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
     """What we have applied of the resources, as it stands: the promise stays as it was."""
     made: dict[str, Any] = {}

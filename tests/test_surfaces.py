@@ -1,0 +1,54 @@
+"""The last word of an agent that nobody follows: what it said of its Node goes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet import surfaces
+from koordlet.config import loader
+from koordlet.history import series
+from koordlet.model import objects
+from koordlet.report import rows
+from koordlet.state import paths
+from tests.report.test_writing import MANNERS, NODE_REF, Counting, Racing, offering, play, seen
+
+QUIET = {
+    "KOORDLET_REPORT__HTTP__ENABLED": "false",
+    "KOORDLET_REPORT__GRPC__ENABLED": "false",
+    "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
+}
+OURS = "koordlet.io/memory-pressure"
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, final: bool) -> None:
+    """Taints, conditions and resources go; with a successor to come all of it stays."""
+
+    async def body(store: Counting) -> None:
+        now = offering(seen(), cpu=4000)
+        where = paths.choose({}, root=True, state_dir=str(ram))
+        cluster = surfaces.Cluster(store=store.store, by_default=True)
+        report = loader.from_text(None, "", QUIET, {}).config.report
+        one = surfaces.Surfaces(report, where, past=series.History(), cluster=cluster)
+        await one.start(lambda: now)
+
+        async def said() -> tuple[bool, ...]:
+            there = await store.store.get(NODE_REF)
+            status = there.get("status") or {}
+            taints = (there.get("spec") or {}).get("taints") or []
+            return (
+                any("koordlet.io/" in each["type"] for each in status.get("conditions") or ()),
+                bool(status.get("allocatable")),
+                any(each["key"] == OURS for each in taints),
+            )
+
+        await rows.Status(MANNERS, Racing()).bring(store.store, now)
+        taint = {"spec": {"taints": [{"key": OURS, "effect": "NoSchedule"}]}}
+        await store.store.patch(NODE_REF, objects.Merge(taint))
+        assert (True,) * 3 == await said()
+        await one.stop(final=final)
+        assert (not final,) * 3 == await said()
+
+    play(ram, body)
