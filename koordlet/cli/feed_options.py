@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from koordlet.cli import options, output
-from koordlet.model import errors
+from koordlet.model import errors, quantity
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
@@ -154,4 +154,13 @@ def scheduler_lines(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def _share(one: dict[str, Any], name: str) -> str:
-    return f"{one['requested'].get(name, '0')}/{one['allocatable'].get(name, '-')}"
+    pair = one["requested"].get(name, "0"), one["allocatable"].get(name, "-")
+    return "/".join(map(_gibibytes, pair) if name == "memory" else pair)
+
+
+def _gibibytes(amount: str) -> str:
+    """As people say them; what is no amount stays."""
+    try:
+        return f"{quantity.units(amount) / 2**30:.1f}Gi"
+    except ValueError:
+        return amount

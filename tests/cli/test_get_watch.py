@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
+from koordlet.cli import feed_options
 from tests.kit import views
 from tests.rpc.conftest import Serve, loop, serve
 
@@ -76,3 +77,20 @@ def test_nobody_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     assert "nobody answers" in error["message"]
     assert "koordlet run" in error["fix"]
+
+
+def test_nodes_of_a_scheduler_are_told_in_units() -> None:
+    """Memory as people say it; what the scheduler does not say is a dash."""
+    told = {"pods": 2, "unschedulable": False, "pressures": []}
+    amounts = {"requested": {"cpu": "5", "memory": "9663676416"}}
+    allocatable = {"cpu": "8", "memory": "17179869184"}
+
+    _, known, unknown = feed_options.scheduler_lines(
+        [
+            {"name": "n1", **told, **amounts, "allocatable": allocatable},
+            {"name": "n2", **told, "requested": {}, "allocatable": {}},
+        ]
+    )
+
+    assert ["n1", "2", "5/8", "9.0Gi/16.0Gi", "yes", "-"] == known.split()
+    assert ["n2", "2", "0/-", "0.0Gi/-", "yes", "-"] == unknown.split()
