@@ -124,7 +124,9 @@ class Columns:
         self.nodes[row] = node
         self.allocatable[:, row] = 0
         for name, amount in node.allocatable.items():
-            self.allocatable[self.resource(name), row] = amount
+            # First the line: a new one may make the table anew.
+            kind = self.resource(name)
+            self.allocatable[kind, row] = amount
         if before is not None and replace(before, allocatable=node.allocatable) == node:
             self.touch(row)
         else:
