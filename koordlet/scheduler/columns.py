@@ -62,7 +62,8 @@ class Columns:
     """The state that decisions are made on."""
 
     def __init__(self, namespaces: terms.Namespaces | None = None) -> None:
-        self.namespaces: terms.Namespaces = namespaces or {}
+        #: The caller's own, also while it is empty: names that come later are seen.
+        self.namespaces: terms.Namespaces = {} if namespaces is None else namespaces
         self.nodes: list[Node | None] = []
         self.rows: dict[str, int] = {}
         self.pods: list[dict[str, Pod]] = []
