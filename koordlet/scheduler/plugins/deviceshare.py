@@ -110,6 +110,8 @@ def wanted(sort: PodClass) -> tuple[Want, ...]:
 
     Who takes over from running pods chooses when it has their room (``conversion``).
     """
+    if device_requests.NAMES.isdisjoint(sort.requests.real):
+        return ()
     try:
         found = device_requests.of(sort.requests.real)
     except BadObjectError as error:
