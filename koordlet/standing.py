@@ -31,6 +31,7 @@ _TAKEN = {
         *(kinds.POD_DISRUPTION_BUDGETS, kinds.SERVICES, kinds.RESERVATIONS, kinds.NODE_METRICS),
         *(kinds.NODE_RESOURCE_TOPOLOGIES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES),
         *(kinds.PERSISTENT_VOLUME_CLAIMS, kinds.CSI_DRIVERS, kinds.STORAGE_CAPACITIES),
+        kinds.DEVICES,
     )
 }
 #: Whose status comes with them: there is no kubelet and no controller to write it.

@@ -10,6 +10,8 @@ from koordlet import standing
 from koordlet.model import decision, kinds, nodereport, objects
 from koordlet.rpc import placing
 from tests.kit import clusters, schedulers
+from tests.kit.devices import PERCENT, annotated, report
+from tests.kit.reservations import reservation
 
 Body = dict[str, Any]
 
@@ -45,6 +47,35 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
             assert "n1" == desk.why("d", bound).node
             [line] = desk.nodes("n1")
             assert ("2", "2", 1) == (line.allocatable["cpu"], line.requested["cpu"], line.pods)
+
+    schedulers.run(body())
+
+
+def test_devices_are_handed_in_and_given_out(ram: Path) -> None:
+    """A reservation gets cards of a Device that was handed in, and its owner gets these."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standing.Desk(world.store, loop)
+            kept = reservation("r", requests={PERCENT: "100"})
+            kept["spec"]["template"]["spec"]["schedulerName"] = schedulers.NAME
+            taken = await desk.submit(
+                _handed(clusters.node("n1"), report("n1"), kept), dry_run=False
+            )
+            assert not any(one.error for one in taken)
+            await world.until(
+                lambda known: (known["r"].get("status") or {}).get("phase") == "Available",
+                kinds.RESERVATIONS,
+            )
+            own = clusters.pod("own", labels={"app": "web"}, requests={PERCENT: "100"})
+            other = clusters.pod("other", requests={PERCENT: "100"})
+            await desk.submit(_handed(other, own), dry_run=False)
+            await world.until_placed("own", "other")
+            pods = await world.pods()
+            assert [annotated(pods[name]) for name in ("own", "other")] == [[0], [1]]
 
     schedulers.run(body())
 

@@ -1,7 +1,8 @@
 """The objects of a cluster, sorted into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage, Reservations, NodeResourceTopologies, NodeMetrics. Does not cover: files (``manifests``).
+storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices.
+Does not cover: files (``manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
 """
@@ -12,10 +13,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import disruption, expanding, machines, nodes, terms, usage, wire
+from koordlet.scheduler import devices, disruption, expanding, machines, nodes, terms, usage, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.devices import Devices
 from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.load import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
@@ -48,6 +51,7 @@ class Cluster:
     reservations: list[Body] = field(default_factory=list)
     machines: dict[str, Machine] = field(default_factory=dict)
     usages: dict[str, Usage] = field(default_factory=dict)
+    devices: dict[str, Devices] = field(default_factory=dict)
     decoder: Decoder = field(default_factory=lambda: Decoder({}))
     warnings: list[str] = field(default_factory=list)
 
@@ -62,6 +66,9 @@ class Cluster:
                 plugin.book = book
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
+            elif isinstance(plugin, DeviceShare):
+                for name, told in self.devices.items():
+                    self.columns.furnish(name, told)
             elif isinstance(plugin, LoadAwareScheduling):
                 plugin.usages, plugin.wall = self.usages, lambda: now
 
@@ -118,6 +125,8 @@ def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
         found.machines |= dict(_guarded(body, found.warnings, machines.decode))
     for body in kinds.pop("NodeMetric", []):
         found.usages |= dict(_guarded(body, found.warnings, usage.decode))
+    for body in kinds.pop("Device", []):
+        found.devices |= dict(_guarded(body, found.warnings, devices.decode))
 
 
 def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) -> list:  # type: ignore[type-arg]

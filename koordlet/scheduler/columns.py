@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from koordlet.scheduler import requests, terms
+from koordlet.scheduler import devices, requests, terms
 from koordlet.scheduler.labelindex import LabelIndex
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.pods import HostPort, Pod, PodClass
@@ -61,8 +61,15 @@ class Keeper(Protocol):
 class Columns:
     """The state that decisions are made on."""
 
-    def __init__(self, namespaces: terms.Namespaces | None = None) -> None:
-        self.namespaces: terms.Namespaces = namespaces or {}
+    def __init__(
+        self,
+        namespaces: terms.Namespaces | None = None,
+        reported: dict[str, devices.Devices] | None = None,
+    ) -> None:
+        #: The caller's own, also while it is empty: names that come later are seen.
+        self.namespaces: terms.Namespaces = {} if namespaces is None else namespaces
+        #: Devices one by one, by name of the node that told of them.
+        self.devices: dict[str, devices.Devices] = {} if reported is None else reported
         self.nodes: list[Node | None] = []
         self.rows: dict[str, int] = {}
         self.pods: list[dict[str, Pod]] = []
@@ -122,14 +129,34 @@ class Columns:
             self.looks.append(0)
             self._grow()
         self.nodes[row] = node
-        self.allocatable[:, row] = 0
-        for name, amount in node.allocatable.items():
-            self.allocatable[self.resource(name), row] = amount
+        self._allot(node, row)
         if before is not None and replace(before, allocatable=node.allocatable) == node:
             self.touch(row)
         else:
             self._changed()
         return row
+
+    def _allot(self, node: Node, row: int) -> None:
+        """What a node says that it has, and what it has of devices where it does not say."""
+        told = self.devices.get(node.name)
+        room = node.allocatable if told is None else {**told.total(), **node.allocatable}
+        self.allocatable[:, row] = 0
+        for name, amount in room.items():
+            # First the line: a new one may make the table anew.
+            kind = self.resource(name)
+            self.allocatable[kind, row] = amount
+
+    def furnish(self, name: str, told: devices.Devices | None) -> None:
+        """The devices of a node are others than before; ``None``: it tells of none any more."""
+        if told is None:
+            self.devices.pop(name, None)
+        else:
+            self.devices[name] = told
+        row = self.rows.get(name)
+        node = None if row is None else self.nodes[row]
+        if row is not None and node is not None:
+            self._allot(node, row)
+            self.touch(row)
 
     def drop(self, name: str) -> tuple[Pod, ...]:
         """A node is gone; the pods that were on it."""

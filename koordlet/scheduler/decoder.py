@@ -10,16 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from koordlet.model import moment
-from koordlet.scheduler import (
-    essence,
-    inscribed,
-    nodes,
-    peernames,
-    requests,
-    setaside,
-    terms,
-    wire,
-)
+from koordlet.scheduler import essence, given, inscribed, nodes, peernames, requests, terms, wire
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -148,6 +139,7 @@ def _moment(value: object) -> str:
 _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
     *(peernames.RESOURCE_SPEC, peernames.NUMA_SPEC, peernames.LOAD_FACTORS),
+    *(peernames.DEVICE_HINT, peernames.DEVICE_JOINT, peernames.GPU_PARTITION),
 )
 
 
@@ -174,27 +166,13 @@ def _drawn(meta: Body) -> dict[str, str]:
 def _given(meta: Body, status: Body) -> dict[str, Any]:
     """What a placed pod was given, since when, and whether it is to go."""
     notes = wire.mapping(meta, "annotations")
-    return {**given(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
+    return {**given.read(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
 
 
 def _preempted(status: Body) -> bool:
     wanted = ("DisruptionTarget", "True", "PreemptionByScheduler")
     several = wire.bodies(status, "conditions")
     return any((one.get("type"), one.get("status"), one.get("reason")) == wanted for one in several)
-
-
-def given(notes: Body) -> dict[str, Any]:
-    """CPUs and amounts by NUMA node that a pod, or a reservation, was given."""
-    body = inscribed.body(notes.get(peernames.RESOURCE_STATUS))
-    parts: dict[int, dict[str, int]] = {}
-    listed = body.get("numaNodeResources")
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, Mapping) and isinstance(one.get("node"), int):
-            parts[one["node"]] = requests.amounts(one, "resources", requests.MOST_REQUEST)
-    return {
-        "cpus": setaside.cpus_of(body.get("cpuset")) or None,
-        "parts": parts,
-    }
 
 
 def _assigned(status: Body) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, terms
+from koordlet.scheduler import devices, requests, terms
 from koordlet.scheduler.wire import Body
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class Pod:
     #: CPUs of its own, and its amounts by NUMA node, where it has some.
     cpus: cpuset.CPUSet | None = None
     parts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    #: Its parts of single devices.
+    devices: tuple[devices.Slice, ...] = ()
     #: A scheduler has sent it away for a more important one.
     preempted: bool = False
     #: When it got its node, in seconds since 1970; 0 where nobody says.
@@ -125,6 +127,16 @@ class Pod:
 
     def __post_init__(self) -> None:
         self.key = f"{self.namespace}/{self.name}"
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything was chosen for it by number."""
+        return bool(self.cpus or self.parts or self.devices)
+
+    def inherit(self, other: Pod) -> None:
+        """Have what was chosen for an older value of the same pod: the store has yet to say it."""
+        self.draws_on, self.drawn_name = other.draws_on, other.drawn_name
+        self.cpus, self.parts, self.devices = other.cpus, other.parts, other.devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from koordlet.model import objects
 from koordlet.model.record import dataclass
-from koordlet.scheduler import dryrun, messages, preemption, profile
+from koordlet.scheduler import devices, dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
@@ -230,6 +230,8 @@ class Simulation:
             return
         placed["reservation"] = pod.drawn_name or None
         placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
+        if pod.devices:
+            placed["devices"] = devices.spelled(pod.devices)
         self._columns.place(pod, row)
         self.result.placements.append(placed)
         # One that may be used once is over now, and what is left of it is free again.

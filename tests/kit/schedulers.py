@@ -7,7 +7,7 @@ Does not cover: the scheduler itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +113,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(path: Path, *, over_http: bool) -> AsyncGenerator[World]:
+async def world(
+    path: Path, *, over_http: bool, custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,)
+) -> AsyncGenerator[World]:
     """An empty store, reached directly or through an API server."""
     store = adapter.Store(path / "store.db")
     await store.open()
@@ -122,7 +124,7 @@ async def world(path: Path, *, over_http: bool) -> AsyncGenerator[World]:
         yield World(store, store, None)
         await store.close()
         return
-    serving = server.Server(store, custom=[kinds.RESERVATIONS])
+    serving = server.Server(store, custom=custom)
     await serving.start()
     who = credentials.Credentials(
         credentials.Source(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.devices import Devices
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.wire import BadObjectError
@@ -31,7 +32,8 @@ class Census:
     def __init__(self) -> None:
         #: Labels by namespace; the columns read from it.
         self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.columns = Columns(self.namespaces)
+        self.devices: dict[str, Devices] = {}
+        self.columns = Columns(self.namespaces, self.devices)
         self.assumed: dict[str, Pod] = {}
         self._pods: dict[str, Pod] = {}
         self._homeless: dict[str, dict[str, Pod]] = {}
@@ -85,6 +87,7 @@ class Census:
             and known.sort is pod.sort
             and known.terminating == pod.terminating
             and (known.draws_on, known.drawn_name) == (pod.draws_on, pod.drawn_name)
+            and known.devices == pod.devices
             and self.columns.pods[row].get(pod.key) is known
         )
         if same and row is not None:
@@ -143,7 +146,7 @@ class Census:
     def rebuild(self) -> None:
         """Columns of what lives, and of nothing else."""
         old = self.columns
-        self.columns = Columns(self.namespaces)
+        self.columns = Columns(self.namespaces, self.devices)
         for node in old.nodes:
             if node is not None:
                 self.columns.put(node)

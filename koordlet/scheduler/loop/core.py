@@ -139,7 +139,7 @@ class Core:
         elif known is not None:
             if known.key in self.census.assumed:
                 node = known.node
-                new.draws_on, new.drawn_name = known.draws_on, known.drawn_name
+                new.inherit(known)
                 self.census.settle(new, node)
                 self.census.assumed[new.key] = new
             return

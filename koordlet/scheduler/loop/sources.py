@@ -19,11 +19,12 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import kinds, objects, selectors
-from koordlet.scheduler import cluster, machines, nodes, owners, storage, usage, wire
+from koordlet.scheduler import cluster, devices, machines, nodes, owners, storage, usage, wire
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.plugins.deviceshare import DeviceShare
 from koordlet.scheduler.plugins.spreading import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
 from koordlet.scheduler.pods import Pod
@@ -83,6 +84,7 @@ class Sources:
                 kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
             ),
             kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._measured),
+            **self._shared(profiles),
             kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
             kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
@@ -93,6 +95,13 @@ class Sources:
                 plugin.owners = self._owners
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
+
+    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, mirror.Mirror[Any]]:
+        """Devices, where a plugin gives them out."""
+        plugins = (plugin for one in profiles.values() for plugin in one.plugins)
+        if not any(isinstance(one, DeviceShare) for one in plugins):
+            return {}
+        return {kinds.DEVICES: self._mirror(kinds.DEVICES, devices.decode, self._furnished)}
 
     def _mirror(
         self,
@@ -196,6 +205,16 @@ class Sources:
             self._storage.add(new)
         self._core.forget_views(lambda sort: bool(sort.volumes))
         self._core.wake(Event(What.STORAGE), self._clock())
+
+    def _furnished(self, key: mirror.Key, old: Any, new: Any) -> None:
+        if old == new:
+            return
+        columns = self._core.census.columns
+        columns.furnish(key[1], None if new is None else new[1])
+        row = columns.rows.get(key[1])
+        if row is not None:
+            event = Event(What.NODE_FEED | What.NODE_ROOM, node=columns.nodes[row])
+            self._core.wake(event, self._clock())
 
     def _described(self, key: mirror.Key, _old: Any, new: Any) -> None:
         self._agents.described(key[1], None if new is None else new[1])

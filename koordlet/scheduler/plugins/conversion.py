@@ -1,12 +1,12 @@
-"""CPUs by number of a reservation that pre-allocates: chosen when its room is there, not before.
+"""CPUs and devices of a reservation that pre-allocates: chosen when its room is there, not before.
 
-Covers: which CPUs it has beside those of the pods that it adopted, writing them down.
+Covers: which it has beside those of the pods that it adopted, writing them down.
 Does not cover: its amounts and who is adopted (``reservation.preallocation``), handing CPUs over to
 owners (``handover``), amounts by NUMA node: it has none.
 
 Rules:
-1. It has every CPU of the pods that it adopted and that still run, and others until it has as many
-   as it asks for: when those pods end, their CPUs are held without a gap.
+1. It has every CPU and device of the pods that it adopted and that still run, and others until it
+   has as many as it asks for: when those pods end, theirs are held without a gap.
 2. Where the others cannot be had, it goes on waiting: who is available has what it promises.
 """
 
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 
 from koordlet.model import cpuset
 from koordlet.policy import cpu_accumulator, cpu_allocation
-from koordlet.scheduler import peernames, placement
+from koordlet.scheduler import device_requests, device_room, devices, peernames, placement
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.plugins import numa
+from koordlet.scheduler.plugins import deviceshare, numa
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.held import Held
 
@@ -35,9 +35,43 @@ class Chooser:
             for plugin in one.plugins
             if isinstance(plugin, numa.NodeNUMAResource)
         }
+        self._sharing = {
+            name: plugin
+            for name, one in profiles.items()
+            for plugin in one.plugins
+            if isinstance(plugin, deviceshare.DeviceShare)
+        }
 
     def ready(self, held: Held, columns: Columns) -> bool:
-        """Whether it has its CPUs, from now on; so does one to which no CPUs are bound."""
+        """Whether it has its CPUs and devices, from now on; so does one that needs none."""
+        found = self._devices(held, columns)
+        if found is None or not self._cpus(held, columns):
+            return False
+        if held.stand_in is not None and found:
+            held.stand_in.devices = found
+            columns.touch(held.row)
+        return True
+
+    def _devices(self, held: Held, columns: Columns) -> tuple[devices.Slice, ...] | None:
+        """Its devices; ``None``: they cannot be had yet."""
+        mine = held.stand_in
+        plugin = self._sharing.get(mine.sort.scheduler) if mine is not None else None
+        wants = device_requests.rough(held.spec.allocatable) if plugin is not None else ()
+        if mine is None or plugin is None or not wants:
+            return ()
+        heirs = tuple(held.owners.values())
+        apart = device_room.Apart(held, heirs_of=heirs)
+        found = plugin.admit(mine.sort, wants, columns, held.row, apart)
+        if isinstance(found, device_room.Refusal):
+            return None
+        chosen = {(one.kind, one.minor): one.amounts for one in found}
+        for one in (each for pod in heirs for each in pod.devices) if found else ():
+            part = chosen.get((one.kind, one.minor), {})
+            if any(much > part.get(name, 0) for name, much in one.amounts.items()):
+                return None
+        return found
+
+    def _cpus(self, held: Held, columns: Columns) -> bool:
         mine, node = held.stand_in, columns.nodes[held.row]
         plugin = self._plugins.get(mine.sort.scheduler) if mine is not None else None
         if mine is None or node is None or plugin is None:
@@ -73,9 +107,11 @@ def _asked(wish: placement.Wish, place: placement.Place, count: int) -> cpu_accu
 
 
 def marks(held: Held) -> dict[str, str]:
-    """The annotation by which agents and the next scheduler know them; nothing if it is there."""
-    status = numa.spelled(held.stand_in) if held.stand_in is not None else {}
-    spelled = json.dumps(status) if status else ""
-    if not spelled or held.spec.annotations.get(peernames.RESOURCE_STATUS) == spelled:
+    """The annotations by which agents and the next scheduler know them; none that is there."""
+    if held.stand_in is None:
         return {}
-    return {peernames.RESOURCE_STATUS: spelled}
+    status = numa.spelled(held.stand_in)
+    notes = {peernames.RESOURCE_STATUS: json.dumps(status)} if status else {}
+    notes |= deviceshare.marks(held.stand_in)
+    known = held.spec.annotations
+    return {key: spelled for key, spelled in notes.items() if known.get(key) != spelled}

@@ -14,6 +14,7 @@ from typing import Any
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
     binding,
+    deviceshare,
     gates,
     load,
     neighbours,
@@ -42,6 +43,7 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (resources.NodeResourcesFit, 1),
     (load.LoadAwareScheduling, 1),
     (numa.NodeNUMAResource, 1),
+    (deviceshare.DeviceShare, 1),
     (volumes.VolumeRestrictions, 0),
     (volumes.NodeVolumeLimits, 0),
     (binding.VolumeBinding, 0),
@@ -59,7 +61,7 @@ BUILT_IN = frozenset({"PrioritySort", "DefaultPreemption", "DefaultBinder"})
 #: Plugins of Kubernetes and of the peers that this scheduler does not have.
 LACKING = frozenset(
     {
-        "Coscheduling", "DefaultPreBind", "DeviceShare", "DynamicResources", "ElasticQuota",
+        "Coscheduling", "DefaultPreBind", "DynamicResources", "ElasticQuota",
         "GangScheduling", "NodeResourcesFitPlus", "PodGroupPodsCount",
         "ScarceResourceAvoidance", "SchedulingHint", "TopologyPlacementGenerator",
     }

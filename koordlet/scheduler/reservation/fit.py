@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests
+from koordlet.scheduler import device_requests, device_room, requests
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
 from koordlet.scheduler.pods import PodClass
@@ -60,6 +60,7 @@ class Judge:
             for name, amount in sort.requests.real.items()
             if amount > 0 and name not in ignored and name != requests.PODS
         }
+        self._devices = device_requests.rough(self._asked)
         self._kinds = sorted(
             (name, columns.resource(name), amount) for name, amount in self._asked.items()
         )
@@ -95,7 +96,7 @@ class Judge:
             if not required and not self._asked.keys() & held.spec.allocatable.keys():
                 continue
             short = self._short(row, held.free(), hidden)
-            lacking = self._lacking(held)
+            lacking = self._lacking(held) or self._without_devices(held, row)
             if not short and not lacking:
                 fitting.append(held)
             node += [one for one in short if one not in node]
@@ -150,6 +151,15 @@ class Judge:
                 more = f", requested: {asked}, used: {used}, capacity: {room}" if told else ""
                 found.append(f"Reservation(s) {what}{more}")
         return found
+
+    def _without_devices(self, held: Held, row: int) -> list[str]:
+        """What of single devices cannot be had with it."""
+        if not self._devices:
+            return []
+        apart = device_room.Apart(held)
+        found = device_room.admit(self._devices, self._columns, row, apart)
+        several = found.reasons if isinstance(found, device_room.Refusal) else ()
+        return [f"Reservation(s) {reason}" for reason in several]
 
 
 def choose(fitting: Sequence[Held], asked: Mapping[str, int]) -> Held:

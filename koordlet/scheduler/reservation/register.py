@@ -14,7 +14,7 @@ from dataclasses import field
 
 from koordlet.model import objects, spelling
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, wire
+from koordlet.scheduler import devices, requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.pods import Pod
@@ -67,6 +67,8 @@ class Register:
             return None
         self.rejected.pop(name, None)
         if known is not None:
+            if known.row >= 0 and _older(objects.revision(body), known.revision):
+                return None  # sent before our own last write, which follows
             known.revision = objects.revision(body)
             self.book.touched.add(spec.uid)
             return self._change(known, spec, stored, stand_in)
@@ -133,9 +135,9 @@ class Register:
         if held.row >= 0:
             if spec != held.spec:
                 before = held.stand_in
-                if before is not None and not stand_in.cpus and not stand_in.parts:
+                if before is not None and not stand_in.chosen:
                     # What was chosen for it is on its way to the store.
-                    stand_in.cpus, stand_in.parts = before.cpus, before.parts
+                    stand_in.inherit(before)
                 self.book.change(held, spec, stand_in)
             return None
         held.spec = spec
@@ -233,6 +235,12 @@ class Register:
         return lifecycle.status(held, now, self.messages.get(held.spec.uid, ""))
 
 
+def _older(one: str, other: str) -> bool:
+    """Whether a revision is from before another; where they are no numbers, nobody knows."""
+    numbers = one.isascii() and one.isdigit() and other.isascii() and other.isdigit()
+    return numbers and int(one) < int(other)
+
+
 def _adopted(spec: Spec) -> tuple[frozenset[str], Mapping[str, int]]:
     """What a pre-allocation adopted when it was bound, as its annotation remembers it."""
     spelled = spec.annotations.get(keys.ADOPTED)
@@ -262,6 +270,13 @@ def documents(register: Register, now: float) -> list[dict[str, object]]:
             "allocated": dict(status.allocated),
             "currentOwners": [dict(one) for one in status.owners],
             "conditions": [one.body() for one in status.conditions],
+            **_devices(register.book.named(name)),
         }
         for name, status in several
     ]
+
+
+def _devices(held: Held | None) -> dict[str, object]:
+    """The devices that were chosen for one; nothing where there are none."""
+    mine = held.stand_in if held is not None and held.row >= 0 else None
+    return {"devices": devices.spelled(mine.devices)} if mine is not None and mine.devices else {}

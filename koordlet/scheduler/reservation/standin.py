@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import decoder, requests, terms, wire
+from koordlet.scheduler import given, requests, terms, wire
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
@@ -63,8 +63,8 @@ class StandIns:
         pod = self._decoder.decode(body, position)
         pod.stands_for = spec.uid
         # What was chosen for it before we knew it.
-        chosen = decoder.given(spec.annotations)
-        pod.cpus, pod.parts = chosen["cpus"], chosen["parts"]
+        chosen = given.read(spec.annotations)
+        pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
         pod.sort = self._class(pod.sort, spec)
         return pod
 

@@ -1,14 +1,16 @@
-"""The core alone: who waits for whom after a preemption."""
+"""The core alone: who waits for whom after a preemption, what is known of whom meanwhile."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from koordlet.scheduler import nodes, profile
+from koordlet.scheduler import machines, nodes, profile
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.pods import Pod
 from tests.kit import clusters
+from tests.scheduler.plugins.test_numa import topology
 
 Body = dict[str, Any]
 WAITS = "not eligible due to a terminating pod on the nominated node."
@@ -18,7 +20,8 @@ class Scene:
     """A node of four CPUs; each attempt comes after everybody is tried again."""
 
     def __init__(self) -> None:
-        self.core = Core({"default-scheduler": profile.default("default-scheduler")})
+        self.profile = profile.default("default-scheduler")
+        self.core = Core({"default-scheduler": self.profile})
         self.now = 0.0
         self._node = nodes.decode(clusters.node("n"))
         self.core.node(None, self._node, self.now)
@@ -43,6 +46,12 @@ class Scene:
         found = self.core.step(self.now)
         assert isinstance(found, Refusal)
         return found
+
+    def bound(self) -> Pod:
+        """The next attempt finds a node."""
+        found = self.core.step(self.now)
+        assert isinstance(found, Bind)
+        return found.pod
 
 
 def test_who_preempted_waits_for_his_victims() -> None:
@@ -81,3 +90,37 @@ def test_a_victim_of_a_scheduler_before_is_waited_for() -> None:
     scene.pod(name="high", cpu="4", priority=9, status={"nominatedNodeName": "n"})
 
     assert scene.refused().message.endswith(WAITS)
+
+
+def test_an_assumed_pod_that_is_edited_keeps_what_was_chosen_for_it() -> None:
+    """Its CPUs are given to nobody else while the store does not show it on its node."""
+    scene = Scene()
+    for plugin in scene.profile.plugins:
+        if isinstance(plugin, NodeNUMAResource):
+            plugin.machines["n"] = machines.decode(topology("n", cpus=4, sockets=1))[1]
+    own: Body = {"labels": {"koordinator.sh/qosClass": "LSR"}, "cpu": "2"}
+    waiting = scene.pod(name="a", **own)
+    first = scene.bound()
+    had = first.cpus
+    scene.pod(old=waiting, name="a", meta={"annotations": {"seen": "by somebody"}}, **own)
+    scene.pod(name="b", **own)
+    second = scene.bound()
+
+    assert had is not None
+    assert second.cpus is not None
+    assert not had & second.cpus
+    known = scene.core.census.get("d/a")
+    assert known is not None
+    assert known.cpus == had
+
+
+def test_namespaces_that_come_later_are_seen() -> None:
+    """A term that selects namespaces by their labels means those that came after the start."""
+    scene = Scene()
+    scene.core.census.namespaces["x"] = {"team": "a"}
+    scene.pod(name="there", namespace="x", on="n", labels={"app": "web"})
+    selector = {"matchLabels": {"team": "a"}}
+    apart = clusters.affinity("podAntiAffinity", clusters.HOST, namespaceSelector=selector)
+    scene.pod(name="p", affinity=apart)
+
+    assert "didn't match pod anti-affinity rules" in scene.refused().message

@@ -1,0 +1,103 @@
+"""What a pod asks for of devices: how many of a type, and how much of each.
+
+Covers: the peers' names and which of them go together. Does not cover: which devices serve that
+(``device_room``).
+
+Rules:
+1. ``koordinator.sh/gpu``, ``rdma`` and ``fpga`` are per cent of one device up to 100; more than
+   that is so many whole devices, and a multiple of 100. ``nvidia.com/gpu`` and the like are cards.
+2. ``gpu-core`` goes with ``gpu-memory`` or ``gpu-memory-ratio``, which also stand alone; cards are
+   counted by the ratio, or by ``gpu.shared``.
+3. What does not divide is rounded up: nobody gets less than was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler.devices import CORE, FPGA, GPU, MEMORY, PERCENT, RATIO, RDMA, SHARED
+from koordlet.scheduler.wire import BadObjectError
+
+_CARDS = ("nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu")
+_GPU = frozenset({*_CARDS, PERCENT, CORE, MEMORY, RATIO, SHARED})
+_SINGLE = {"koordinator.sh/rdma": RDMA, "koordinator.sh/fpga": FPGA}
+#: Every name that means devices.
+NAMES = _GPU | _SINGLE.keys()
+_TOGETHER = frozenset(
+    frozenset(names) for names in ((MEMORY,), (RATIO,), (CORE, MEMORY), (CORE, RATIO))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """So many devices of a type, and so much of each."""
+
+    kind: str
+    count: int
+    each: Mapping[str, int]
+
+
+def kind_of(name: str) -> str:
+    """The type of device that a resource belongs to; empty: none."""
+    return GPU if name in _GPU else _SINGLE.get(name, "")
+
+
+def of(real: Mapping[str, int]) -> tuple[Want, ...]:
+    """What is asked for; ``BadObjectError`` where the names or amounts do not go together."""
+    if NAMES.isdisjoint(real):
+        return ()
+    asked = {name: real[name] for name in sorted(NAMES & real.keys()) if real[name] > 0}
+    found = [_gpus({name: one for name, one in asked.items() if name in _GPU})]
+    found += [_single(name, asked[name]) for name in _SINGLE if name in asked]
+    return tuple(one for one in found if one is not None)
+
+
+def rough(real: Mapping[str, int]) -> tuple[Want, ...]:
+    """The same of what is placed already: what cannot be understood is nothing."""
+    try:
+        return of(real)
+    except BadObjectError:
+        return ()
+
+
+def _single(name: str, amount: int) -> Want:
+    count = _counted(name, amount)
+    return Want(_SINGLE[name], count, {name: amount // count})
+
+
+def _counted(name: str, amount: int) -> int:
+    """How many devices a percentage means."""
+    if amount > 100 and amount % 100:
+        raise BadObjectError(f"invalid resource unit {name}: {amount}")
+    return max(1, amount // 100)
+
+
+def _gpus(asked: Mapping[str, int]) -> Want | None:
+    if not asked:
+        return None
+    if len(asked) == 1:
+        [(name, amount)] = asked.items()
+        if name in _CARDS:
+            return Want(GPU, amount, {CORE: 100, RATIO: 100})
+        if name == PERCENT:
+            count = _counted(name, amount)
+            return Want(GPU, count, {CORE: amount // count, RATIO: amount // count})
+    rest = {name: amount for name, amount in asked.items() if name != SHARED}
+    if frozenset(rest) not in _TOGETHER:
+        raise _unfit(asked)
+    shared = asked.get(SHARED, 0)
+    per_cent = [rest[name] for name in (CORE, RATIO) if name in rest]
+    if shared:
+        if any(one % shared or one // shared > 100 for one in per_cent):
+            raise _unfit(asked)
+        count = shared
+    else:
+        if any(one > 100 and one % 100 for one in per_cent):
+            raise _unfit(asked)
+        count = max(1, rest.get(RATIO, 0) // 100)
+    return Want(GPU, count, {name: -(-amount // count) for name, amount in rest.items()})
+
+
+def _unfit(asked: Mapping[str, int]) -> BadObjectError:
+    return BadObjectError(f"invalid resource device requests: [{' '.join(sorted(asked))}]")

@@ -1,0 +1,252 @@
+"""What is free of a node's devices, and which of them somebody would get.
+
+Covers: one node: who has what, what reservations hold and hand over, the choice.
+Does not cover: what is asked for (``device_requests``), which reservation a pod draws on
+(``reservation.fit``).
+
+Rules:
+1. What is free follows from the Device and the pods on the node, and there is no other book. A
+   reservation's stand-in holds what was chosen for it, less what its owners have of that.
+2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
+   one, nothing else. More than a device has is never given, whoever says that he may.
+3. Who asks for devices and does not name them (a broken annotation, another scheduler) is counted
+   as if he had been placed after all others; of what does not fit, as much as there is.
+4. Choice: devices of the reservation, then the emptier ones, or the fuller, then the lower minor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler import device_requests
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.device_requests import Want
+from koordlet.scheduler.devices import MEMORY, RATIO, Device, Devices, Slice
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.spec import Policy
+from koordlet.scheduler.wire import BadObjectError
+
+Key = tuple[str, int]
+Left = dict[Key, dict[str, int]]
+#: By which resources devices are compared.
+SCORED: Mapping[str, int] = {
+    **dict.fromkeys((RATIO, MEMORY), 1),
+    **dict.fromkeys(("koordinator.sh/rdma", "koordinator.sh/fpga"), 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not, and whether it is for good: no pod that leaves would help."""
+
+    reasons: tuple[str, ...]
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """Which of several devices is taken."""
+
+    weights: Mapping[str, int] = field(default_factory=lambda: SCORED)
+    #: The fullest instead of the emptiest.
+    most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Whose part of a node counts as free for somebody."""
+
+    #: The reservation that he draws on.
+    draws: Held | None = None
+    #: He may use what any reservation holds.
+    ignores: bool = False
+    #: Those whose devices become his.
+    heirs_of: Collection[Pod] = ()
+
+
+NOBODY = Apart()
+TASTE = Taste()
+
+
+class Room:
+    """What is left of each healthy device."""
+
+    def __init__(self, devices: Devices) -> None:
+        self._devices = devices
+        self._known: dict[Key, Device] = {(one.kind, one.minor): one for one in devices.several}
+        self.left: Left = {key: dict(one.room) for key, one in self._known.items() if one.healthy}
+
+    @classmethod
+    def of(cls, devices: Devices, columns: Columns, row: int, apart: Apart = NOBODY) -> Room:
+        """As the pods on a node leave it."""
+        room = cls(devices)
+        loose: list[Want] = []
+        for named, wants in _parts(columns, row, devices, apart):
+            for one in named:
+                room.take(one)
+            loose += wants
+        for want in loose:
+            for one in room.picked(want) or room.picked(want, partial=True) or ():
+                room.take(one)
+        return room
+
+    def take(self, one: Slice) -> None:
+        """Somebody has this; of a device that is gone or broken nothing is left anyway."""
+        left, device = self.left.get((one.kind, one.minor)), self._known.get((one.kind, one.minor))
+        if left is None or device is None:
+            return
+        for name, much in device.filled(one.amounts).items():
+            left[name] = left.get(name, 0) - much
+
+    def picked(
+        self,
+        want: Want,
+        taste: Taste = TASTE,
+        preferred: Collection[int] = (),
+        within: Left | None = None,
+        *,
+        partial: bool = False,
+    ) -> list[Slice] | None:
+        """The devices that serve it best now; ``None``: there are not enough."""
+        found: list[tuple[bool, int, int, Slice]] = []
+        for one in self._devices.of(want.kind):
+            key = one.kind, one.minor
+            left, asked = self.left.get(key), one.filled(want.each)
+            if left is None or (within is not None and key not in within):
+                continue
+            inside = within[key] if within is not None else left
+            if any(
+                much > min(left.get(name, 0), inside.get(name, 0)) for name, much in asked.items()
+            ):
+                continue
+            rank = _score(one.room, left, want.each, taste)
+            made = Slice(one.kind, one.minor, one.id, asked)
+            found.append((one.minor not in preferred, -rank, one.minor, made))
+        if len(found) < want.count and not partial:
+            return None
+        return [made for *_, made in sorted(found, key=lambda each: each[:3])[: want.count]]
+
+    def share(self, want: Want, taste: Taste) -> int:
+        """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
+        several = [one for one in self._devices.of(want.kind) if one.healthy]
+        room = {name: sum(one.room.get(name, 0) for one in several) for name in want.each}
+        left = {
+            name: sum(self.left[one.kind, one.minor].get(name, 0) for one in several)
+            for name in want.each
+        }
+        return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
+
+    def hopeless(self, want: Want) -> bool:
+        """Whether the node could not serve it if nobody were on it."""
+        able = 0
+        for one in self._devices.of(want.kind):
+            asked = one.filled(want.each)
+            able += one.healthy and all(n <= one.room.get(name, 0) for name, n in asked.items())
+        return able < want.count
+
+
+def admit(
+    wants: Collection[Want],
+    columns: Columns,
+    row: int,
+    apart: Apart = NOBODY,
+    taste: Taste = TASTE,
+) -> tuple[Slice, ...] | Refusal:
+    """What somebody would get on a node now; nothing where its devices are not reported."""
+    node = columns.nodes[row]
+    devices = columns.devices.get(node.name) if node is not None else None
+    if devices is None or not wants:
+        return ()
+    room = Room.of(devices, columns, row, apart)
+    draws = apart.draws
+    kept = rest(draws, devices) if draws is not None else {}
+    found: list[Slice] = []
+    refused: list[Want] = []
+    for want in wants:
+        held = {minor for kind, minor in kept if kind == want.kind}
+        bound = draws is not None and bool(held) and _restricts(draws, want.kind)
+        left = {one.minor for pod in apart.heirs_of for one in pod.devices if one.kind == want.kind}
+        part = room.picked(want, taste, held | left, kept if bound else None)
+        if part is None:
+            refused.append(want)
+        else:
+            found += part
+    if refused:
+        reasons = tuple(f"Insufficient {want.kind} devices" for want in refused)
+        return Refusal(reasons, final=any(room.hopeless(want) for want in refused))
+    return tuple(found)
+
+
+def rest(held: Held, devices: Devices) -> Left:
+    """What its owners have left of the devices that were chosen for it."""
+    known = {(one.kind, one.minor): one for one in devices.several}
+    found: Left = {}
+    for one in held.stand_in.devices if held.stand_in is not None else ():
+        device = known.get((one.kind, one.minor))
+        amounts = dict(one.amounts) if device is None else device.filled(one.amounts)
+        part = found.setdefault((one.kind, one.minor), {})
+        for name, much in amounts.items():
+            part[name] = part.get(name, 0) + much
+    for owner in held.owners.values():
+        for one in owner.devices:
+            part = found.get((one.kind, one.minor), {})
+            device = known.get((one.kind, one.minor))
+            taken = dict(one.amounts) if device is None else device.filled(one.amounts)
+            for name in part.keys() & taken.keys():
+                part[name] = max(0, part[name] - taken[name])
+    return found
+
+
+def _restricts(held: Held, kind: str) -> bool:
+    """Whether its owners get devices of this type from it alone."""
+    named = any(device_requests.kind_of(name) == kind for name in held.spec.restricted)
+    return held.spec.policy is Policy.RESTRICTED and named
+
+
+def _score(
+    room: Mapping[str, int], left: Mapping[str, int], asked: Mapping[str, int], taste: Taste
+) -> int:
+    """How empty, or how full, something would be: 0 to 100."""
+    total = weights = 0
+    for name, weight in taste.weights.items():
+        whole = room.get(name, 0)
+        if name in asked and whole > 0:
+            share = 100 * (left.get(name, 0) - asked[name]) // whole
+            total += weight * (100 - share if taste.most else share)
+            weights += weight
+    return total // weights if weights else 0
+
+
+def _parts(
+    columns: Columns, row: int, devices: Devices, apart: Apart
+) -> Iterator[tuple[list[Slice], list[Want]]]:
+    """What everybody else has: devices by name, and what he has without naming it."""
+    for pod in columns.pods[row].values():
+        if not pod.devices and device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+            continue
+        held = None
+        if columns.keeper is not None and (pod.stands_for or pod.operates):
+            held = columns.keeper.find(pod.stands_for or pod.uid)
+        if held is None or held.stand_in is not pod:
+            if pod not in apart.heirs_of:
+                yield list(pod.devices), _loose(pod, device_requests.rough(pod.sort.requests.real))
+        elif held is not apart.draws and not (apart.ignores and not held.operating):
+            left = rest(held, devices)
+            named = [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
+            yield named, _loose(pod, _holding(held))
+
+
+def _holding(held: Held) -> Sequence[Want]:
+    """What a reservation holds now, as requests; where that is no round number, all of it."""
+    try:
+        return device_requests.of(held.holding())
+    except BadObjectError:
+        return device_requests.rough(held.spec.allocatable)
+
+
+def _loose(pod: Pod, wants: Sequence[Want]) -> list[Want]:
+    named = {one.kind for one in pod.devices}
+    return [want for want in wants if want.kind not in named]

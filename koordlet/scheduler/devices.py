@@ -1,0 +1,166 @@
+"""The devices of a node one by one, and what pods are given of them.
+
+Covers: a Device object, the annotation ``device-allocated``, amounts of a node's devices in all.
+Does not cover: what a pod asks for (``device_requests``), what is free and who gets which
+(``device_room``).
+
+Whatever cannot be read of a device is as if it were not there. An annotation that cannot be read
+names nothing: its pod is then one that has devices which nobody can name (``device_room``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from koordlet.model import spelling
+from koordlet.model.record import dataclass
+from koordlet.scheduler import requests, wire
+from koordlet.scheduler.wire import BadObjectError, Body
+
+GPU, RDMA, FPGA = "gpu", "rdma", "fpga"
+CORE = "koordinator.sh/gpu-core"
+MEMORY = "koordinator.sh/gpu-memory"
+RATIO = "koordinator.sh/gpu-memory-ratio"
+PERCENT = "koordinator.sh/gpu"
+SHARED = "koordinator.sh/gpu.shared"
+#: On a Device: multi-card pods get one of the groups that it lists, or nothing.
+_PARTITIONS = "node.koordinator.sh/gpu-partition-policy"
+#: Minors are 32-bit integers.
+_MOST_MINORS = 2**31
+#: Of one annotation or object; more is nonsense.
+_MOST_DEVICES = 4096
+
+Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of a node."""
+
+    kind: str
+    minor: int
+    id: str
+    healthy: bool
+    room: Amounts
+    pcie: str = ""
+
+    def filled(self, asked: Amounts) -> dict[str, int]:
+        """The same with memory in both of its units, where the device tells of its memory."""
+        found = dict(asked)
+        whole = self.room.get(MEMORY, 0)
+        if whole and MEMORY in asked and RATIO not in asked:
+            found[RATIO] = asked[MEMORY] * 100 // whole
+        elif whole and RATIO in asked and MEMORY not in asked:
+            found[MEMORY] = asked[RATIO] * whole // 100
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What somebody has of one device; of a whole one, everything."""
+
+    kind: str
+    minor: int
+    id: str
+    amounts: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """All devices of a node, by type and minor."""
+
+    several: tuple[Device, ...]
+    #: Its GPUs are given in listed groups only.
+    partitioned: bool = False
+
+    def of(self, kind: str) -> list[Device]:
+        """Those of one type."""
+        return [one for one in self.several if one.kind == kind]
+
+    def total(self) -> dict[str, int]:
+        """What a node's status says of them where the peers' manager writes it.
+
+        Unhealthy ones count as well: who has them is counted, too. Nobody is given one.
+        """
+        found: dict[str, int] = {}
+        for one in self.several:
+            for name, amount in one.room.items():
+                found[name] = min(found.get(name, 0) + amount, requests.MOST_ALLOCATABLE)
+        gpus = len(self.of(GPU))
+        if gpus:
+            found |= {PERCENT: found.get(CORE, 0), SHARED: 100 * gpus}
+        return found
+
+
+def decode(body: Body) -> tuple[str, Devices]:
+    """The name of a node, and its devices; ``BadObjectError`` where it is no Device."""
+    meta = wire.mapping(body, "metadata")
+    name = wire.text(meta, "name")
+    if not name:
+        raise BadObjectError("metadata.name is missing")
+    found: dict[tuple[str, int], Device] = {}
+    for one in wire.sequence(wire.mapping(body, "spec"), "devices")[:_MOST_DEVICES]:
+        made = _device(one) if isinstance(one, Mapping) else None
+        if made is not None:
+            found.setdefault((made.kind, made.minor), made)
+    partitioned = wire.mapping(meta, "labels").get(_PARTITIONS) == "Honor"
+    return name, Devices(tuple(found[key] for key in sorted(found)), partitioned)
+
+
+def _device(body: Body) -> Device | None:
+    kind, minor = body.get("type"), body.get("minor")
+    if not isinstance(kind, str) or not isinstance(minor, int) or not _is_minor(minor):
+        return None
+    try:
+        room = requests.amounts(body, "resources", requests.MOST_ALLOCATABLE)
+    except BadObjectError:
+        room = {}
+    where = body.get("topology")
+    pcie = where.get("pcieID") if isinstance(where, Mapping) else None
+    healthy = body.get("health") is True
+    return Device(kind, minor, str(body.get("id") or ""), healthy, room, str(pcie or ""))
+
+
+def _is_minor(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found < _MOST_MINORS
+
+
+def read(spelled: object) -> tuple[Slice, ...]:
+    """What an annotation names; nothing where any of it cannot be read."""
+    if not isinstance(spelled, str) or not spelled:
+        return ()
+    try:
+        body = json.loads(spelled)
+        found = [
+            _slice(str(kind), one)
+            for kind in (body if isinstance(body, Mapping) else {})
+            for one in wire.bodies(body, kind)
+        ]
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(found) if len(found) <= _MOST_DEVICES else ()
+
+
+def _slice(kind: str, body: Body) -> Slice:
+    minor = body.get("minor", 0)
+    if not _is_minor(minor):
+        raise BadObjectError(f"minor: {wire.show(minor)}")
+    amounts = requests.amounts(body, "resources", requests.MOST_REQUEST)
+    return Slice(kind, minor, str(body.get("id") or ""), amounts)
+
+
+def spelled(several: Iterable[Slice]) -> dict[str, list[dict[str, object]]]:
+    """The same as the peers' agents read it."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for one in several:
+        amounts = {
+            name: spelling.amount(much) if name == MEMORY else str(much)
+            for name, much in one.amounts.items()
+        }
+        body: dict[str, object] = {"minor": one.minor, "resources": amounts}
+        if one.id:
+            body["id"] = one.id
+        found.setdefault(one.kind, []).append(body)
+    return found

@@ -1,0 +1,197 @@
+"""DeviceShare: concrete devices, of nodes that report theirs one by one.
+
+Covers: which nodes have them, which ones a pod or a reservation gets, the annotation.
+Does not cover: what is free and the choice (``device_room``), what is asked for
+(``device_requests``).
+
+Rules:
+1. A node without a Device object is judged by amounts, as for any extended resource.
+2. What pods have follows from the pods on the node. Reservations hold theirs, and hand them over.
+3. Wishes about devices that are not served here are refused where devices are chosen, by name.
+4. A class that asks for no devices takes no part: no filter, no score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from koordlet.scheduler import device_requests, device_room, devices, handover, peernames, wire
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.device_requests import Want
+from koordlet.scheduler.device_room import Apart, Refusal, Room, Taste
+from koordlet.scheduler.framework import (
+    MAX_SCORE,
+    Filter,
+    Kind,
+    Plugin,
+    RefusedError,
+    Score,
+    Verdict,
+)
+from koordlet.scheduler.happenings import What
+from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.wire import BadObjectError
+
+#: Annotations that wish for more than this plugin knows.
+_UNSERVED = (peernames.DEVICE_HINT, peernames.DEVICE_JOINT, peernames.GPU_PARTITION)
+_PARTITIONED = "node(s) GPU partitions are not served"
+
+
+class DeviceShare(Plugin):
+    """Which node has the devices, and which devices they are."""
+
+    name = "DeviceShare"
+    listens = What.NODE_NEW | What.NODE_ROOM | What.NODE_FEED | What.POD_GONE
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        super().__init__(args)
+        strategy = wire.mapping(args, "scoringStrategy")
+        kind = wire.text(strategy, "type", "LeastAllocated")
+        if kind not in {"LeastAllocated", "MostAllocated"}:
+            raise BadObjectError(f"scoringStrategy.type {kind!r} is unknown")
+        named = wire.bodies(strategy, "resources")
+        weights = {one.name: one.weight for one in resources.weighted(named)} if named else None
+        self.taste = Taste(weights or device_room.SCORED, most=kind == "MostAllocated")
+        self._columns: Columns | None = None
+
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
+        self._columns = columns
+        wants = wanted(sort)
+        return Fitting(self, sort, columns, wants) if wants else None
+
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
+        wants = wanted(sort)
+        return Spare(self, sort, columns, wants) if wants else None
+
+    def admit(
+        self, sort: PodClass, wants: tuple[Want, ...], columns: Columns, row: int, apart: Apart
+    ) -> tuple[devices.Slice, ...] | Refusal:
+        """What a class would get on a node now."""
+        node = columns.nodes[row]
+        told = columns.devices.get(node.name) if node is not None else None
+        if told is None:
+            return ()
+        for key in _UNSERVED:
+            if sort.annotations.get(key):
+                return Refusal((f"node(s) annotation {key} is not served",), final=True)
+        if told.partitioned and any(_whole(one) for one in wants):
+            return Refusal((_PARTITIONED,), final=True)
+        return device_room.admit(wants, columns, row, apart, self.taste)
+
+    def prepare(self, pod: Pod, node: str) -> None:
+        """Take the devices; the pod carries them from here on."""
+        columns = self._columns
+        if columns is None or device_requests.NAMES.isdisjoint(pod.sort.requests.real):
+            return
+        wants = wanted(pod.sort)
+        row = columns.rows[node]
+        draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
+        found = self.admit(pod.sort, wants, columns, row, Apart(draws, _ignores(pod.sort)))
+        if isinstance(found, Refusal):
+            raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
+        pod.devices = found
+
+    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+        pod.devices = ()
+
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+        return marks(pod)
+
+
+def wanted(sort: PodClass) -> tuple[Want, ...]:
+    """What a class asks for; ``RefusedError`` where nobody could serve that.
+
+    Who takes over from running pods chooses when it has their room (``conversion``).
+    """
+    if device_requests.NAMES.isdisjoint(sort.requests.real):
+        return ()
+    try:
+        found = device_requests.of(sort.requests.real)
+    except BadObjectError as error:
+        raise RefusedError(str(error)) from error
+    adopts = sort.reserving is not None and sort.reserving.adopting is not None
+    return () if adopts else found
+
+
+def marks(pod: Pod) -> dict[str, str]:
+    """The annotation by which agents and the next scheduler know its devices."""
+    if not pod.devices:
+        return {}
+    return {peernames.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
+
+
+def _ignores(sort: PodClass) -> bool:
+    return sort.labels.get(keys.IGNORED) == "true"
+
+
+def _whole(want: Want) -> bool:
+    """Whether it is about whole cards, which groups of cards are about."""
+    return want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100
+
+
+class Fitting(Filter):
+    """One code for each refusal that was ever given."""
+
+    kind = Kind.LOAD
+
+    def __init__(
+        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+    ) -> None:
+        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
+        self._ignores = _ignores(sort)
+        self._refusals: list[Refusal] = []
+
+    def codes(self, rows: Rows) -> Ints:
+        return np.array([self._code(row) for row in rows.tolist()], np.int64)
+
+    def allows(self, row: int) -> bool:
+        return self._code(row) == 0
+
+    def _code(self, row: int) -> int:
+        node = self._columns.nodes[row]
+        if node is None or node.name not in self._columns.devices:
+            return 0
+        apart = Apart(handover.drawn(self._sort, row), self._ignores)
+        found = self._plugin.admit(self._sort, self._wants, self._columns, row, apart)
+        if not isinstance(found, Refusal):
+            return 0
+        if found not in self._refusals:
+            self._refusals.append(found)
+        return 1 + self._refusals.index(found)
+
+    def verdict(self, code: int) -> Verdict:
+        refusal = self._refusals[code - 1]
+        return Verdict(refusal.reasons, resolvable=not refusal.final)
+
+
+class Spare(Score):
+    """How much of a node's devices would be left, or used."""
+
+    kind = Kind.LOAD
+
+    def __init__(
+        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+    ) -> None:
+        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
+        self._ignores = _ignores(sort)
+
+    def raw(self, rows: Rows) -> Ints:
+        return np.array([self.one(row) for row in rows.tolist()], np.int64)
+
+    def one(self, row: int) -> int:
+        columns = self._columns
+        node = columns.nodes[row]
+        told = columns.devices.get(node.name) if node is not None else None
+        if told is None:
+            return 0
+        apart = Apart(handover.drawn(self._sort, row), self._ignores)
+        room = Room.of(told, columns, row, apart)
+        found = [room.share(want, self._plugin.taste) for want in self._wants]
+        return max(0, min(MAX_SCORE, sum(found) // len(found)))

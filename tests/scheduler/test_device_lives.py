@@ -1,0 +1,391 @@
+"""Whatever happens to pods, reservations and devices, in whatever order: no device has two owners.
+
+A machine does what clusters do: pods with devices come, are bound or not, end; reservations are
+made, deleted, used up, take over from running pods; annotations are broken by somebody; devices
+fall ill, shrink, vanish and come back; the scheduler starts anew. After each step:
+
+1. what is given now is there: what pods have of a device, and reservations hold, is at most what
+   the device has; unhealthy ones are given to nobody;
+2. a node that was chosen for a pod never refuses it when its devices are taken;
+3. who draws on a Restricted reservation has its devices, and no others;
+4. a scheduler that starts anew knows the same of each device.
+
+At the end everything goes, and every device is as free as it was made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from koordlet.model import moment
+from koordlet.scheduler import device_room, devices, nodes, profile
+from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.devices import Slice
+from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.plugins import conversion
+from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.reservation.spec import Phase, Policy
+from tests.kit import clusters, reservations
+from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu, rdma, report
+
+STEPS, ORDINARY, SOAK = 40, 40, 2000
+_NODES, _APPS = ("n1", "n2"), ("web", "job")
+Body = dict[str, Any]
+_WISHES: tuple[Body, ...] = (
+    {PERCENT: "30"},
+    {PERCENT: "50"},
+    {PERCENT: "100"},
+    {PERCENT: "200"},
+    {MEMORY: "5Gi"},
+    {CORE: "20", MEMORY: "3Gi"},
+    {CORE: "70", RATIO: "10"},
+    {"nvidia.com/gpu": "1"},
+    {RDMA: "40"},
+    {PERCENT: "50", RDMA: "100"},
+    {},
+)
+_STATES: tuple[tuple[Body, ...], ...] = (
+    (gpu(0), gpu(1), gpu(2), rdma(0), rdma(1)),
+    (gpu(0), gpu(1, health=False), gpu(2), rdma(0)),
+    (gpu(0), gpu(2, memory="8Gi"), rdma(0), rdma(1)),
+    (gpu(1), gpu(2, memory=""), gpu(3)),
+)
+
+
+class Truth:
+    """The objects as a store has them."""
+
+    def __init__(self) -> None:
+        self.devices: dict[str, Body] = {name: report(name, *_STATES[0]) for name in _NODES}
+        self.pods: dict[str, Body] = {}
+        self.reservations: dict[str, Body] = {}
+        self.now = reservations.NOW
+
+
+class Scheduler:
+    """What a scheduler knows: derived from objects, nothing else."""
+
+    def __init__(self, truth: Truth) -> None:
+        self.columns = Columns()
+        self.decoder = Decoder({})
+        self.register = Register(self.columns, self.decoder)
+        self.profile = profile.default()
+        self.register.ready = conversion.Chooser({self.profile.name: self.profile}).ready
+        found = reservation_of(self.profile)
+        assert found is not None
+        self.plugin: Reservation = found
+        self.plugin.book = self.register.book
+        self.cycle = Cycle(self.columns, self.profile)
+        self.pods: dict[str, Pod] = {}
+        for name in _NODES:
+            room = {"nvidia.com/gpu": "3"}
+            self.columns.put(nodes.decode(clusters.node(name, cpu="64", allocatable=room)))
+        for body in truth.devices.values():
+            self.columns.furnish(*devices.decode(body))
+        for body in truth.pods.values():
+            self.seen(body)
+        for body in truth.reservations.values():
+            self.register.put(body)
+        self.register.advance(truth.now)
+
+    def seen(self, body: Body) -> None:
+        """A pod is on a node."""
+        pod = self.decoder.decode(body, 0)
+        self.columns.place(pod, self.columns.rows[pod.node])
+        self.pods[pod.key] = pod
+
+
+class Machine(RuleBasedStateMachine):
+    """A cluster and its scheduler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.truth = Truth()
+        self.me = Scheduler(self.truth)
+        self.serial = 0
+
+    @rule(
+        wish=st.sampled_from(_WISHES),
+        app=st.sampled_from(_APPS),
+        how=st.sampled_from(["", "", "", "required", "ignores"]),
+        ok=st.booleans() | st.just(True),  # noqa: FBT003 -- a strategy
+    )
+    def pod_comes(self, wish: Body, app: str, how: str, ok: bool) -> None:  # noqa: FBT001
+        """A pod: placed and bound, or placed and then not bound."""
+        self.serial += 1
+        labels = {"app": app} | ({keys.IGNORED: "true"} if how == "ignores" else {})
+        notes = reservations.affinity() if how == "required" else {}
+        name = f"p{self.serial}"
+        meta = {"uid": f"uid-{name}", "annotations": dict(notes)}
+        body = clusters.pod(name, labels=labels, requests=wish, meta=meta)
+        pod = self.me.decoder.decode(body, self.serial)
+        row = self.me.cycle.choose(pod)
+        if row < 0:
+            return
+        node = self.taken(pod, row)
+        self.me.columns.place(pod, row)
+        self.holds(pod, row)
+        if not ok:
+            self.me.columns.remove(pod)
+            for plugin in self.me.profile.plugins:
+                plugin.unreserve(pod, node)
+            assert pod.devices == ()
+            return
+        body["spec"]["nodeName"] = node
+        for plugin in self.me.profile.plugins:
+            body["metadata"]["annotations"] |= plugin.marks(pod, node)
+        self.truth.pods[pod.key] = body
+        self.me.pods[pod.key] = pod
+        self.beat()
+
+    def taken(self, pod: Pod, row: int) -> str:
+        """The node's name, with everything chosen that is chosen by number (2)."""
+        node = self.me.columns.nodes[row]
+        assert node is not None
+        try:
+            for plugin in self.me.profile.plugins:
+                plugin.prepare(pod, node.name)
+        except RefusedError as refusal:  # pragma: no cover
+            pytest.fail(f"a node that was chosen refuses: {refusal}")
+        return node.name
+
+    @rule(
+        wish=st.sampled_from(_WISHES),
+        app=st.sampled_from(_APPS),
+        once=st.booleans(),
+        policy=st.sampled_from(["", "Aligned", "Restricted"]),
+        early=st.booleans(),
+        taken=st.booleans() | st.just(True),  # noqa: FBT003 -- a strategy
+    )
+    def reservation_comes(self, wish: Body, app: str, *, taken: bool, **how: Any) -> None:
+        """A reservation: placed, or its status could not be written."""
+        self.serial += 1
+        more: Body = {"allocateOnce": how["once"], "ttl": "0"}
+        if how["early"]:
+            more |= {"preAllocation": True, "preAllocationPolicy": {"enableMultiple": True}}
+        elif how["policy"]:
+            more["allocatePolicy"] = how["policy"]
+        owners = [{"labelSelector": {"matchLabels": {"app": app}}}]
+        meta = {"creationTimestamp": moment.spell(self.truth.now), "annotations": {}}
+        name = f"r{self.serial}"
+        body = reservations.reservation(name, requests=wish, owners=owners, meta=meta, **more)
+        self.truth.reservations[name] = body
+        stand_in = self.me.register.put(body)
+        assert stand_in is not None
+        row = self.me.cycle.choose(stand_in)
+        if row < 0:
+            self.me.register.failed(stand_in, "none")
+            return
+        held = self.me.register.of(stand_in)
+        assert held is not None
+        node = self.taken(stand_in, row)
+        adopted = self.me.plugin.adopts(held.spec, row)
+        self.me.register.placed(stand_in, row, adopted)
+        self.holds(stand_in, row)
+        if not taken:
+            for plugin in self.me.profile.plugins:
+                plugin.unreserve(stand_in, node)
+            self.me.register.unplaced(held)
+            self.beat()
+            return
+        for plugin in self.me.profile.plugins:
+            body["metadata"]["annotations"] |= plugin.marks(stand_in, node)
+        body["metadata"]["annotations"] |= self.me.register.adoption(held)
+        for pod in adopted:
+            self.truth.pods[pod.key]["metadata"]["annotations"] |= self.me.plugin.marks(pod, "")
+        self.beat()
+
+    @precondition(lambda self: self.truth.pods)
+    @rule(which=st.integers(0, 99), how=st.sampled_from(["end", "end", "end", "break"]))
+    def pod_ends(self, which: int, how: str) -> None:
+        """A pod of those that run; or somebody breaks what it says that it has."""
+        key = sorted(self.truth.pods)[which % len(self.truth.pods)]
+        self.me.columns.remove(self.me.pods.pop(key))
+        if how == "end":
+            del self.truth.pods[key]
+        else:
+            body = self.truth.pods[key]
+            body["metadata"]["annotations"][ALLOCATED] = '{"gpu": [{"minor": "one"}]}'
+            self.me.seen(body)
+        self.beat()
+
+    @precondition(lambda self: self.truth.reservations)
+    @rule(which=st.integers(0, 99))
+    def reservation_goes(self, which: int) -> None:
+        """Its pods keep what they have."""
+        name = sorted(self.truth.reservations)[which % len(self.truth.reservations)]
+        del self.truth.reservations[name]
+        self.me.register.drop(name)
+        self.beat()
+
+    @rule(name=st.sampled_from(_NODES), state=st.sampled_from([None, *_STATES]))
+    def devices_change(self, name: str, state: tuple[Body, ...] | None) -> None:
+        """They fall ill, shrink, vanish, come back; or nobody tells of them any more."""
+        if state is None:
+            self.truth.devices.pop(name, None)
+            self.me.columns.furnish(name, None)
+        else:
+            self.truth.devices[name] = report(name, *state)
+            self.me.columns.furnish(*devices.decode(self.truth.devices[name]))
+        self.beat()
+
+    @rule()
+    def restart(self) -> None:
+        """The same is known again, from objects alone."""
+        before = self.known()
+        self.me = Scheduler(self.truth)
+        assert self.known() == before
+
+    @rule()
+    def edited(self) -> None:
+        """Objects come again, as they do after each write."""
+        before = self.known()
+        for body in self.truth.reservations.values():
+            self.me.register.put(body)
+        self.beat()
+        assert self.known() == before
+
+    # What must hold.
+
+    def holds(self, pod: Pod, row: int) -> None:
+        """What a pod was given now is there, and nobody else has it (1, 3)."""
+        columns, node = self.me.columns, self.me.columns.nodes[row]
+        assert node is not None
+        told = columns.devices.get(node.name)
+        if told is None:
+            assert pod.devices == ()
+            return
+        known = {(one.kind, one.minor): one for one in told.several}
+        used = self.used(row, told, holdings=not self.rude(row))
+        for one in pod.devices:
+            device = known[one.kind, one.minor]
+            assert device.healthy
+            for name, room in device.room.items():
+                assert used[one.kind, one.minor, name] <= room
+        self.restricted(pod, told)
+
+    def rude(self, row: int) -> bool:
+        """Whether somebody is there who may use what is held for others."""
+        several = self.me.columns.pods[row].values()
+        return any(keys.IGNORED in one.sort.labels for one in several)
+
+    def used(
+        self, row: int, told: devices.Devices, *, holdings: bool
+    ) -> Counter[tuple[str, int, str]]:
+        """By device and name: what pods have of it, and reservations hold."""
+        parts: list[Slice] = []
+        for one in self.me.columns.pods[row].values():
+            if not one.stands_for:
+                parts += one.devices
+        for held in self.me.register.book.on(row) if holdings else ():
+            left = device_room.rest(held, told)
+            parts += [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
+        found: Counter[tuple[str, int, str]] = Counter()
+        for part in parts:
+            device = next(
+                (d for d in told.several if (d.kind, d.minor) == (part.kind, part.minor)), None
+            )
+            amounts = part.amounts if device is None else device.filled(part.amounts)
+            for name, much in amounts.items():
+                found[part.kind, part.minor, name] += much
+        return found
+
+    def restricted(self, pod: Pod, told: devices.Devices) -> None:
+        """From the reservation alone."""
+        held = self.me.register.book.find(pod.draws_on) if pod.draws_on else None
+        if held is None or held.spec.policy is not Policy.RESTRICTED or pod.uid in held.adopted:
+            return
+        mine = held.stand_in.devices if held.stand_in is not None else ()
+        for one in pod.devices:
+            of_kind = {each.minor for each in mine if each.kind == one.kind}
+            named = any(one.kind in name for name in held.spec.restricted)
+            assert not of_kind or not named or one.minor in of_kind
+        assert told is not None
+
+    @invariant()
+    def nothing_is_held_that_is_over(self) -> None:
+        """A reservation that is over, or waits, has no say about devices."""
+        for held in self.me.register.book.all.values():
+            if held.phase.over:
+                assert held.row < 0
+
+    def beat(self) -> None:
+        """What the loop does once a second: every phase where it should be, and written."""
+        self.me.register.advance(self.truth.now)
+        for name, body in self.truth.reservations.items():
+            held = self.me.register.book.named(name)
+            assert held is not None
+            status = self.me.register.status(held, self.truth.now)
+            if status.phase is Phase.AVAILABLE:
+                body["metadata"]["annotations"] |= conversion.marks(held)
+            body["status"] = status.body()
+            held.stored = status
+
+    def known(self) -> Any:
+        """What is known of devices, comparable between two schedulers."""
+        columns = self.me.columns
+        pods = {key: pod.devices for key, pod in self.me.pods.items()}
+        kept = {}
+        for held in self.me.register.book.all.values():
+            if held.row >= 0 and held.stand_in is not None:
+                kept[held.spec.name] = held.stand_in.devices, held.phase
+        left = {}
+        for name, told in columns.devices.items():
+            found = device_room.Room.of(told, columns, columns.rows[name])
+            left[name] = {key: dict(part) for key, part in found.left.items()}
+        room = {
+            name: columns.allocatable[kind].tolist()[: columns.size]
+            for name, kind in sorted(columns.resources.items())
+            if columns.allocatable[kind].any()
+        }
+        return pods, kept, left if not self.loose() else None, room
+
+    def loose(self) -> bool:
+        """Whether somebody has devices that nobody can name: where they are is a guess."""
+        several = (pod for row in self.me.columns.pods for pod in row.values())
+        return any(not pod.devices and self.asks(pod) for pod in several)
+
+    @staticmethod
+    def asks(pod: Pod) -> bool:
+        """Whether a pod asks for devices."""
+        return any("gpu" in name or name == RDMA for name in pod.sort.requests.real)
+
+    def teardown(self) -> None:
+        """Everything goes, and nothing is left."""
+        for name in list(self.truth.reservations):
+            self.me.register.drop(name)
+        for pod in list(self.me.pods.values()):
+            self.me.columns.remove(pod)
+        columns = self.me.columns
+        for name, told in columns.devices.items():
+            room = device_room.Room.of(told, columns, columns.rows[name])
+            whole = {(d.kind, d.minor): dict(d.room) for d in told.several if d.healthy}
+            assert room.left == whole
+
+
+TestDeviceLives = Machine.TestCase
+TestDeviceLives.settings = settings(max_examples=ORDINARY, stateful_step_count=STEPS, deadline=None)
+
+
+@pytest.mark.soak
+def test_many_steps() -> None:
+    """The same, eighty thousand steps."""
+    many = settings(max_examples=SOAK, stateful_step_count=STEPS, deadline=None)
+    run_state_machine_as_test(Machine, settings=many)

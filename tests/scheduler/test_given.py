@@ -1,0 +1,35 @@
+"""What annotations say that a pod was given; what they cannot say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from koordlet.model import cpuset
+from koordlet.scheduler import given
+from tests.kit import clusters
+from tests.kit.clusters import node, pod
+
+STATUS = "scheduling.koordinator.sh/resource-status"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [{"node": 0, "resources": {"cpu": "-1"}}],
+        [{"node": 0, "resources": {"cpu": "many"}}],
+        [{"node": 0, "resources": ["cpu"]}],
+        [{"node": "0"}, 7, None],
+        {"node": 0},
+    ],
+)
+def test_a_broken_annotation_hides_nobody(listed: object) -> None:
+    """A pod whose amounts by NUMA node cannot be read still takes its room on its node."""
+    notes = {STATUS: json.dumps({"cpuset": "0-1", "numaNodeResources": listed})}
+    there = pod("a", on="n", cpu="4", meta={"annotations": notes})
+
+    found = given.read(notes)
+    assert (found["cpus"], found["parts"]) == (cpuset.CPUSet.parse("0-1"), {})
+    message = clusters.message("b", node("n", cpu="4"), there, pod("b", cpu="1"))
+    assert message == "0/1 nodes are available: 1 Insufficient cpu."
