@@ -42,6 +42,11 @@ class Cycle:
         self._start = 0
         self._failures: dict[PodClass, tuple[int, Failure]] = {}
         self.dry_runs = Memory(columns)
+        # Nearly all plugins take no part in nearly all points: who is asked is found once.
+        self.preparing = profile.having("prepare")
+        self.reserving = profile.having("reserve", "marks", "permit")
+        self.binding = profile.having("permit", "pre_bind", "bind", "writes")
+        self.after = profile.having("post_bind")
         self._refining = [one for one in profile.plugins if type(one).refine is not Plugin.refine]
         self._hiding = [one for one in profile.plugins if type(one).hidden is not Plugin.hidden]
 

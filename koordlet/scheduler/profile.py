@@ -66,10 +66,8 @@ class Profile:
                 return Rescue(", ".join(said), found.node)
         return Rescue(", ".join(said))
 
-    @property
-    def binding(self) -> tuple[Plugin, ...]:
-        """The plugins that have a part in what happens between a decision and its binding."""
-        points = ("permit", "pre_bind", "bind", "writes")
+    def having(self, *points: str) -> tuple[Plugin, ...]:
+        """The plugins that take part at one of these points, in their order."""
         return tuple(
             one
             for one in self.plugins

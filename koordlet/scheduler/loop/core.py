@@ -254,7 +254,7 @@ class Core:
         assert chosen is not None  # noqa: S101 -- a chosen row has a node
         node, patience = chosen.name, 0.0
         try:
-            for plugin in cycle.profile.plugins:
+            for plugin in cycle.preparing:
                 plugin.prepare(pod, node)
             self.census.assume(pod, row)
         except (BadObjectError, RefusedError) as error:
@@ -263,7 +263,7 @@ class Core:
             self.queue.failed(pod, now)
             return Refusal(pod, str(error), "SchedulerError")
         marks: dict[str, str] = {}
-        for plugin in cycle.profile.plugins:
+        for plugin in cycle.reserving:
             try:
                 plugin.reserve(pod, node)
                 marks |= plugin.marks(pod, node)
@@ -275,7 +275,7 @@ class Core:
                 return Refusal(pod, refusal.reason)
         self.nominated.drop(pod.key)
         self.wake(Event(What.POD_NEW, pod=pod), now)
-        return Bind(pod, node, marks, patience, cycle.profile.binding)
+        return Bind(pod, node, marks, patience, cycle.binding)
 
     def _undo(self, pod: Pod) -> None:
         profile = self._profiles.get(pod.sort.scheduler)
@@ -359,7 +359,7 @@ class Core:
         if entry is None:
             return
         self.measures.placed(entry.attempts, now - entry.first)
-        for plugin in self._profiles[entry.pod.sort.scheduler].plugins:
+        for plugin in self.cycles[entry.pod.sort.scheduler].after:
             plugin.post_bind(pod, pod.node)
 
     def unbound(self, pod: Pod, now: float, *, again: bool = True) -> bool:
