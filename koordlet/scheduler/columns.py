@@ -181,7 +181,7 @@ class Columns:
     def place(self, pod: Pod, row: int) -> None:
         """A pod takes its place; ``BadObjectError`` where the amounts would leave 64 bits."""
         real, nonzero = self.vectors(pod.sort)
-        if self.requested[:, row].max() > _MOST - requests.MOST_REQUEST:
+        if np.maximum.reduce(self.requested[:, row]) > _MOST - requests.MOST_REQUEST:
             raise BadObjectError("the amounts on its node would leave 64 bits")
         self.requested[: real.size, row] += real
         self.nonzero[:, row] += nonzero

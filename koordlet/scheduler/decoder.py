@@ -10,8 +10,8 @@ import json
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from koordlet.model import moment, qos
-from koordlet.scheduler import nodes, peernames, requests, setaside, storage, terms, wire
+from koordlet.model import moment
+from koordlet.scheduler import essence, nodes, peernames, requests, setaside, terms, wire
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -25,7 +25,7 @@ class Decoder:
     def __init__(self, priorities: Mapping[str, Priority], deciding: Iterable[str] = ()) -> None:
         self._priorities = priorities
         self._deciding = (*_DECIDING, *deciding)
-        self._classes: dict[str, PodClass] = {}
+        self._classes: dict[bytes, PodClass] = {}
 
     def decode(self, body: Body, position: int) -> Pod:
         """A Pod from its JSON; ``BadObjectError`` names the field that cannot be used."""
@@ -103,8 +103,7 @@ class Decoder:
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         notes = self._annotations(meta)
-        essence = _essence(meta, spec, status, notes)
-        key = json.dumps([namespace, essence], sort_keys=True, default=str)
+        key = essence.text(namespace, meta, spec, status, notes)
         known = self._classes.get(key)
         if known is None:
             known = self._classes[key] = _decode(namespace, meta, spec, status, notes)
@@ -137,50 +136,11 @@ def _moment(value: object) -> str:
     return spelled.replace(" ", "T").replace("+00:00", "Z")
 
 
-_SPEC = (
-    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
-    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
-    "workloadRef",
-)  # fmt: skip
 #: Annotations that may decide; all others differ between equals for no reason of ours.
 _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
     *(peernames.RESOURCE_SPEC, peernames.NUMA_SPEC, peernames.LOAD_FACTORS),
 )
-_CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
-_STATUS = ("name", "resources", "allocatedResources")
-#: Volumes that never keep a pod off a node.
-_HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
-
-
-def _essence(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
-    """What of a pod may decide, and nothing else: names of volumes and of tokens differ always."""
-    containers = [
-        [
-            {name: one.get(name) for name in _CONTAINER},
-            [*_ports(one, spec)],
-            bool(status) and one.get("name"),
-        ]
-        for key in ("containers", "initContainers")
-        for one in wire.bodies(spec, key)
-    ]
-    resized = [
-        {name: one.get(name) for name in _STATUS}
-        for key in ("containerStatuses", "initContainerStatuses")
-        for one in wire.bodies(status, key)
-    ]
-    return [
-        meta.get("labels"),
-        {name: spec.get(name) for name in _SPEC},
-        len(wire.sequence(spec, "initContainers")),
-        containers,
-        resized,
-        [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
-        _volumes(meta, spec),
-        meta.get("ownerReferences"),
-        notes,
-        _band(meta, spec),
-    ]
 
 
 def _operates(meta: Body, status: Body) -> bool:
@@ -201,18 +161,6 @@ def _drawn(meta: Body) -> dict[str, str]:
         "draws_on": str(found.get("uid") or ""),
         "drawn_name": str(found.get("name") or ""),
     }
-
-
-def _band(meta: Body, spec: Body) -> str:
-    """The peers' priority class: the label, else the number, else what the QoS class implies."""
-    labels = wire.mapping(meta, "labels")
-    named = qos.Band.labelled(str(labels.get(peernames.BAND) or ""))
-    priority = spec.get("priority")
-    found = named or qos.Band.of(priority if isinstance(priority, int) else None)
-    if found is None:
-        best_effort = labels.get(peernames.QOS) == "BE"
-        found = qos.Band.BATCH if best_effort else qos.Band.PROD
-    return found.label
 
 
 def _given(meta: Body, status: Body) -> dict[str, Any]:
@@ -260,34 +208,6 @@ def _json(spelled: object) -> Body:
     return found if isinstance(found, Mapping) else {}
 
 
-def _ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
-    """Ports of the node; in its network every port is one, as the API server fills it in."""
-    own = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
-    return [
-        (
-            wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
-            wire.text(one, "protocol", "TCP") or "TCP",
-            port,
-        )
-        for one in wire.bodies(container, "ports")
-        if (port := wire.integer(one, "hostPort") or wire.integer(one, own)) > 0
-    ]
-
-
-def _volumes(meta: Body, spec: Body) -> list[Body]:
-    several = [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
-    for one in several:
-        storage.check_inline(one)
-    return [_claimed(meta, one) if one.get("ephemeral") else one for one in several]
-
-
-def _claimed(meta: Body, volume: Body) -> Body:
-    """A volume that lives as long as its pod, as the claim that is made for it."""
-    claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
-    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
-    return {**own, "persistentVolumeClaim": {"claimName": claim}}
-
-
 def _references(meta: Body) -> tuple[Reference, ...]:
     return tuple(
         Reference(
@@ -333,16 +253,16 @@ def _decode(
             terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
-            HostPort(*port) for one in (*plain, *sidecars) for port in _ports(one, spec)
+            HostPort(*port) for one in (*plain, *sidecars) for port in essence.ports(one, spec)
         ),
         images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
         + tuple(_image_volumes(spec)),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
-        volumes=tuple(_volumes(meta, spec)),
+        volumes=tuple(essence.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=_band(meta, spec),
+        band=essence.band(meta, spec),
         unsupported=_unsupported(spec),
     )
 

@@ -1,0 +1,115 @@
+"""What of a pod may decide where it goes, as one text: equal for pods of one class.
+
+Covers: which fields those are, ports and volumes as the scheduler sees them, the peers' band.
+Does not cover: making a class of them (``decoder``).
+
+Names of volumes and of tokens differ always, and most annotations for no reason of ours: they are
+left out, or no two pods would be equals.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from koordlet.model import qos
+from koordlet.scheduler import peernames, storage, wire
+from koordlet.scheduler.wire import Body
+
+_SPEC = (
+    "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
+    "overhead", "resources", "hostNetwork", "hostUsers", "resourceClaims", "schedulingGroup",
+    "workloadRef",
+)  # fmt: skip
+_CONTAINER = ("resources", "image", "restartPolicy", "restartPolicyRules")
+_STATUS = ("name", "resources", "allocatedResources")
+#: Volumes that never keep a pod off a node.
+_HARMLESS = {"configMap", "secret", "projected", "emptyDir", "hostPath", "downwardAPI", "gitRepo"}
+
+_TEXT = msgspec.json.Encoder(enc_hook=str, order="deterministic")
+
+
+def text(namespace: str, meta: Body, spec: Body, status: Body, notes: Body) -> bytes:
+    """Equal for equals, whatever the order of their keys; ``status`` where it has a node."""
+    found = [namespace, *_fields(meta, spec, status, notes)]
+    try:
+        return _TEXT.encode(found)
+    except (TypeError, ValueError, OverflowError):
+        # Keys or numbers that only a file can have.
+        return json.dumps(found, sort_keys=True, default=str).encode()
+
+
+def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
+    """What of a pod may decide, and nothing else."""
+    resized = [
+        {name: one.get(name) for name in _STATUS}
+        for key in ("containerStatuses", "initContainerStatuses")
+        for one in wire.bodies(status, key)
+        if one.get("resources") is not None or one.get("allocatedResources") is not None
+    ]
+    # A name decides only where a status speaks of it: a pod that was just bound is of the class
+    # that it waited in, and keeps the place that was booked for it.
+    containers = [
+        [
+            {name: one.get(name) for name in _CONTAINER},
+            ports(one, spec),
+            bool(resized) and one.get("name"),
+        ]
+        for key in ("containers", "initContainers")
+        for one in wire.bodies(spec, key)
+    ]
+    return [
+        meta.get("labels"),
+        {name: spec.get(name) for name in _SPEC},
+        len(wire.sequence(spec, "initContainers")),
+        containers,
+        resized,
+        [one.get("reason") for one in wire.bodies(status, "conditions") if "Resize" in str(one)],
+        volumes(meta, spec),
+        meta.get("ownerReferences"),
+        notes,
+        band(meta, spec),
+    ]
+
+
+def band(meta: Body, spec: Body) -> str:
+    """The peers' priority class: the label, else the number, else what the QoS class implies."""
+    labels = wire.mapping(meta, "labels")
+    named = qos.Band.labelled(str(labels.get(peernames.BAND) or ""))
+    priority = spec.get("priority")
+    found = named or qos.Band.of(priority if isinstance(priority, int) else None)
+    if found is None:
+        best_effort = labels.get(peernames.QOS) == "BE"
+        found = qos.Band.BATCH if best_effort else qos.Band.PROD
+    return found.label
+
+
+def ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:
+    """Ports of the node; in its network every port is one, as the API server fills it in."""
+    own = "containerPort" if spec.get("hostNetwork") is True else "hostPort"
+    return [
+        (
+            wire.text(one, "hostIP") or "0.0.0.0",  # noqa: S104 -- an address in an object
+            wire.text(one, "protocol", "TCP") or "TCP",
+            port,
+        )
+        for one in wire.bodies(container, "ports")
+        if (port := wire.integer(one, "hostPort") or wire.integer(one, own)) > 0
+    ]
+
+
+def volumes(meta: Body, spec: Body) -> list[Body]:
+    """Volumes that may keep a pod off a node."""
+    several = [one for one in wire.bodies(spec, "volumes") if not _HARMLESS & one.keys()]
+    for one in several:
+        storage.check_inline(one)
+    return [_claimed(meta, one) if one.get("ephemeral") else one for one in several]
+
+
+def _claimed(meta: Body, volume: Body) -> Body:
+    """A volume that lives as long as its pod, as the claim that is made for it."""
+    claim = f"{wire.text(meta, 'name')}-{wire.text(volume, 'name')}"
+    own: dict[str, Any] = {"name": volume.get("name"), "ephemeral": {}}
+    return {**own, "persistentVolumeClaim": {"claimName": claim}}

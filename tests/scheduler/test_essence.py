@@ -1,0 +1,75 @@
+"""What makes two pods one class."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from koordlet.scheduler.decoder import Decoder
+from tests.kit import clusters
+
+Body = dict[str, Any]
+
+
+def waiting() -> Body:
+    """A pod without a node."""
+    made = clusters.pod("p", cpu="1")
+    made["metadata"]["labels"] = {"a": "1", "b": "2"}
+    return made
+
+
+def same(one: Body, other: Body) -> bool:
+    """Whether two pods are of one class."""
+    decoder = Decoder({})
+    return decoder.decode(one, 0).sort is decoder.decode(other, 1).sort
+
+
+def placed(**status: Any) -> Body:
+    """The same pod on a node."""
+    made = copy.deepcopy(waiting())
+    made["spec"]["nodeName"] = "n"
+    made["status"] = {"phase": "Pending", **status}
+    return made
+
+
+def reordered(body: Any) -> Any:
+    """The same with the keys of every object the other way round."""
+    if isinstance(body, dict):
+        return {key: reordered(body[key]) for key in reversed(body)}
+    return [reordered(one) for one in body] if isinstance(body, list) else body
+
+
+def test_the_order_of_keys() -> None:
+    """It means nothing, in any object of a pod."""
+    assert same(waiting(), reordered(waiting()))
+
+
+def test_a_pod_that_was_just_bound() -> None:
+    """It is of the class that it waited in: what was booked for it stays as it is."""
+    scheduled = {"type": "PodScheduled", "status": "True"}
+
+    assert same(waiting(), placed(conditions=[scheduled]))
+    assert same(waiting(), placed(containerStatuses=[{"name": "c", "ready": False}]))
+
+
+@pytest.mark.parametrize("said", ["resources", "allocatedResources"])
+def test_a_status_that_names_amounts(said: str) -> None:
+    """It may count for another amount than the specification, so it is another class."""
+    amounts = {"cpu": "3"}
+    told = {"name": "c", said: {"requests": amounts} if said == "resources" else amounts}
+
+    assert not same(waiting(), placed(containerStatuses=[told]))
+    decoded = Decoder({}).decode(placed(containerStatuses=[told]), 0)
+    assert decoded.sort.requests.real["cpu"] == 3000
+
+
+def test_what_only_a_file_can_hold() -> None:
+    """Numbers beyond 64 bits and keys that are no text still make a class, the same one twice."""
+    odd = waiting()
+    odd["metadata"]["labels"] = {"a": 1 << 70}
+    odd["spec"]["nodeSelector"] = {True: "x"}
+
+    assert same(odd, copy.deepcopy(odd))
+    assert not same(odd, waiting())
