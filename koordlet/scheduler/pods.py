@@ -119,11 +119,11 @@ class Pod:
     preempted: bool = False
     #: When it got its node, in seconds since 1970; 0 where nobody says.
     assigned: float = 0.0
+    #: ``namespace/name``: one text for all who keep the pod by it.
+    key: str = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.namespace}/{self.name}"
+    def __post_init__(self) -> None:
+        self.key = f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

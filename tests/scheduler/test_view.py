@@ -41,9 +41,7 @@ def test_incremental_equals_anew(seed: int) -> None:
     placed = []
     for step in range(60):
         one = chance.choice(loaded.pending)
-        again = type(one)(
-            **{name: getattr(one, name) for name in one.__slots__} | {"name": f"{one.name}-{step}"}
-        )
+        again = dataclasses.replace(one, name=f"{one.name}-{step}")
         row = kept.choose(again)
         if row >= 0:
             columns.place(again, row)
