@@ -72,6 +72,7 @@ async def _round(taking: ingest.Ingest) -> float:
 async def _agents(path: str, streams: int, rate: int) -> None:
     full = feed_pb2.WatchEvent(epoch="e", revision=1, full=feed_pb2.Node())
     beat = feed_pb2.WatchEvent(epoch="e", revision=1, heartbeat=feed_pb2.Heartbeat())
+    beat.observed_at.GetCurrentTime()  # an agent says of what moment it speaks
     messages = [ingest_pb2.ReportRequest(event=one).SerializeToString() for one in (full, beat)]
     calls: list[grpc.aio.StreamStreamCall[bytes, bytes]] = []
     for number in range(streams):
