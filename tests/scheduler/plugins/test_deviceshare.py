@@ -95,14 +95,17 @@ def test_memory_is_kept_in_both_units() -> None:
 
 
 def test_an_annotation_in_one_unit_counts_in_both() -> None:
-    """Other schedulers may write the ratio alone: the bytes are gone all the same."""
-    told = {"gpu": [{"minor": 0, "resources": {CORE: "10", RATIO: "75"}}]}
-    meta = {"annotations": {ALLOCATED: json.dumps(told)}}
-    other = asking("x", 75, RATIO, on="n", meta=meta, requests={CORE: "10"})
-    bodies = (node("n"), report("n", gpu(0)), other)
+    """Other schedulers may write the ratio alone, or the bytes: together they fill the card."""
 
-    assert given(*bodies, asking("a", "4Gi", MEMORY)) == {"a": [0]}
-    assert given(*bodies, asking("a", "5Gi", MEMORY)) == {}
+    def other(name: str, kind: str, amount: str) -> Body:
+        told = {"gpu": [{"minor": 0, "resources": {kind: amount}}]}
+        meta = {"annotations": {ALLOCATED: json.dumps(told)}}
+        return asking(name, amount, kind, on="n", meta=meta)
+
+    bodies = (node("n"), report("n", gpu(0)), other("x", RATIO, "50"), other("y", MEMORY, "6Gi"))
+    assert given(*bodies, asking("a", 12, RATIO)) == {"a": [0]}
+    assert given(*bodies, asking("a", 13, RATIO)) == {}
+    assert given(*bodies, asking("a", "3Gi", MEMORY)) == {}
 
 
 def test_the_fuller_card_where_it_is_configured() -> None:
