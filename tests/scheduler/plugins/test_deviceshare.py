@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from koordlet.scheduler import cluster
+from koordlet.scheduler.reservation.register import Register
 from tests.kit import clusters, reservations
 from tests.kit.clusters import Body, node, pod
 from tests.kit.devices import (
@@ -90,6 +92,20 @@ def test_memory_is_kept_in_both_units() -> None:
     silent = (node("n"), report("n", gpu(0, memory="")))
     assert given(*silent, asking("b", 100)) == {"b": [0]}
     assert "Insufficient koordinator.sh/gpu-memory" in clusters.message("a", *silent, by_memory)
+
+
+def test_an_annotation_in_one_unit_counts_in_both() -> None:
+    """Other schedulers may write the ratio alone, or the bytes: together they fill the card."""
+
+    def other(name: str, kind: str, amount: str) -> Body:
+        told = {"gpu": [{"minor": 0, "resources": {kind: amount}}]}
+        meta = {"annotations": {ALLOCATED: json.dumps(told)}}
+        return asking(name, amount, kind, on="n", meta=meta)
+
+    bodies = (node("n"), report("n", gpu(0)), other("x", RATIO, "50"), other("y", MEMORY, "6Gi"))
+    assert given(*bodies, asking("a", 12, RATIO)) == {"a": [0]}
+    assert given(*bodies, asking("a", 13, RATIO)) == {}
+    assert given(*bodies, asking("a", "3Gi", MEMORY)) == {}
 
 
 def test_the_fuller_card_where_it_is_configured() -> None:
@@ -329,6 +345,20 @@ def test_a_reservation_that_names_no_cards_holds_as_many() -> None:
     assert len(given(*bodies, asking("z"))["z"]) == 1
     assert given(*bodies, asking("z", 200)) == {}
     assert len(given(*bodies, asking("a", 100, labels=OWN), asking("z"))) == 2
+
+
+def test_what_was_chosen_is_not_lost_on_its_way_to_the_store() -> None:
+    """An edit of the object that does not know the annotation yet changes no card."""
+    loaded = cluster.load([node("n")])
+    register = Register(loaded.columns, loaded.decoder)
+    register.put(held("r", 1))
+    before = register.book.named("r")
+    assert before is not None
+    register.put(keeping("r", on="n", unschedulable=True))
+
+    assert before.spec.unschedulable
+    assert before.stand_in is not None
+    assert [one.minor for one in before.stand_in.devices] == [1]
 
 
 def test_a_pre_allocation_has_the_cards_of_who_runs() -> None:
