@@ -70,7 +70,7 @@ def exposure() -> dict[str, object]:
 def killed() -> dict[str, object]:
     """SIGKILL, and systemd reads its units again while the agent is away."""
     pid = service.begin()
-    restarts = int(service.state().agent["NRestarts"])
+    before = service.starts()
     with service.watching() as seen:
         os.kill(pid, signal.SIGKILL)
         away = service.wait("a deadline", lambda _: service.DEADLINE.exists()).agent["ActiveState"]
@@ -78,12 +78,11 @@ def killed() -> dict[str, object]:
         service.sh("systemctl", "daemon-reload").check_returncode()
         kept = service.read(service.DEADLINE) in (deadline, None)
         service.wait("another agent", service.came_back(pid))
-    more = int(service.state().agent["NRestarts"]) - restarts
     return {
         "seen": seen,
         "away": away,
         "kept": kept,
-        "more": more,
+        "more": service.starts() - before,
         **service.facts(),
         "undone": service.undone(),
     }

@@ -64,6 +64,15 @@ def sh(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
+def starts() -> int:
+    """How often the agent was started since the boot.
+
+    NRestarts counts a restart twice when units are read again while one is due.
+    """
+    told = sh("journalctl", "-b", "-u", AGENT, "--no-pager", "-o", "cat").stdout
+    return sum(line.startswith(f"Starting {AGENT}") for line in told.splitlines())
+
+
 @dataclasses.dataclass(frozen=True)
 class State:
     """What systemd says of both units, asked once."""
