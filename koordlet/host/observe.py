@@ -236,8 +236,12 @@ class Observer:
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
         """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
         yield ""
+        around: set[str] = set()
         for path in also:
-            yield from cgroup.ancestors(path)
+            above = path.rpartition("/")[0]
+            if above not in around:
+                around.add(above)
+                yield from cgroup.ancestors(path)
             yield path
         tops: set[str] = set()
         for one in pods:

@@ -30,7 +30,9 @@ def test_a_section_without_content() -> None:
 
 def test_what_a_section_says() -> None:
     """By field, without those that are not wanted."""
-    assert {"some_seconds": 4, "mode": "shadow"} == Example.model_validate({"someSeconds": 4}).values()
+    assert {"some_seconds": 4, "mode": "shadow"} == Example.model_validate(
+        {"someSeconds": 4}
+    ).values()
     assert {"some_seconds": 3} == Example().values(but=("mode",))
 
 
