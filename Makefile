@@ -40,7 +40,7 @@ help: ## Print this list
 	  -e 's/^([a-z][a-z0-9-]*):[^#]*## (.*)/  \1\t\2/p' \
 	  Makefile | while IFS=$$'\t' read -r name words; do \
 	    if [ -z "$${words:-}" ]; then printf '%s\n' "$$name"; \
-	    else printf '  %-11s %s\n' "$$name" "$$words"; fi; done
+	    else printf '  %-12s %s\n' "$$name" "$$words"; fi; done
 
 .PHONY: run
 run: $(RUNTIME) ## Start the agent on this host, standalone, with two demo workloads (ARGS="...")

@@ -80,15 +80,18 @@ def hurtful(now: snapshot.Snapshot, results: Iterable[result.Result]) -> list[st
     around = {path for group in tense for path in (group, *cgroup.ancestors(group))}
     found: dict[str, None] = {}
     for did, was in done:
+        if isinstance(did, action.ShareCore) and tense:
+            # A thread of a core stays idle while the other has none of its own to run.
+            found[did.policy] = None
         inside = any(cgroup.is_below(did.group, group) for group in tense)
-        if isinstance(did, action.WriteFile) and (
+        if isinstance(did, kinds.FILES) and (
             did.group in around or inside or _grants_more(did, was)
         ):
             found[did.policy] = None
     return list(found)
 
 
-def _grants_more(did: action.WriteFile, was: str | None) -> bool:
+def _grants_more(did: kinds.FileAction, was: str | None) -> bool:
     """Whether a file grants more than it did; a set of CPUs, whether it has others."""
     row = kinds.row_of(did)
     if row is None or was is None:

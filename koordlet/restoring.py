@@ -89,6 +89,10 @@ async def _untainted(store: objects.Objects, name: str) -> Summary:
     try:
         async with asyncio.timeout(_PATIENCE):
             done = await tainting.lay(store, name)
+    except refusals.NotFound:
+        why = "there is no Node of this name, so it has no taints either"
+        gone = result.Result(target=f"node/{name}", verdict=result.Verdict.LEFT, detail=why)
+        return Summary(restored=0, left=(gone,), failed=())
     except (refusals.ObjectsError, TimeoutError) as error:
         why = str(error) or f"no answer within {_PATIENCE:.0f} s"
         bad = result.Result(target=f"node/{name}", verdict=result.Verdict.REFUSED, detail=why)

@@ -17,7 +17,7 @@ from typing import Any
 
 from koordlet.model import errors, kinds, objects, refusals, selectors
 from koordlet.rpc import placing
-from koordlet.scheduler import peernames, requests
+from koordlet.scheduler import inscribed, peernames, requests
 from koordlet.scheduler.alone import taints
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.queue import Place
@@ -197,8 +197,8 @@ class Desk:
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
     notes = _part(objects.metadata(body), "annotations")
-    given = _object(notes.get(peernames.RESOURCE_STATUS))
-    drawn = _object(notes.get(keys.ALLOCATED))
+    given = inscribed.body(notes.get(peernames.RESOURCE_STATUS))
+    drawn = inscribed.body(notes.get(keys.ALLOCATED))
     labels = _part(objects.metadata(body), "labels")
     return placing.Assigned(
         verb=verb,
@@ -235,14 +235,6 @@ def _decoded(manifest: str) -> dict[str, Any]:
     if not isinstance(found, dict) or not objects.text(found, "name"):
         raise refusals.Invalid("no object with a name")
     return found
-
-
-def _object(spelled: object) -> Mapping[str, Any]:
-    try:
-        found = json.loads(spelled) if isinstance(spelled, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:

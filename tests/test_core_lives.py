@@ -99,6 +99,20 @@ def test_switched_off(scene: Scene) -> None:
     assert [0, 0] == [scene.cookie(name) for name in scene.pids]
 
 
+def test_a_refusal_forgets_no_cookie(scene: Scene) -> None:
+    """SMT that is off for a while: whoever has one of ours loses it as soon as that can be done."""
+    scene.settle()
+    given = dict(scene.host.cookies.of)
+    scene.host.cookies.built = False
+    scene.settle()
+    assert ["REFUSED"] * 2 == [one.verdict.name for one in scene.site.restore().failed]
+    assert given == scene.host.cookies.of
+    scene.host.cookies.built = True
+    done = scene.site.restore()
+
+    assert ((), [0, 0]) == (done.failed, [scene.cookie(name) for name in scene.pids])
+
+
 def test_in_the_shadow_nothing_is_given(scene: Scene) -> None:
     """It is only shown."""
     scene.site.config = CONFIG.format("shadow")

@@ -44,6 +44,26 @@ def test_what_can_hurt(one: result.Result, tried: bool) -> None:  # noqa: FBT001
     assert (["x"] if tried else []) == guarding.hurtful(NOW, [one])
 
 
+def test_what_can_hurt_and_is_no_file() -> None:
+    """A property of a unit is judged as its file; so is who shares cores with nobody else."""
+    unit = action.SetUnitProperty(
+        target="/c/web/cpu.max",
+        value="1000 100000",
+        unit="web.service",
+        properties=(),
+        policy="x",
+        reason="r",
+        knob="cpu.max",
+        group="web",
+    )
+    cores = action.ShareCore(target="/cores/others", members=(1,), policy="x", reason="r")
+    for one in (unit, cores):
+        step = plan.Step(order=0, action=one, was="max 100000")
+        did = result.Result(target=one.target, verdict=result.Verdict.DONE, step=step)
+        assert ["x"] == guarding.hurtful(NOW, [did])
+        assert [] == guarding.hurtful(dataclasses.replace(NOW, pods=()), [did])
+
+
 def test_pain_of_all_kinds() -> None:
     """Waiting, limits of its own, kills; unknown where nothing is felt."""
     felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.3)

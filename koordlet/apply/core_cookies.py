@@ -12,7 +12,8 @@ Rules:
 3. Processes that ended meanwhile (ESRCH) are as they should be. Those that were forked meanwhile by
    somebody who had no cookie yet are taken along by the next look.
 4. Putting back takes a cookie of ours from everybody who has it, workload or not: it is inherited,
-   so nobody else can know where it went.
+   so nobody else can know where it went. While it is taken some are forked with it, so it is looked
+   for until nobody has it. Where somebody keeps it, the journal does, too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from koordlet.state import journal
 
 if typing.TYPE_CHECKING:
     from koordlet.host.core_cookies import Cores
+
+#: How often all processes are looked at while a cookie is taken back.
+_ROUNDS = 4
 
 
 class Completing:
@@ -136,14 +140,18 @@ def _refused(answers: Iterable[int]) -> list[int]:
 
 def _clear(host: root.HostRoot, cores: Cores, values: Iterable[str]) -> tuple[str, str]:
     """Rule 4."""
-    seen = {}
-    for name in host.list(host.proc()):
-        found = _of(cores, int(name)) if name.isdigit() else None
-        if found:
-            seen[int(name)] = found
-    ours = set(_cookies(values, seen))
-    theirs = [pid for pid, cookie in seen.items() if cookie in ours]
-    refused = _refused(cores.copy(cores.without(), theirs)) if theirs else []
-    left = sum(1 for pid in theirs if _of(cores, pid) in ours)
-    problem = f"{left} processes still have it" if left else ""
-    return "0", problem or (f"errno {refused[0]}" if refused else "")
+    ours: set[int] | None = None
+    refused: list[int] = []
+    for _ in range(_ROUNDS):
+        seen = {pid: cookie for pid in _processes(host) if (cookie := _of(cores, pid))}
+        if ours is None:
+            ours = set(_cookies(values, seen))
+        theirs = [pid for pid, cookie in seen.items() if cookie in ours]
+        if not theirs:
+            return "0", ""
+        refused = _refused(cores.copy(cores.without(), theirs))
+    raise root.fail(refused[0] if refused else errno.EAGAIN, "a process that keeps its cookie")
+
+
+def _processes(host: root.HostRoot) -> list[int]:
+    return [int(name) for name in host.list(host.proc()) if name.isdigit()]

@@ -10,10 +10,9 @@ Rules:
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
    on it. Everything else goes on. Where the reason is gone already, it is asked once more.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
-   protects others, with growing pauses otherwise. What the other writer wanted becomes the
-   original.
-4. What may block is done by the worker. A plan waits for it for a slice of time, all in all; what
-   is not done by then is verified in a later pass.
+   protects others, with growing pauses otherwise. What the other wanted becomes the original.
+4. What may block is done by the worker, for which a plan waits for a slice of time; what is not done
+   by then is verified in a later pass.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class Executor:
     """Applies plans to one machine."""
 
     def __init__(
-        self,
-        host: root.HostRoot,
-        book: journal.Journal,
-        manager: units.Manager | None = None,
+        self, host: root.HostRoot, book: journal.Journal, manager: units.Manager | None = None
     ) -> None:
         self.host = host
         self.book = book
@@ -132,8 +128,9 @@ class _Run:
         self.results: list[result.Result] = []
         self._report = report
         self._intents = intents.Intents(hands.host, hands.book, now)
-        #: Writes that were refused or are not done yet: others may rely on them.
+        #: Writes refused or not done yet, groups that could not be made: others may rely on them.
         self._open: list[action.WriteFile] = []
+        self._unmade: set[str] = set()
         self._landed: list[tuple[action.Action, str]] = []
 
     def tell(self, one: result.Result) -> None:
@@ -166,6 +163,10 @@ class _Run:
                 self._open.append(one)
         elif pause:
             detail = f"tried lately, again in {pause:.0f} s"
+            if isinstance(one, action.MakeDir):
+                self._unmade.add(one.target)
+        elif kinds.directory(one) in self._unmade:
+            detail = "its group is not there yet"
         else:
             return True
         self.tell(_result(step, result.Verdict.WAITING, detail))
@@ -329,13 +330,15 @@ class _Run:
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         one = step.action
         inode = intents.inode_of(self.host, kinds.directory(one))
-        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0:
+        # A cookie is in no group: processes that have one may be left whatever the kernel says.
+        cookie = isinstance(one, action.ShareCore)
+        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0 and not cookie:
             self.book.forget(one.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(one.target)
         # Never written: there is nothing to put back. A group may be there all the same: made, and
         # then refused its first files.
-        never = entry is not None and entry.original is None and step.was is None
+        never = entry is not None and entry.original is None and step.was is None and not cookie
         if never and not (isinstance(one, action.MakeDir) and inode):
             self.book.forget(one.target)
         if isinstance(one, action.WriteFile):

@@ -197,7 +197,8 @@ def value(one: action.Action) -> str:
             return one.victim.pod
         case action.ShareCore():
             # Whose cookie it is that is about to be made: also one that nobody could write down.
-            return one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
+            made = one.cookie or f"{LEADER}{next(iter(one.members), 0)}"
+            return one.gone[-1] if one.gone else made
         case action.MakeDir() | action.RemoveDir() | action.MoveTasks() | action.Mount():
             return action.kind(one)
         case _:
@@ -217,11 +218,13 @@ def directory(one: action.Action) -> str:
 
 
 def relies(one: action.Action, failed: action.WriteFile) -> bool:
-    """Sets rely on the ones above and below them; so does a second write of the same file."""
+    """Sets rely on the ones above and below them; so does a second write of the same file.
+
+    Files outside of the table are no such sets: an interrupt that cannot be moved stops nobody.
+    """
     if not isinstance(one, action.WriteFile) or one.knob != failed.knob:
         return False
-    return (
-        one.target == failed.target
-        or cgroup.is_below(one.group, failed.group)
-        or cgroup.is_below(failed.group, one.group)
+    return one.target == failed.target or (
+        one.knob != ""
+        and (cgroup.is_below(one.group, failed.group) or cgroup.is_below(failed.group, one.group))
     )

@@ -35,10 +35,18 @@ _MEANING = {
     errno.EIO: "not all of the value was taken",
     errno.ETIMEDOUT: "no answer in time",
 }
+#: … and of a call about cookies of core scheduling.
+_OF_CORES = {
+    errno.ENODEV: "no core has two threads that are online now",
+    errno.ESRCH: "whoever had the cookie ended meanwhile",
+    errno.EAGAIN: "processes were forked faster than their cookie could be taken",
+}
 
 
 def explain(number: int | None, one: action.Action) -> str:
     """A sentence for a refusal."""
+    if isinstance(one, action.ShareCore) and number in _OF_CORES:
+        return _OF_CORES[number]
     return f"{_MEANING.get(number or 0, 'refused by the kernel')} (wanted {kinds.value(one)!r})"
 
 

@@ -12,6 +12,8 @@ lowered; raising goes from the top down, lowering from the bottom up. So, whatev
 * memory and swap together are raised before and lowered after memory alone (EINVAL)
 * protections (memory.min, memory.low) come before limits; a hard limit is raised before the soft
   one and lowered after it, so that a group is slowed down before it is killed
+* a device's cost (io.cost.qos, io.cost.model) comes before weights on it: until one of them named
+  the device these are refused (ENOTSUP). On the way back too: what was named once stays so
 * nothing is ever above both its old and its new value, because each file is written once
 """
 

@@ -11,8 +11,7 @@ Rules:
    follows when the groups above get more again. What is judged is the set in effect.
 3. An empty set comes back as empty where the kernel takes that: in a group without processes and,
    on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set, and
-   on v2 as every CPU that there can be, which an empty one stands for: also those that are offline
-   now, or the group would never have them again.
+   on v2 as every CPU that there can be, which an empty one stands for: offline ones come back, too.
 4. An original that nobody could read is not guessed at: ours stays, and is reported.
 5. A group goes only when we made it. Files in it go with it.
 """

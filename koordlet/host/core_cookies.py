@@ -147,6 +147,8 @@ class Reader:
         except OSError:
             return
         for pid in map(int, words):
+            if pid == 0:
+                continue  # of another PID namespace; asked for by 0, we would speak of ourselves
             try:
                 yield pid, cores.get(pid)
             except OSError as error:

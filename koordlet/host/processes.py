@@ -12,13 +12,19 @@ from koordlet.host import root
 _MAX = 100
 #: The start time among what follows the name in ``/proc/PID/stat`` (proc_pid_stat(5)).
 _START = 19
+#: Settings of the kernel. Their inodes are made for each mount of procfs, and anew when the kernel
+#: forgets and finds them (proc_sys_make_inode): another container would see another one.
+_SYSCTL = "/proc/sys/"
 
 
 def identity(host: root.HostRoot, directory: str) -> int:
-    """When the process of ``/proc/PID`` began, in clock ticks; 0 for every other directory.
+    """When the process of ``/proc/PID`` began, in clock ticks; 0 where the inode can be trusted.
 
-    The directory's inode is no identity: it changes when the kernel forgets and finds it again.
+    The directory's inode is no identity: it changes when the kernel forgets and finds it again. The
+    kernel's settings are there once, whoever looks: 1.
     """
+    if directory.startswith(_SYSCTL):
+        return 1
     pid = directory.removeprefix("/proc/")
     if pid == directory or not pid.isdigit():
         return 0

@@ -35,8 +35,7 @@ HostPath = NewType("HostPath", str)
 #: What one ``read`` returns at most: a recording with a larger kernel file is damaged.
 MAX_READ = 16 << 20
 
-_CHUNK = 1 << 16
-_PAGE = 4096
+_CHUNK, _PAGE = 1 << 16, 4096
 #: Opening a pipe must not hang us; kernel files do not care.
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 

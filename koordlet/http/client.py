@@ -21,12 +21,13 @@ from dataclasses import field
 
 import h11
 
+from koordlet.http import exchange
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
 _READ_BYTES = 64 << 10
 
-Headers = tuple[tuple[str, str], ...]
+Headers = exchange.Headers
 
 
 class TransportError(errors.HostError):
@@ -95,7 +96,9 @@ class _Connection:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
     ) -> None:
         self._reader, self._writer = reader, writer
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.head_bytes)
+        self._limits = limits
+        #: Of the present answer; ``None``: it was plain.
+        self._http: h11.Connection | None = None
         self.idle_since = 0.0
         #: Any byte of the present answer was seen.
         self.answered = False
@@ -105,16 +108,48 @@ class _Connection:
         """Whether the server has left it open."""
         return not (self._reader.at_eof() or self._writer.is_closing())
 
-    async def ask(self, method: str, target: str, headers: Headers, body: bytes) -> Response:
+    async def whole(
+        self, method: str, target: str, headers: exchange.Headers, body: bytes
+    ) -> Response:
+        """Send a request; the whole of its answer."""
+        data = await self._send(method, target, headers, body)
+        plain = exchange.answer(data)
+        if plain is not None:
+            return Response(*plain)
+        self._look(method, target, headers, body, data)
+        head = await self._head()
+        read = bytearray()
+        while piece := await self.data():
+            read += piece
+            if len(read) > self._limits.body_bytes:
+                break
+        return Response(head.status, head.headers, bytes(read))
+
+    async def ask(
+        self, method: str, target: str, headers: exchange.Headers, body: bytes
+    ) -> Response:
         """Send a request; the head of its answer."""
-        self.answered = False
-        request = h11.Request(method=method, target=target, headers=list(headers))
-        sent = self._http.send(request) or b""
-        if body:
-            sent += self._http.send(h11.Data(data=body)) or b""
-        self._http.send(h11.EndOfMessage())
-        self._writer.write(sent)
+        data = await self._send(method, target, headers, body)
+        self._look(method, target, headers, body, data)
+        return await self._head()
+
+    async def _send(
+        self, method: str, target: str, headers: exchange.Headers, body: bytes
+    ) -> bytes:
+        """Send a request; the first bytes of its answer."""
+        self.answered, self._http = False, None
+        self._writer.write(exchange.request(method, target, headers, body))
         await self._writer.drain()
+        return await self._read()
+
+    def _look(
+        self, method: str, target: str, headers: exchange.Headers, body: bytes, data: bytes
+    ) -> None:
+        """Have h11 read the answer, of which these are the first bytes."""
+        self._http, _ = exchange.begun(method, target, headers, body, self._limits.head_bytes)
+        self._http.receive_data(data)
+
+    async def _head(self) -> Response:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
@@ -136,19 +171,26 @@ class _Connection:
             raise _garbled("a body that is none")
 
     async def _next(self) -> h11.Event | type[h11.PAUSED]:
+        http = self._http
+        assert http is not None  # noqa: S101 - whoever asks for more has looked
         while True:
-            event = self._http.next_event()
+            event = http.next_event()
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]
-            read = await self._reader.read(_READ_BYTES)
-            self.answered = self.answered or bool(read)
-            self._http.receive_data(read)
+            http.receive_data(await self._read())
+
+    async def _read(self) -> bytes:
+        read = await self._reader.read(_READ_BYTES)
+        self.answered = self.answered or bool(read)
+        return read
 
     def reuse(self) -> bool:
-        """Make ready for another request; ``False`` where that cannot be."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
-            return False
-        self._http.start_next_cycle()
+        """Whether another request may be sent: the answer is over, and nothing came after it."""
+        http, self._http = self._http, None
+        if http is not None:
+            over = http.our_state is h11.DONE and http.their_state is h11.DONE
+            if not over or any(http.trailing_data):
+                return False
         return self.usable
 
     def close(self) -> None:
@@ -244,18 +286,15 @@ class Client:
     ) -> Response:
         done = False
         try:
-            head = await connection.ask(method, target, self._headers(headers, body), body)
-            read = bytearray()
-            while piece := await connection.data():
-                read += piece
-                if len(read) > self.limits.body_bytes:
-                    raise TransportError(
-                        f"an answer of over {self.limits.body_bytes >> 20} MiB",
-                        culprit=str(self.endpoint),
-                        fix="is this the right server?",
-                    )
+            found = await connection.whole(method, target, self._headers(headers, body), body)
+            if len(found.body) > self.limits.body_bytes:
+                raise TransportError(
+                    f"an answer of over {self.limits.body_bytes >> 20} MiB",
+                    culprit=str(self.endpoint),
+                    fix="is this the right server?",
+                )
             done = connection.reuse() and not (self._closed or self._retired)
-            return Response(head.status, head.headers, bytes(read))
+            return found
         finally:
             if done:
                 connection.idle_since = asyncio.get_running_loop().time()

@@ -11,6 +11,9 @@ from koordlet.model import forms
 from koordlet.model.knob_row import Access, Knob, Turn
 
 _DEVICE = "no such device: ENODEV; no line that it understands: EINVAL"
+#: Before weights of single devices, which the kernel refuses until one of these set the device up
+#: (block/blk-iocost.c, blk_iocost_init).
+_COST = Turn(rises=55, falls=55)
 #: A limit of 0 takes a device's line away on v1.
 _THROTTLE = forms.Keyed("0", "`MAJOR:MINOR NUMBER`")
 
@@ -78,7 +81,7 @@ IO_COST_QOS = Knob(
         "`MAJOR:MINOR enable=… ctrl=user rpct=… rlat=… wpct=… wlat=…`",
         reset="enable=0 ctrl=auto",
     ),
-    turn=Turn(rises=60, falls=60),
+    turn=_COST,
     unit="%, µs",
     answers="on the root group only; " + _DEVICE,
 )
@@ -88,7 +91,7 @@ IO_COST_MODEL = Knob(
     v1=None,
     v2="io.cost.model",
     form=forms.Keyed("0", "`MAJOR:MINOR ctrl=user model=linear rbps=… …`", reset="ctrl=auto"),
-    turn=Turn(rises=60, falls=60),
+    turn=_COST,
     unit="bytes/s, 1/s",
     answers="on the root group only; " + _DEVICE,
 )

@@ -35,6 +35,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
+from koordlet.policy import writing
 
 #: Shares of a group that shall run when nobody else wants to: the least that the kernel takes.
 LEAST_SHARES = 2
@@ -198,12 +199,12 @@ class Writer:
         made: list[action.Action] = []
         for one in there:
             found = limits.cpu_quota(self.now.layout, one.group, shares[one.group])
-            made += _settings(one.group, found, self.policy, reason)
+            made += _protective(one.group, found, self.policy, reason)
             if not self._unified(knob.CPU_CFS_QUOTA) and one.tier:
                 for group in self._inside(one.group):
                     free = limits.cpu_quota(self.now.layout, group.path, None)
                     why = f"inside {one.group}, whose quota holds it"
-                    made += _settings(group.path, free, self.policy, why)
+                    made += _protective(group.path, free, self.policy, why)
         return made
 
     def weights(self, there: Sequence[Place], reason: str) -> Sequence[action.Action]:
@@ -216,7 +217,7 @@ class Writer:
         made: list[action.Action] = []
         for group in groups:
             found = limits.cpu_idle(self.now.layout, group, idle=True)
-            made += _settings(group, found, self.policy, reason)
+            made += _protective(group, found, self.policy, reason)
         return made
 
 
@@ -227,23 +228,14 @@ def _weights(
     """Asked for at every tick, and always the same while the same groups are there."""
     made: list[action.Action] = []
     for group in groups:
-        made += _settings(group, limits.cpu_shares(layout, group, LEAST_SHARES), policy, reason)
+        made += _protective(group, limits.cpu_shares(layout, group, LEAST_SHARES), policy, reason)
     return tuple(made)
 
 
-def _settings(
+def _protective(
     group: str, found: Sequence[limits.Setting], policy: str, reason: str
-) -> Iterator[action.Action]:
-    for one in found:
-        yield action.WriteFile(
-            target=one.path,
-            value=one.text,
-            policy=policy,
-            reason=reason,
-            knob=one.row.name,
-            group=group,
-            protective=True,
-        )
+) -> tuple[action.WriteFile, ...]:
+    return writing.files(found, policy=policy, reason=reason, group=group, protective=True)
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from koordlet.model import moment, qos
-from koordlet.scheduler import nodes, peernames, requests, setaside, storage, terms, wire
+from koordlet.scheduler import inscribed, nodes, peernames, requests, setaside, storage, terms, wire
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -196,7 +196,7 @@ def _operates(meta: Body, status: Body) -> bool:
 
 def _drawn(meta: Body) -> dict[str, str]:
     """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    found = _json(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
+    found = inscribed.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
     return {
         "draws_on": str(found.get("uid") or ""),
         "drawn_name": str(found.get("name") or ""),
@@ -229,7 +229,7 @@ def _preempted(status: Body) -> bool:
 
 def given(notes: Body) -> dict[str, Any]:
     """CPUs and amounts by NUMA node that a pod, or a reservation, was given."""
-    body = _json(notes.get(peernames.RESOURCE_STATUS))
+    body = inscribed.body(notes.get(peernames.RESOURCE_STATUS))
     parts: dict[int, dict[str, int]] = {}
     listed = body.get("numaNodeResources")
     for one in listed if isinstance(listed, list) else ():
@@ -249,15 +249,6 @@ def _assigned(status: Body) -> float:
             except ValueError:
                 return 0.0
     return 0.0
-
-
-def _json(spelled: object) -> Body:
-    """An object in an annotation; nonsense is nothing."""
-    try:
-        found = json.loads(spelled) if isinstance(spelled, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _ports(container: Body, spec: Body) -> list[tuple[str, str, int]]:

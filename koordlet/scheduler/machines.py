@@ -9,15 +9,13 @@ Whatever cannot be read is as if it were not there; without CPUs a machine has n
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
 
 from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 from koordlet.policy import cpu_shape
-from koordlet.scheduler import requests, setaside, wire
+from koordlet.scheduler import inscribed, requests, setaside, wire
 from koordlet.scheduler.wire import BadObjectError, Body
 
 _TOPOLOGY = "node.koordinator.sh/cpu-topology"
@@ -60,7 +58,7 @@ def decode(body: Body) -> tuple[str, Machine]:
     if not name:
         raise BadObjectError("metadata.name is missing")
     notes = wire.mapping(meta, "annotations")
-    kubelet = _object(notes.get(_KUBELET))
+    kubelet = inscribed.body(notes.get(_KUBELET))
     options = kubelet.get("options")
     full = isinstance(options, Mapping) and options.get("full-pcpus-only") == "true"
     return name, Machine(
@@ -73,17 +71,17 @@ def decode(body: Body) -> tuple[str, Machine]:
 
 
 def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
-    system = _object(notes.get(_SYSTEM))
+    system = inscribed.body(notes.get(_SYSTEM))
     exclusive = system.get("cpusetExclusive") is not False
     held = [
         setaside.cpus_of(one.get("cpuset"))
-        for one in _list(notes.get(_HELD))
+        for one in inscribed.bodies(notes.get(_HELD))
         if one.get("managedByKubelet") is True
     ]
     return cpuset.union(
         [
             setaside.cpus_of(kubelet.get("reservedCPUs")),
-            setaside.cpus_of(_object(notes.get(setaside.ANNOTATION)).get("reservedCPUs")),
+            setaside.cpus_of(inscribed.body(notes.get(setaside.ANNOTATION)).get("reservedCPUs")),
             setaside.cpus_of(system.get("cpuset")) if exclusive else cpuset.CPUSet(),
             *held,
         ]
@@ -93,7 +91,7 @@ def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
 @functools.lru_cache(maxsize=256)
 def _shape(spelled: str) -> cpu_shape.Shape:
     """Machines of one model have one shape."""
-    rows = _object(spelled).get("detail")
+    rows = inscribed.body(spelled).get("detail")
     found: dict[int, topology.Cpu] = {}
     for one in rows if isinstance(rows, list) else ():
         numbers = [one.get(key) for key in ("id", "core", "socket", "node")]
@@ -133,20 +131,3 @@ def _zones(body: Body) -> dict[int, dict[str, int]]:
 def _numa_policy(body: Body) -> str:
     policies = wire.strings(body, "topologyPolicies")
     return _POLICIES.get(policies[0], "") if policies else ""
-
-
-def _object(spelled: object) -> Body:
-    found = _json(spelled)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _list(spelled: object) -> list[Body]:
-    found = _json(spelled)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _json(spelled: object) -> Any:
-    try:
-        return json.loads(spelled) if isinstance(spelled, str) and spelled else None
-    except (ValueError, RecursionError):
-        return None

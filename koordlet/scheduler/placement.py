@@ -8,20 +8,18 @@ Does not cover: who wants what (``plugins.numa``), choosing among the CPUs of a 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
-from koordlet.scheduler import handover, peernames, requests
+from koordlet.scheduler import handover, inscribed, peernames, requests
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.machines import Machine
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.pods import PodClass
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Policy
-from koordlet.scheduler.wire import Body
 from koordlet.scheduler.zones import Weights, Zones, times
 
 INTEGER = "the requested CPUs must be integer"
@@ -88,7 +86,7 @@ def ratio(node: Node) -> float | None:
     spelled = node.annotations.get(peernames.RATIO)
     if spelled is None:
         return 1.0
-    found = _object(spelled).get("cpu", 1)
+    found = inscribed.body(spelled).get("cpu", 1)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e6:
         return None
     return max(1.0, float(found))
@@ -277,16 +275,8 @@ def _zones_only(
 
 
 def _exclusive_of(sort: PodClass) -> cpu_accumulator.Exclusive:
-    spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
+    spec = inscribed.body(sort.annotations.get(peernames.RESOURCE_SPEC))
     try:
         return cpu_accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
     except ValueError:
         return cpu_accumulator.Exclusive.NONE
-
-
-def _object(spelled_one: object) -> Body:
-    try:
-        found = json.loads(spelled_one) if isinstance(spelled_one, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}

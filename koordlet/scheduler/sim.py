@@ -226,13 +226,7 @@ class Simulation:
                 placed["scores"] = dict(zip(named, found.totals.tolist(), strict=True))
             best = np.flatnonzero(found.totals == found.totals.max())
             placed["ties"] = [named[each] for each in best.tolist()]
-        try:
-            for plugin in cycle.profile.plugins:
-                plugin.prepare(pod, node.name)
-        except RefusedError as refusal:
-            for plugin in reversed(cycle.profile.plugins):
-                plugin.unreserve(pod, node.name)
-            self._fail(pod, refusal.reason)
+        if not self._prepared(cycle, pod, node.name):
             return
         placed["reservation"] = pod.drawn_name or None
         placed["cpuset"] = None if pod.cpus is None else str(pod.cpus)
@@ -246,11 +240,23 @@ class Simulation:
         """A reservation found its node: who may draw on it may find room now."""
         plugin, held = reservation_of(cycle.profile), self._register.of(stand_in)
         node = self._columns.nodes[row]
-        for one in cycle.profile.plugins:
-            one.prepare(stand_in, getattr(node, "name", ""))
+        if not self._prepared(cycle, stand_in, getattr(node, "name", "")):
+            return
         adopted = plugin.adopts(held.spec, row) if plugin is not None and held is not None else ()
         self._register.placed(stand_in, row, adopted)
         self._freed = True
+
+    def _prepared(self, cycle: Cycle, pod: Pod, node: str) -> bool:
+        """Whether each plugin found what it gives to the pod; else that is why the pod waits."""
+        try:
+            for plugin in cycle.profile.plugins:
+                plugin.prepare(pod, node)
+        except RefusedError as refusal:
+            for plugin in reversed(cycle.profile.plugins):
+                plugin.unreserve(pod, node)
+            self._fail(pod, refusal.reason)
+            return False
+        return True
 
     def _preempt(self, pod: Pod, found: dryrun.Candidate) -> None:
         node = self._columns.nodes[found.row]

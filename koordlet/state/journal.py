@@ -133,8 +133,8 @@ class Journal:
         if before.sure and before.values == (value,) and before.inode == inode:
             return
         self.entries[target] = before.landed(value, inode)
-        if before.values[-1] == value and before.inode == inode:
-            return  # the intent names it last, in the same group: the file knows enough
+        if before.values == (value,) and before.inode == inode:
+            return  # the intent names it alone, in the same group: the file knows enough
         self._notes.append(_line({"done": {"target": target, "value": value, "inode": inode}}))
 
     def forget(self, target: str) -> None:

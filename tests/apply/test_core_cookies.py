@@ -133,6 +133,28 @@ def test_taken_back_from_everybody(*, known: bool) -> None:
     assert before == host.cookies.changes
 
 
+def test_who_is_forked_meanwhile_loses_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked for until nobody has it; where that does not end, it is not said to be done."""
+    host, (one,) = machine(1)
+    cookie, _ = core_cookies.carry_out(host, dataclasses.replace(WANTED, members=(one,)))
+    undone = core_cookies.undo(entry(cookie)[WANTED.target])
+    copy, forks = host.cookies.copy, [2]
+
+    def forking(source: int, pids: list[int]) -> list[int]:
+        answers = copy(source, pids)
+        if forks[0]:
+            forks[0] -= 1
+            host.cookies.of[host.spawn()] = int(cookie, 16)
+        return answers
+
+    monkeypatch.setattr(host.cookies, "copy", forking)
+    assert ("0", "") == core_cookies.carry_out(host, undone)
+    assert {0} == set(host.cookies.of.values())
+    host.cookies.of[one], forks[0] = int(cookie, 16), 99
+    with pytest.raises(BlockingIOError):
+        core_cookies.carry_out(host, undone)
+
+
 def test_where_the_agent_itself_has_a_cookie() -> None:
     """Its own thread would hand that on: none is copied from a process that has none."""
     host, (one, free) = machine(2)

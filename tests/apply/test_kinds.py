@@ -109,3 +109,24 @@ def test_what_the_kernel_took_away_is_still_ours(current: str, lost: str, ours: 
     gone = cpuset.CPUSet.parse(lost)
 
     assert ours is kinds.is_ours(write("1-7"), ("0-7", "1-7"), current, gone)
+
+
+def test_what_relies_on_what() -> None:
+    """Sets on those above and below them; a file outside the table on nothing but itself."""
+    above, below = (
+        action.WriteFile(
+            target=f"/c/{name}/f", value="1", policy="p", reason="r", knob="cpuset.cpus", group=name
+        )
+        for name in ("a", "a/b")
+    )
+    interrupt, score = (
+        action.WriteFile(target=target, value="1", policy="p", reason="r", group=name)
+        for target, name in (("/proc/irq/0/smp_affinity_list", ""), ("/proc/7/oom_score_adj", "a"))
+    )
+
+    assert kinds.relies(below, above)
+    assert kinds.relies(above, below)
+    assert kinds.relies(interrupt, interrupt)
+    assert not kinds.relies(score, interrupt)
+    assert not kinds.relies(interrupt, score)
+    assert not kinds.relies(score, above)

@@ -329,3 +329,23 @@ def test_half_written_by_ourselves_is_not_contested() -> None:
     assert resctrl.undisturbed(entry, "L3:0=00f;1=fff")
     assert not resctrl.undisturbed(entry, "L3:0=00f;1=0ff")
     assert "L3:0=fff;1=ff" == resctrl.original(entry, "L3:0=00f;1=0ff")
+
+
+def test_nothing_is_tried_in_a_group_that_cannot_be_made(ram: Path) -> None:
+    """On a read-only mount groups are asked for with growing pauses, what is in them is not."""
+    site = made("intel", ram)
+    for name in ("LSR", "LS", "BE"):
+        site.host.refuse(f"{kit.PLACE}/{name}", errno.EROFS, times=99)
+    said: list[result.Verdict] = []
+    with site.agent() as who:
+        for _ in range(2):
+            plan = who.line.run_once(who.book.entries)
+            said = [one.verdict for one in who.hands.run(plan.draft, plan.snapshot)]
+        assert not [one for one in who.book.entries if one.startswith(f"{kit.PLACE}/BE/")]
+
+    assert {result.Verdict.WAITING} == set(said)
+    for name in ("LSR", "LS", "BE"):
+        site.host.refuse(f"{kit.PLACE}/{name}", errno.EROFS, times=0)
+    site.clock.tick(600)
+    site.settle()
+    assert kit.pids(site.host, "batch") == kit.inside(site.host, "BE")

@@ -86,6 +86,24 @@ def test_a_foreign_set_in_between_bounds_the_way_back(ram: Path) -> None:
     assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)
 
 
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_we_once_wrote_on_the_way_is_a_foreign_value(ram: Path, version: Cgroup) -> None:
+    """Somebody may choose what was an intermediate value of ours: it is his, and stays."""
+    world = trees.World(
+        version=version, groups=(group("a", "1", "0,2-4"), group("a/b", "1", "0,2-4"))
+    )
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    ours = [call.text.strip() for call in host.writes if call.path == trees.file(world, "a")]
+    assert ["0-4", "0,2-4"] == ours
+    host.write(host.at(trees.file(world, "a")), b"0-4")
+    done = site.restore()
+
+    assert ("0-4", "1") == (text(world, host, "a"), text(world, host, "a/b"))
+    assert [trees.file(world, "a")] == [one.target for one in done.left]
+
+
 def test_a_value_that_went_back_by_itself_is_nobody_s_business(ram: Path) -> None:
     """Where somebody has put the original back already, nothing is written and nothing said."""
     world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))

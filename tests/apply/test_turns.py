@@ -255,3 +255,31 @@ def test_turns_in_one_group(old: dict[str, int], new: dict[str, int], expected: 
     assert expected == [
         one.action.target.rpartition("/")[2] for one in ordering.order(actions, texts)
     ]
+
+
+def test_a_device_has_its_cost_before_a_weight_on_it() -> None:
+    """io.cost.* come before io.weight by rank, wherever the groups are, there and back.
+
+    A weight on a device that io.cost does not know is refused (``v2-io-cost`` of the answers).
+    """
+    files = {
+        knob.IO_WEIGHT: ("8:0 50", "8:0 default"),
+        knob.IO_COST_QOS: ("8:0 enable=1", "8:0 enable=0 ctrl=auto"),
+        knob.IO_COST_MODEL: ("8:0 ctrl=user", "8:0 ctrl=auto"),
+    }
+    for way in (0, 1):
+        writes = [
+            action.WriteFile(
+                target=f"/sys/fs/cgroup/{row.name}",
+                value=values[way],
+                policy="test",
+                reason="test",
+                knob=row.name,
+                group="a" if row is not knob.IO_WEIGHT else "",
+            )
+            for row, values in files.items()
+        ]
+        done = [one.action.target for one in ordering.order(writes, {})]
+        assert ["io.cost.model", "io.cost.qos", "io.weight"] == [
+            target.rpartition("/")[2] for target in done
+        ]

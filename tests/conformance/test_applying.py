@@ -130,6 +130,32 @@ async def test_conditions_have_their_own_owners(world: World) -> None:
     }
 
 
+async def test_a_condition_goes_with_all_of_its_fields(world: World) -> None:
+    """What is not applied any more leaves nothing, unless somebody else owns a part of it."""
+    ref = await world.node()
+
+    async def say(manager: str, *several: dict[str, str]) -> list[Any]:
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": ref.name},
+        }
+        if several:
+            body["status"] = {"conditions": list(several)}
+        after = await world.store.patch(ref, objects.Apply(body, manager), subresource="status")
+        found: list[Any] = (after.get("status") or {}).get("conditions") or []
+        return found
+
+    rest = {"status": "True", "reason": "Test", "message": "m"}
+    await say("us", *({"type": f"example.com/{kind}", **rest} for kind in "ABC"))
+    await say("them", {"type": "example.com/B", "status": "True"})
+
+    found = await say("us", {"type": "example.com/C", **rest})
+    assert {"example.com/B", "example.com/C"} == {one["type"] for one in found}
+    assert ["example.com/B"] == [one["type"] for one in await say("us")]
+    assert [] == await say("them")
+
+
 async def test_an_apply_with_a_revision(world: World) -> None:
     """An apply with a revision is compare and swap, as every patch is."""
     ref = objects.Ref(kinds.RESERVATIONS, world.name())

@@ -1,4 +1,4 @@
-"""Programs beside koordlet, kubectl and systemd: what they name exists, the rest has a reason."""
+"""Programs beside koordlet, kubectl, systemd, curl: what they name exists, or a reason why not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.docs import commands
 NOT_RUN = {
     "apt-get": "installs packages of the reader's machine",
     "docker": "builds an image: tests/deploy/test_manifests.py holds the Dockerfile's sources",
-    "curl": "asks the agent's HTTP: tests/report/test_http_api.py asks every path",
     "grpcurl": "is the reader's own; tests/rpc asks the same service, reflection included",
     "journalctl": "reads the log of a machine of the reader",
     "tc": "shows what tests/e2e/test_network_qos.py has set",

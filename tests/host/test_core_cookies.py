@@ -29,6 +29,20 @@ def test_a_look_at_groups() -> None:
     assert {} == reader.look(9.0, layout, ["a", "b"]).of
 
 
+def test_processes_of_another_namespace_are_not_ourselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the kernel lists them as 0, nobody is asked: 0 means the one who asks."""
+    host = Machine("0-3", cgroup="v2", threads=2)
+    host.mkdir(host.at("/sys/fs/cgroup/a"))
+    pid = host.spawn("/sys/fs/cgroup/a")
+    layout = hierarchies.discover(host)
+    monkeypatch.setattr(host, "read", lambda _: b"0\n%d\n0\n" % pid)
+
+    found = core_cookies.Reader(host).look(1.0, layout, ["a"])
+    assert {"a": {pid: 0}} == found.of
+
+
 def test_the_same_look_is_the_same_object() -> None:
     """So that a pass that found nothing to do still stands."""
     host = Machine("0-3", cgroup="v2", threads=2)

@@ -55,3 +55,10 @@ def test_a_process_is_known_by_its_start() -> None:
     assert 0 < own <= other
     assert own == processes.identity(host, f"/proc/{os.getpid()}")
     assert [processes.identity(host, path) for path in ("/proc/sys", "/sys", "/")] == [0, 0, 0]
+
+
+def test_settings_of_the_kernel_are_there_once() -> None:
+    """Each mount of procfs has inodes of its own for them: what is ours stays ours in a new one."""
+    host = root.LiveHost()
+
+    assert {1} == {processes.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")}

@@ -73,6 +73,17 @@ def test_bodies_of_every_framing() -> None:
     assert with_server(answers(OK, chunked, until_end), body) == 1
 
 
+def test_more_than_was_asked_for() -> None:
+    """What follows an answer is no answer to the next request: the connection is not used again."""
+    unasked = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+    async def body(asking: client.Client) -> None:
+        for _ in range(2):
+            assert (await asking.request("GET", "/")).body == b"ok"
+
+    assert with_server(answers(OK + unasked), body) == 2
+
+
 def test_news_before_the_answer() -> None:
     """An interim answer is passed over."""
 

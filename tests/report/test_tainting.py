@@ -172,7 +172,7 @@ async def _each(client: objects.Objects, several: list[dict[str, Any]]) -> None:
 
 
 def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``koordlet restore`` asks the configured API server; one that is away is told of."""
+    """``koordlet restore`` asks the API server: one that is away fails, a Node that is gone not."""
     monkeypatch.setenv("NODE_NAME", NODE)
 
     async def body(client: objects.Objects) -> None:
@@ -187,8 +187,12 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
         assert [FOREIGN] == await taints(client)
         again = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
         assert restoring.NOTHING == again
+        monkeypatch.setenv("NODE_NAME", "gone")
+        done = await asyncio.to_thread(restoring.untaint, config, root.LiveHost())
+        assert (["node/gone"], ()) == ([one.target for one in done.left], done.failed)
 
     served(ram, body)
+    monkeypatch.setenv("NODE_NAME", NODE)
     env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
     off = loader.from_text(None, "", env, {}).config
     assert restoring.NOTHING == restoring.untaint(off, root.LiveHost())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from koordlet.scheduler import cluster, sim
-from tests.kit import clusters
+import dataclasses
+
+from koordlet.scheduler import cluster, configuration, profile, sim
+from koordlet.scheduler.framework import Plugin, RefusedError
+from koordlet.scheduler.pods import Pod
+from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
 
@@ -131,3 +135,26 @@ def test_hostile_objects_cost_only_themselves() -> None:
 def test_no_nodes() -> None:
     """Without nodes there is nothing to count."""
     assert "no nodes available to schedule pods" == clusters.message("p", pod("p"))
+
+
+class Full(Plugin):
+    """Finds nothing on any node when it comes to it."""
+
+    name = "Full"
+
+    def prepare(self, pod: Pod, node: str) -> None:
+        raise RefusedError(f"{node} has nothing for {pod.key}")
+
+
+def test_a_plugin_that_finds_nothing_costs_that_pod_or_reservation() -> None:
+    """What was feasible and cannot be had after all waits, with the plugin's words."""
+    usual = profile.default()
+    mine = dataclasses.replace(usual, plugins=(*usual.plugins, Full({})))
+    loaded = cluster.load([node("n1"), pod("p"), reservations.reservation("r", cpu="1")])
+    found = sim.Simulation(
+        loaded, configuration.Configuration({profile.DEFAULT_NAME: mine}), now=reservations.NOW
+    ).run()
+
+    assert [] == found.placements
+    assert ["n1 has nothing for d/p"] == [one["message"] for one in found.pending]
+    assert [("r", None)] == [(one["name"], one["node"]) for one in found.reservations]

@@ -71,6 +71,17 @@ def test_done_narrows_to_the_value_that_was_read_back(ram: Path) -> None:
     assert (("3",), 7, "0-1") == (found.values, found.inode, found.original)
 
 
+def test_values_on_the_way_are_not_ours_after_a_restart(ram: Path) -> None:
+    """What was read back is the only value of ours for the next process, in the same group too."""
+    book = opened(ram / "journal")
+    book.intend([entry(1, values=("1-3", "3"))])
+    book.done(entry(1).target, "3", inode=entry(1).inode)
+    book.flush()
+    book.close()
+
+    assert ("3",) == reread(ram / "journal").entries[entry(1).target].values
+
+
 def test_forgotten_targets_stay_forgotten(ram: Path) -> None:
     """A target that was put back is not there after the next start; forgetting twice is once."""
     book = opened(ram / "journal")

@@ -8,17 +8,19 @@ One machine serves all tests. Each scenario begins with a healthy agent, whateve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
+from tests.docs import test_systemd_page
 from tests.vm import machine, root
 from tests.vm.fixtures import Boot
 
 pytestmark = pytest.mark.vm
 
-Scene = Callable[[str], dict[str, Any]]
+Scene = Callable[..., dict[str, Any]]
 
 #: What the workloads get: CPU 0 of two is reserved.
 LIMITED = {"web": "1", "batch": "1", "user": "1"}
@@ -98,6 +100,19 @@ def test_limits_of_units_are_systemd_s_own(scene: Scene) -> None:
     # The kernel takes no empty set while processes live on it: it is as wide as can be then.
     assert {**seen["before"], "plain": ["", "0-1"]} == seen["after"], seen
     assert seen["journal"].startswith("restored 0, left 0"), seen
+
+
+def test_what_the_page_says_that_policies_need(scene: Scene) -> None:
+    """With its lines in both units, settings and scores are set, and put back by a final stop.
+
+    What runs after the agent sees another mount of procfs, with other inodes.
+    """
+    page = test_systemd_page.PAGE.read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)`", page, re.MULTILINE))
+
+    seen = scene("beyond", rows["system_qos"], rows["oom_score"])
+
+    assert ["10", "0"] == seen["before"] == seen["after"]
 
 
 def test_kill(scene: Scene) -> None:

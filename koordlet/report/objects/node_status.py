@@ -6,7 +6,8 @@ Does not cover: when it is written (``report.writing``), computing the offer (``
 Rules:
 1. Our conditions have a prefix: the kubelet owns ``MemoryPressure`` and its like, and would write
    over them. A condition that we do not see any more is ``False``, not gone.
-2. A resource that is not offered any more is taken away, which is how the peer degrades.
+2. A resource that is not offered any more is taken away, which is how the peer degrades; not where
+   another program owns it and still writes.
 3. A resource is written when it comes, goes, or moves by more than a part of its old value.
 4. While nobody of ours decides about resources (the policy is off, or has seen too little yet),
    those that we have applied stay as they are.
@@ -77,7 +78,7 @@ def patch(
     What has not moved is named with the value that it has: what an apply leaves out goes.
     """
     status = _mapping(there, "status")
-    amounts, moved = _amounts(status, want, tolerance)
+    amounts, moved = _amounts(there, want, tolerance)
     conditions, changed = _conditions(status, want, wall)
     if not moved and not changed:
         return None
@@ -94,13 +95,15 @@ def patch(
 
 def rivals(there: Mapping[str, Any]) -> tuple[str, ...]:
     """Other programs that own a resource of ours and still write, by name."""
+    return tuple(sorted({one for name in OFFERED for one in _others(there, name)}))
+
+
+def _others(there: Mapping[str, Any], name: str) -> set[str]:
+    """Other programs that own one resource and still write."""
     found = {
-        one.manager
-        for place in _PLACES
-        for name in OFFERED
-        for one in holders.writing(there, "status", place, name)
+        one.manager for place in _PLACES for one in holders.writing(there, "status", place, name)
     }
-    return tuple(sorted(found - {holders.MANAGER}))
+    return found - {holders.MANAGER}
 
 
 def _kept(there: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,14 +129,18 @@ def _mine(there: Mapping[str, Any], *path: str) -> bool:
 
 
 def _amounts(
-    status: Mapping[str, Any], want: Wanted, tolerance: float
+    there: Mapping[str, Any], want: Wanted, tolerance: float
 ) -> tuple[dict[str, str | None], bool]:
     """What shall stand there, and whether that is worth a write."""
     if want.offered is None:
         return {}, False
-    allocatable = _mapping(status, "allocatable")
+    allocatable = _mapping(_mapping(there, "status"), "allocatable")
     before = resources.read({n: allocatable[n] for n in OFFERED if n in allocatable}, [], "")
-    gone = [name for name in OFFERED if name in allocatable and name not in want.offered]
+    gone = [
+        name
+        for name in OFFERED
+        if name in allocatable and name not in want.offered and not _others(there, name)
+    ]
     moved = [
         name
         for name, new in want.offered.items()

@@ -13,7 +13,6 @@ Rules, the peer's:
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler import framework, peernames, requests, wire
+from koordlet.scheduler import framework, inscribed, peernames, requests, wire
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.happenings import What
@@ -165,7 +164,7 @@ class LoadAwareScheduling(Plugin):
 
     def limits_of(self, node: Node) -> Limits:
         """The node's own limits replace those of the arguments, group by group."""
-        body = _object(node.annotations.get(peernames.THRESHOLDS))
+        body = inscribed.body(node.annotations.get(peernames.THRESHOLDS))
         if not body:
             return self.limits
         try:
@@ -284,7 +283,7 @@ def raw_allocatable(node: Node) -> Mapping[str, int]:
     if spelled is None:
         return node.allocatable
     try:
-        raw = requests.amounts({"raw": _object(spelled)}, "raw", requests.MOST_ALLOCATABLE)
+        raw = requests.amounts({"raw": inscribed.body(spelled)}, "raw", requests.MOST_ALLOCATABLE)
     except BadObjectError:
         return node.allocatable
     return {**node.allocatable, **raw}
@@ -320,7 +319,7 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
 
 
 def _custom(sort: PodClass) -> Shares:
-    body = _object(sort.annotations.get(peernames.LOAD_FACTORS))
+    body = inscribed.body(sort.annotations.get(peernames.LOAD_FACTORS))
     return {
         str(name): one
         for name, one in body.items()
@@ -334,11 +333,3 @@ def _sum(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for name, much in one.items():
             total[name] = total.get(name, 0) + much
     return total
-
-
-def _object(spelled: object) -> Body:
-    try:
-        found = json.loads(spelled) if isinstance(spelled, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}

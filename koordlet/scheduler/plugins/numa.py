@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from koordlet.policy import cpu_accumulator, cpu_allocation
-from koordlet.scheduler import handover, peernames, placement, requests, wire
+from koordlet.scheduler import handover, inscribed, peernames, placement, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
 from koordlet.scheduler.framework import Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.happenings import What
@@ -32,7 +32,7 @@ from koordlet.scheduler.placement import INTEGER, Bind, Place, Wish, admit
 from koordlet.scheduler.plugins import resources
 from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.wire import BadObjectError
 from koordlet.scheduler.zones import Weights, worth
 
 _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
@@ -95,8 +95,8 @@ class NodeNUMAResource(Plugin):
         return self._asked[1]
 
     def _wish(self, sort: PodClass) -> Wish:
-        spec = _object(sort.annotations.get(peernames.RESOURCE_SPEC))
-        zoned = _object(sort.annotations.get(peernames.NUMA_SPEC))
+        spec = inscribed.body(sort.annotations.get(peernames.RESOURCE_SPEC))
+        zoned = inscribed.body(sort.annotations.get(peernames.NUMA_SPEC))
         numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
         asked = sort.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
@@ -290,11 +290,3 @@ def _adopts(sort: PodClass) -> bool:
 def _exclusive(sort: PodClass) -> bool:
     """The label counts, not what Kubernetes would derive, and for production only."""
     return sort.labels.get(peernames.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
-
-
-def _object(spelled_one: object) -> Body:
-    try:
-        found = json.loads(spelled_one) if isinstance(spelled_one, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}

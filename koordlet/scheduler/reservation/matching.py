@@ -16,15 +16,13 @@ Decided here, where the peer's rules are silent or look accidental:
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms, wire
+from koordlet.scheduler import inscribed, terms, wire
 from koordlet.scheduler.pods import Pod, PodClass, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import ControllerOwner, ObjectOwner, Owner, Spec
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")
@@ -64,26 +62,16 @@ class Mismatch(enum.StrEnum):
 def wish(sort: PodClass) -> Wish:
     """What a class says; ``BadObjectError`` where an annotation cannot be read."""
     return Wish(
-        affinity=_affinity(sort.annotations.get(keys.AFFINITY)),
-        exact=_exact(sort.annotations.get(keys.EXACT)),
+        affinity=_affinity(sort.annotations),
+        exact=wire.strings(inscribed.meant(sort.annotations, keys.EXACT), "resourceNames"),
         ignores=sort.labels.get(keys.IGNORED) == "true",
     )
 
 
-def _object(spelled: str, key: str) -> Body:
-    try:
-        found = json.loads(spelled)
-    except (ValueError, RecursionError) as error:
-        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
-    if not isinstance(found, Mapping):
-        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
-    return found
-
-
-def _affinity(spelled: str | None) -> Affinity | None:
-    if not spelled:
+def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
+    if not annotations.get(keys.AFFINITY):
         return None
-    body = _object(spelled, keys.AFFINITY)
+    body = inscribed.meant(annotations, keys.AFFINITY)
     needs = body.get(_REQUIRED)
     wanted = wire.mapping(body, _REQUIRED)
     return Affinity(
@@ -94,10 +82,6 @@ def _affinity(spelled: str | None) -> Affinity | None:
         else tuple(map(terms.node_term, wire.bodies(wanted, "reservationSelectorTerms"))),
         tolerations=tuple(map(terms.toleration, wire.bodies(body, "tolerations"))),
     )
-
-
-def _exact(spelled: str | None) -> tuple[str, ...]:
-    return wire.strings(_object(spelled, keys.EXACT), "resourceNames") if spelled else ()
 
 
 def owned(spec: Spec, pod: Pod) -> bool:

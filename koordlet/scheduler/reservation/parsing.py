@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet.model import moment, selectors, spelling
-from koordlet.scheduler import requests, terms, wire
+from koordlet.scheduler import inscribed, requests, terms, wire
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
@@ -176,7 +176,7 @@ def _allocatable(
         }.items():
             if not spelling.is_decimal(spelled):
                 decimal.discard(name)
-    resize = _json(annotations, keys.RESIZE)
+    resize = inscribed.meant(annotations, keys.RESIZE)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
         found |= changed
@@ -193,28 +193,14 @@ def _listed(resources: Body, key: str) -> dict[str, Any]:
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
-    body = _json(annotations, keys.NODE_RESERVATION)
+    body = inscribed.meant(annotations, keys.NODE_RESERVATION)
     return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
 
 
 def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
-    body = _json(annotations, keys.RESTRICTED_OPTIONS)
+    body = inscribed.meant(annotations, keys.RESTRICTED_OPTIONS)
     named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
     return named or frozenset(allocatable)
-
-
-def _json(annotations: Mapping[str, str], key: str) -> Body:
-    """An annotation that holds an object; empty where it is missing."""
-    spelled = annotations.get(key)
-    if not spelled:
-        return {}
-    try:
-        found = json.loads(spelled)
-    except (ValueError, RecursionError) as error:
-        raise BadObjectError(f"annotation {key} is no JSON: {str(error)[:80]}") from error
-    if not isinstance(found, Mapping):
-        raise BadObjectError(f"annotation {key} holds no object: {wire.show(found)}")
-    return found
 
 
 def _ttl(spec: Body) -> float | None:

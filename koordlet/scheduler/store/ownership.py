@@ -10,7 +10,8 @@ The model:
    has its value already; ``Update`` (every other write) owns what it changed.
 3. Apply conflicts where another owner has a field and another value stands in it. Equal values are
    shared. Forced, it takes the field from the others.
-4. What a manager applied before and does not name any more is removed, unless others own it.
+4. What a manager applied before and does not name any more is removed, unless others own it. The
+   keys of an element stay as long as somebody owns a field of it.
 Simplified: no defaulting, no conversion between versions, and an element of a keyed list is owned
 through its fields, its keys among them.
 """
@@ -18,7 +19,7 @@ through its fields, its keys among them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.model import refusals
@@ -98,7 +99,9 @@ def apply(
     dropped = owned.get(owner, frozenset()) - wanted.keys()
     kept = frozenset().union(*(paths for other, paths in owned.items() if other != owner))
     result: Any = dict(target)
-    for path in dropped - kept:
+    # Keys of elements last, from the innermost on: without them the rest would not be found.
+    gone = dropped - kept - set(_keys_of(kept))
+    for path in sorted(gone, key=lambda one: (_is_key(one), -len(one))):
         result = _without(result, path)
     result = merging.strategic(result, body, keys)
     others = {
@@ -107,6 +110,19 @@ def apply(
         if other != owner and paths - changed
     }
     return result, {**others, owner: frozenset(wanted)}
+
+
+def _is_key(path: Path) -> bool:
+    """Whether a field is one that its element is named by."""
+    return len(path) > 1 and not isinstance(path[-2], str) and path[-1] in dict(path[-2])
+
+
+def _keys_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """The keys of all elements in which these fields are."""
+    for path in paths:
+        for depth, step in enumerate(path, 1):
+            if not isinstance(step, str):
+                yield from ((*path[:depth], name) for name, _ in step)
 
 
 def update(

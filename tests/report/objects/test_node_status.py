@@ -62,6 +62,27 @@ def test_without_a_policy_resources_are_left_alone() -> None:
     assert made(there, seen(None)) is None
 
 
+def test_what_another_program_writes_is_not_taken_away() -> None:
+    """A resource that we do not offer goes, unless somebody who still writes owns it."""
+    there = applied(made({}, seen(OFFER)))
+    owner = {
+        "manager": "koord-manager",
+        "operation": "Update",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": {"f:status": {"f:allocatable": {f"f:{resources.BATCH_CPU}": {}}}},
+    }
+    there["metadata"] = {"managedFields": [owner]}
+    left = made(there, seen({}))
+    assert left is not None
+    assert {resources.BATCH_MEMORY: None} == left["status"]["allocatable"]
+    there["metadata"]["managedFields"].append(
+        {"manager": "kubelet", "operation": "Update", "time": "2026-01-01T01:00:00Z"}
+    )
+    left = made(there, seen({}))
+    assert left is not None
+    assert {resources.BATCH_CPU, resources.BATCH_MEMORY} == left["status"]["allocatable"].keys()
+
+
 def test_third_parties_are_told() -> None:
     """What was there before they took their part is in the peer's annotation."""
     patch = made({}, seen(OFFER, original={resources.BATCH_CPU: 9000}))

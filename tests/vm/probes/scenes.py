@@ -126,6 +126,38 @@ def through_systemd() -> dict[str, object]:
     return seen
 
 
+def beyond(*lines: str) -> dict[str, object]:
+    """Policies that write elsewhere than into cgroups, with these lines in both units."""
+
+    def where() -> list[str | None]:
+        main = service.sh("systemctl", "show", "-P", "MainPID", "web.service").stdout.strip()
+        setting = pathlib.Path("/proc/sys/vm/watermark_scale_factor")
+        return [service.read(setting), service.read(pathlib.Path("/proc", main, "oom_score_adj"))]
+
+    service.sh("systemctl", "stop", service.AGENT).check_returncode()
+    before, config = where(), service.CONFIG.read_text()
+    more = (
+        "  system_qos: {mode: enforce, watermarkScaleFactor: 200}\n  oom_score: {mode: enforce}\n"
+    )
+    service.CONFIG.write_text(config.replace("web, qos: LS,", "web, qos: LSR,") + more)
+    folders = [
+        pathlib.Path("/run/systemd/system", f"{one}.d") for one in (service.AGENT, service.HELPER)
+    ]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        (folder / "beyond.conf").write_text("\n".join(["[Service]", *lines]) + "\n")
+    service.sh("systemctl", "daemon-reload").check_returncode()
+    service.begin()
+    service.wait("settings and scores", lambda _: where() == ["200", "-997"])
+    service.sh("systemctl", "stop", service.AGENT).check_returncode()
+    after = where()
+    for folder in folders:
+        (folder / "beyond.conf").unlink()
+    service.configure()
+    service.sh("systemctl", "daemon-reload").check_returncode()
+    return {"before": before, "after": after}
+
+
 def restarted() -> dict[str, object]:
     """A restart."""
     pid = service.begin()

@@ -171,10 +171,10 @@ def test_a_refused_registration(scene: Scene) -> None:
 )
 def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why: str) -> None:
     """Whether it never told what is there, or no event comes any more; the old one goes first."""
-    path = tmp_path / "nri.sock"
-    hasty = plugin.Settings(socket=str(path), quiet=0.02, introduction=0.02, look=0.01)
+    path, at = tmp_path / "nri.sock", [0.0]
+    hasty = plugin.Settings(socket=str(path), quiet=1.0, introduction=1.0, look=0.01)
     with nri.runtime(path) as runtime:
-        one = plugin.Plugin(hasty, Desk(), Loop())
+        one = plugin.Plugin(hasty, Desk(), Loop(), clock=lambda: at[0])
         one.start()
         try:
             peer = runtime.accept()
@@ -182,6 +182,9 @@ def test_a_silent_connection_is_renewed(tmp_path: Path, *, introduced: bool, why
             if introduced:
                 peer.call("Configure", b"")
                 peer.call("Synchronize", b"")
+                deadline.until(lambda: one.status.connected, "it is connected")
+            # Past both limits, and short of what only a stopped process explains.
+            at[0] += 1.5
             assert hung_up(peer)
             deadline.until(lambda: why in one.status.problem, "it is said")
             runtime.accept().registered()

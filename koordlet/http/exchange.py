@@ -1,0 +1,93 @@
+"""One request as bytes, and the answer that came in one piece: what most of HTTP is between us.
+
+Covers: writing a request, taking apart an answer whose length is known and that is here whole.
+Does not cover: every other answer, which h11 reads (``client``): chunks, pieces, interim heads.
+
+Rules:
+1. Only what h11 would take in the same way is taken here, and of that only the plain part; for all
+   else the answer is ``None``. Nothing is repaired, and nothing is refused here.
+2. A request that is not plainly right goes through h11, which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import h11
+
+Headers = tuple[tuple[str, str], ...]
+
+#: A whole answer: its status, its headers by their names in lower case, its body.
+Answer = tuple[int, dict[str, str], bytes]
+
+# The grammar of RFC 9112 and 9110 5.6.2, without what may be but hardly is: folded lines, bare
+# line feeds, other versions. Possessive, so that a mismatch costs one pass.
+_TOKEN = rb"[-!#$%&'*+.^_`|~0-9a-zA-Z]++"
+_TEXT = rb"[\t\x20-\x7e\x80-\xff]*+"
+_ANSWER = re.compile(
+    rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: %b)?\r\n((?:%b:%b\r\n)*+)\r\n" % (_TEXT, _TOKEN, _TEXT)
+)
+_VALUE = rb"(?:[\x21-\x7e]++(?:[\t ]++[\x21-\x7e]++)*+)?+"
+_REQUEST = re.compile(
+    rb"%b [\x21-\x7e]++ HTTP/1\.1\r\n(?:%b: %b\r\n)++\r\n" % (_TOKEN, _TOKEN, _VALUE)
+)
+#: They have no body, whatever their length says.
+_BARE = frozenset({204, 304})
+#: Headers by which a message has another frame, or is the last of its connection.
+_FRAMING = frozenset({"transfer-encoding", "connection"})
+
+
+def request(method: str, target: str, headers: Headers, body: bytes) -> bytes:
+    """A request with its body; ``h11.LocalProtocolError`` where it cannot be said.
+
+    The headers name the host and, where there is a body, its length.
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    try:
+        head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode("ascii")
+    except UnicodeEncodeError:
+        head = b""
+    names = {name.lower() for name, _ in headers}
+    if (
+        _REQUEST.fullmatch(head)
+        and len(names) == len(headers)
+        and ("content-length" in names) == bool(body)
+        and _FRAMING.isdisjoint(names)
+    ):
+        return head + body
+    return begun(method, target, headers, body)[1]
+
+
+def begun(
+    method: str, target: str, headers: Headers, body: bytes, head_bytes: int = 64 << 10
+) -> tuple[h11.Connection, bytes]:
+    """A state machine that has sent the request, and the bytes that it would have sent."""
+    machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=head_bytes)
+    asked = h11.Request(method=method, target=target, headers=list(headers))
+    sent = machine.send(asked) or b""
+    if body:
+        sent += machine.send(h11.Data(data=body)) or b""
+    machine.send(h11.EndOfMessage())
+    return machine, sent
+
+
+def answer(data: bytes) -> Answer | None:
+    """The answer that these bytes are, no less and no more; ``None``: h11 has to look."""
+    found = _ANSWER.match(data)
+    if found is None:
+        return None
+    lines = found[2].decode("latin-1").split("\r\n")
+    names: dict[str, str] = {}
+    for line in lines[:-1]:
+        name, _, value = line.partition(":")
+        names[name.lower()] = value.strip(" \t")
+    status, length = int(found[1]), names.get("content-length", "")
+    if (
+        not length.isdecimal()
+        or len(data) - found.end() != int(length)
+        or len(names) != len(lines) - 1
+        or status in _BARE
+        or not _FRAMING.isdisjoint(names)
+    ):
+        return None
+    return status, names, data[found.end() :]
