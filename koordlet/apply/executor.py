@@ -11,8 +11,8 @@ Rules:
    on it. Everything else goes on. Where the reason is gone already, it is asked once more.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
    protects others, with growing pauses otherwise. What the other wanted becomes the original.
-4. What may block is done by the worker, for which a plan waits for a slice of time; what is not done
-   by then is verified in a later pass.
+4. What may block is done by the worker, for which a plan waits for a slice of time; what is not
+   done by then is verified in a later pass.
 """
 
 from __future__ import annotations

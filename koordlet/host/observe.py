@@ -236,12 +236,14 @@ class Observer:
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
         """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
         yield ""
-        around: set[str] = set()
+        named = {""}
         for path in also:
             above = path.rpartition("/")[0]
-            if above not in around:
-                around.add(above)
-                yield from cgroup.ancestors(path)
+            # Above what was named everything was.
+            while above not in named:
+                yield above
+                named.add(above)
+                above = above.rpartition("/")[0]
             yield path
         tops: set[str] = set()
         for one in pods:
