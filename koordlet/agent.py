@@ -85,6 +85,8 @@ class Agent:
         self.handover = handover.Handover(where.handover, identity.boot_id)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
+        #: The state of each policy that is in its checkpoint.
+        self._saved: dict[str, object] = {}
         #: The groups and the wishes that the last pass was about.
         self._asked: list[object] = [None]
         self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
@@ -219,14 +221,17 @@ class Agent:
 
     def _save(self) -> None:
         for row in self.line.rows:
-            if row.revive is None:
+            state = self.line.states[row.stem]
+            if row.revive is None or self._saved.get(row.stem) is state:
                 continue
             try:
-                self.checkpoints.save(row.stem, row.schema, row.keep(self.line.states[row.stem]))
+                self.checkpoints.save(row.stem, row.schema, row.keep(state))
             except OSError as error:
                 self.teller.repeats.say(
                     self.teller.log.error, "checkpoint.failed", row.stem, detail=str(error)
                 )
+            else:
+                self._saved[row.stem] = state
 
     def _remember(self) -> None:
         try:

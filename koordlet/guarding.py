@@ -51,8 +51,8 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
         return None
     waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
     waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
-    throttled = max((past.groups.last(one, meter.THROTTLED) or 0.0) for one in groups)
-    killed = sum((past.groups.last(one, meter.OOM_KILLS) or 0.0) for one in groups)
+    throttled = max(one or 0.0 for one in past.groups.lasts(groups, meter.THROTTLED))
+    killed = sum(filter(None, past.groups.lasts(groups, meter.OOM_KILLS)))
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
 
 

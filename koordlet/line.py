@@ -6,6 +6,7 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 
 from __future__ import annotations
 
+import operator
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -34,6 +35,8 @@ from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
+#: Of an entry of the journal; there may be a thousand, and each pass asks.
+_GROUP = operator.attrgetter("group")
 #: Seconds that a command which looks once waits for file systems.
 _PATIENCE = 2.0
 
@@ -164,7 +167,7 @@ class Line:
             now,
             self._node(),
             pods,
-            also=dict.fromkeys(entry.group for entry in entries),
+            also=dict.fromkeys(map(_GROUP, entries)),
             full=full,
             sources=self._sources(now),
         )

@@ -110,6 +110,9 @@ def _phase_of_write(one: action.WriteFile) -> Phase:
 def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911 -- as above
     """Whether the machine already is as the action wants it. ``None``: nothing is there."""
     match one:
+        # The most by far, so the first.
+        case action.WriteFile() | action.SetUnitProperty():
+            return current is not None and same(one, one.value, current)
         case action.MakeDir():
             return current == PRESENT
         case action.RemoveDir():
@@ -126,8 +129,6 @@ def satisfied(one: action.Action, current: str | None) -> bool:  # noqa: PLR0911
             return current == one.value
         case action.ShareCore():
             return one.settled
-        case action.WriteFile() | action.SetUnitProperty():
-            return current is not None and same(one, one.value, current)
         case _:
             assert_never(one)
 

@@ -75,7 +75,10 @@ class _Look:
         self._links = now.links.links
 
     def at(self, one: action.Action) -> None:
-        if isinstance(one, action.MakeDir):
+        # Of a thousand actions nearly all are files.
+        if isinstance(one, kinds.FILES):
+            self._file(one.target, one.group, one.knob)
+        elif isinstance(one, action.MakeDir):
             self._directory(one.target, one.initial)
         elif isinstance(one, action.MoveTasks):
             self._tasks(one)
@@ -83,12 +86,8 @@ class _Look:
             self._mount(one.target)
         elif isinstance(one, action.SetQdisc):
             self._queueing(one.target)
-        elif isinstance(one, action.Evict | action.ShareCore):
-            return
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
-        elif not isinstance(one, action.Reclaim):
-            self._file(one.target, one.group, one.knob)
 
     def at_entry(self, entry: journal.Entry) -> None:
         if entry.kind == action.MakeDir.__name__:

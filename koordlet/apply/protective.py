@@ -5,7 +5,7 @@ always, in the pass that this triggers.
 
 Rules:
 1. Where the kernel tells of writes (inotify on the file itself, tried on cgroup v1), a file is read
-   when it was written, and after each new plan. Else it is read at each look.
+   when it was written, and after a plan that wants it otherwise. Else it is read at each look.
 2. Events are a short cut, not the truth: a few files are read at each look, whatever was told, so
    that each has its turn. Nothing is told of a write through another mount of the tree in another
    cgroup namespace, of CPUs that the kernel takes out of a set, nor of a group that is removed.
@@ -56,7 +56,7 @@ class Watch:
         self._watched: dict[int, str] = {}
         #: Read at each look: nothing is told of these.
         self._silent: set[str] = set()
-        #: Read at the next look: written by somebody, not right at the last look, or in a new plan.
+        #: Read at the next look: written by somebody, not right at the last one, wanted otherwise.
         self._doubted: set[str] = set()
         #: Whose turn it is, the next one last.
         self._turns: list[str] = []
@@ -71,7 +71,7 @@ class Watch:
             self._attach(target, file)
 
     def follow(self, wanted: Iterable[action.Action]) -> None:
-        """Watch exactly the protective files among these, and read them all at the next look."""
+        """Watch exactly the protective files among these; what is new is read at the next look."""
         keep = {
             one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
         }
@@ -80,10 +80,11 @@ class Watch:
         for target, one in keep.items():
             file = self._files.get(target)
             if file is None:
-                self._open(target, one)
-            else:
+                if self._open(target, one):
+                    self._doubted.add(target)
+            elif file.wanted != one:
                 file.wanted, file.right = one, None
-        self._doubted = set(self._files)
+                self._doubted.add(target)
 
     def broken(self) -> list[str]:
         """The targets that do not hold our value now. One that vanished is not broken."""
@@ -164,6 +165,7 @@ class Watch:
     def _drop(self, target: str) -> None:
         file = self._files.pop(target)
         self._silent.discard(target)
+        self._doubted.discard(target)
         self._host.close(file.handle)
         if file.watch is not None and self._events is not None:
             self._watched.pop(file.watch, None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from itertools import compress
 
 _NAN = math.nan
 
@@ -18,7 +19,7 @@ _NAN = math.nan
 class Rows:
     """``length`` rows of ``width`` cells, the oldest overwritten first. A missing cell is NaN."""
 
-    __slots__ = ("_at", "_cells", "_next", "_span", "length", "width")
+    __slots__ = ("_asked", "_at", "_cells", "_next", "_span", "length", "width")
 
     def __init__(self, length: int, width: int = 0) -> None:
         self.length = length
@@ -27,6 +28,9 @@ class Rows:
         self._at = array("d", [-math.inf]) * length
         self._span = array("d", bytes(8 * length))
         self._next = 0
+        #: The moment that was asked for last, the rows after it, their seconds and the sum of them:
+        #: a tick asks many series for one.
+        self._asked: tuple[float, list[int], list[float], float] | None = None
 
     @property
     def newest(self) -> float:
@@ -40,16 +44,21 @@ class Rows:
         self._at[self._next] = at
         self._span[self._next] = span
         self._next = (self._next + 1) % self.length
+        self._asked = None
 
     def samples(self, slot: int, after: float) -> tuple[list[float], float]:
         """The samples of a series after a moment, in no order, and the seconds they stand for."""
+        if self._asked is None or self._asked[0] != after:
+            chosen = [row for row, at in enumerate(self._at) if at > after]
+            spans = [self._span[row] for row in chosen]
+            self._asked = after, chosen, spans, sum(spans)
+        _, chosen, spans, covered = self._asked
         cells = self._cells[slot :: self.width]
-        found = [
-            (value, span)
-            for value, at, span in zip(cells, self._at, self._span, strict=True)
-            if at > after and value == value  # noqa: PLR0124 -- NaN is what differs from itself
-        ]
-        return [value for value, _ in found], sum([span for _, span in found])
+        values = [cells[row] for row in chosen]
+        known = [value == value for value in values]  # noqa: PLR0124 -- NaN differs from itself
+        if all(known):
+            return values, covered
+        return list(compress(values, known)), sum(compress(spans, known))
 
     def tail(self, after: float) -> tuple[list[array[float]], float]:
         """The rows after a moment, and the seconds they stand for."""
@@ -78,3 +87,4 @@ class Rows:
     def age(self, seconds: float) -> None:
         """Make everything older: the clock stood still for so long."""
         self._at = array("d", [at - seconds for at in self._at])
+        self._asked = None

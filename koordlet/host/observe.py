@@ -236,8 +236,14 @@ class Observer:
     def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
         """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
         yield ""
+        named = {""}
         for path in also:
-            yield from cgroup.ancestors(path)
+            above = path.rpartition("/")[0]
+            # Above what was named everything was.
+            while above not in named:
+                yield above
+                named.add(above)
+                above = above.rpartition("/")[0]
             yield path
         tops: set[str] = set()
         for one in pods:

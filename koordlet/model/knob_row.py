@@ -73,7 +73,7 @@ class Knob:
 
     def same(self, one: str, other: str) -> bool:
         """Whether two texts mean the same value (``one`` is asked for, ``other`` is there)."""
-        return self.form.same(one, other)
+        return one == other or self.form.same(one, other)
 
 
 #: Switched on or off.

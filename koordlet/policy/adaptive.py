@@ -277,8 +277,7 @@ def _step(
 
 def _throttled(now: snapshot.Snapshot, past: series.History) -> float:
     """CPU that latency-sensitive workloads were kept from by limits of their own."""
-    last = past.groups.last
-    found = [last(one.group or "", meter.THROTTLED_TIME) for one in be_groups.sensitive(now.pods)]
+    found = past.groups.lasts(be_groups.sensitive_groups(now.pods), meter.THROTTLED_TIME)
     return sum([one for one in found if one is not None])
 
 

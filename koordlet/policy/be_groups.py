@@ -85,9 +85,21 @@ def _places(pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group]) -> tu
 
 
 @remember.last
+def any_stale(pods: tuple[pod.Pod, ...]) -> bool:
+    """Whether what is known of one may be out of date."""
+    return any(one.stale for one in pods)
+
+
+@remember.last
 def sensitive(pods: tuple[pod.Pod, ...]) -> tuple[pod.Pod, ...]:
     """The pods with groups that are not best-effort."""
     return tuple(one for one in pods if one.group is not None and not is_best_effort(one))
+
+
+@remember.last
+def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
+    """Their groups."""
+    return [one.group for one in sensitive(pods) if one.group is not None]
 
 
 def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
@@ -96,10 +108,13 @@ def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
     On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
     counts has no files of CPU time either, and naming them would fail at every tick.
     """
-    counted = [
-        one for one in there if one.tier or past.groups.total(one.group, meter.CPU) is not None
-    ]
-    return {one: int(1000 * (past.groups.last(one.group, meter.CPU) or 0.0)) for one in counted}
+    groups = [one.group for one in there]
+    totals, lasts = past.groups.totals(groups, meter.CPU), past.groups.lasts(groups, meter.CPU)
+    return {
+        one: int(1000 * (used or 0.0))
+        for one, total, used in zip(there, totals, lasts, strict=True)
+        if one.tier or total is not None
+    }
 
 
 class Writer:

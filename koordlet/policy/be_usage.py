@@ -82,7 +82,7 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
         return f"{', '.join(old)} have said nothing lately"
-    if _any_stale(now.pods):
+    if be_groups.any_stale(now.pods):
         return "who runs here may be out of date"
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
@@ -92,19 +92,12 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
 
 def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, int]:
     """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
-    last = past.groups.last
+    lasts = past.groups.lasts
     pods, applications, be = (
-        int(
-            1000 * sum([cores for group in groups if (cores := last(group, meter.CPU)) is not None])
-        )
+        int(1000 * sum([cores for cores in lasts(groups, meter.CPU) if cores is not None]))
         for groups in _kinds(now.pods)
     )
     return pods, applications, be
-
-
-@remember.last
-def _any_stale(pods: tuple[pod.Pod, ...]) -> bool:
-    return any(one.stale for one in pods)
 
 
 @remember.last

@@ -24,7 +24,17 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, knob, limits, snapshot, strategies
+from koordlet.model import (
+    action,
+    cgroup,
+    decision,
+    knob,
+    limits,
+    pod,
+    remember,
+    snapshot,
+    strategies,
+)
 from koordlet.model.record import dataclass
 from koordlet.policy import be_groups, writing
 
@@ -64,7 +74,12 @@ class State:
 def asked(now: snapshot.Snapshot, settings: object) -> bool:
     """Whether anybody limits a device: only then they are looked for."""
     be, root = _strategies(now, cast("Settings", settings))
-    return bool(be or root) or any(one.wishes.blkio_qos is not None for one in now.pods)
+    return bool(be or root) or _wished(now.pods)
+
+
+@remember.last
+def _wished(pods: tuple[pod.Pod, ...]) -> bool:
+    return any(one.wishes.blkio_qos is not None for one in pods)
 
 
 def decide(

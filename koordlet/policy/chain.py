@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from koordlet.history import series
-from koordlet.model import decision, ledger, plan, snapshot
+from koordlet.model import decision, ledger, plan, remember, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import registry
 
@@ -76,6 +76,7 @@ class Memory:
             self._said[row.stem] = ((_timeless(now), now.ledger, settings, state), said)
 
 
+@remember.last
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
     """All that a timeless policy may look at, but for the ledger."""
     return (

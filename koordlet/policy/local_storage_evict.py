@@ -28,7 +28,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import eviction_ranking, pressure_signals
+from koordlet.policy import be_groups, eviction_ranking, pressure_signals
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
@@ -55,7 +55,7 @@ def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Every offender."""
-    if any(one.stale for one in now.pods) or any(one.aged(now.at) for one in now.sources):
+    if be_groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
         return decision.Decision(next_state=state, explanation={"held": "may be out of date"})
     beside = any(not one.local for one in now.sources)
     held = "" if settings.act or (settings.act is None and not beside) else "the kubelet does it"

@@ -28,6 +28,7 @@ from koordlet.history import series
 from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
 from koordlet.model.record import dataclass
 from koordlet.policy import (
+    be_groups,
     beside_kubelet,
     eviction_words,
     own_thresholds,
@@ -292,7 +293,7 @@ def _stale(now: snapshot.Snapshot) -> str:
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
         return f"{', '.join(old)} said nothing lately"
-    return "who runs here may be out of date" if any(one.stale for one in now.pods) else ""
+    return "who runs here may be out of date" if be_groups.any_stale(now.pods) else ""
 
 
 # Victims -----------------------------------------------------------------------------------------

@@ -83,6 +83,18 @@ def test_what_the_kernel_tells_of_is_read_when_it_was_written(
     assert (([], protective.AT_ONCE), {*map(str, files)}) == (quiet, set(seen))
 
 
+def test_a_plan_that_wants_the_same_is_no_reason_to_read(
+    told: tuple[Counting, protective.Watch, list[Path]],
+) -> None:
+    """What another plan wants otherwise is read at the next look, what it wants anew as well."""
+    host, watch, files = told
+    watch.follow([limit(target=str(file)) for file in files])
+    same = watch.broken(), host.reads
+    watch.follow([limit("0-3" if file == files[0] else "1-2", target=str(file)) for file in files])
+
+    assert (([], protective.AT_ONCE), [str(files[0])]) == (same, watch.broken())
+
+
 def test_what_is_broken_is_told_until_it_is_right(
     told: tuple[Counting, protective.Watch, list[Path]],
 ) -> None:

@@ -49,9 +49,19 @@ def test_a_series_that_begins_anew() -> None:
     assert ([10, 20], 2.0) == made.samples(1, 0)
 
 
+def test_what_comes_after_a_question_is_in_the_next_answer() -> None:
+    """The rows of a moment are found once for all series, and anew when there is another row."""
+    made = filled((1, (1, 10)), (2, (2, 20)))
+    assert [([2], 1.0), ([20], 1.0)] == [made.samples(slot, 1) for slot in (0, 1)]
+    made.append(3, 2.0, array("d", [math.nan, 30]))
+
+    assert [([2], 1.0), ([20, 30], 3.0)] == [made.samples(slot, 1) for slot in (0, 1)]
+
+
 def test_growing_older() -> None:
     """What is made older falls out of a window that it was in."""
     made = filled((10, (1,)))
+    assert ([1], 1.0) == made.samples(0, 6)
     made.age(5)
 
     assert ([], 0) == made.samples(0, 6)

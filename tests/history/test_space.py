@@ -29,6 +29,18 @@ def test_the_newest_rate() -> None:
     assert 14 == counted((0, 10), (3, 14)).total("a", meter.CPU)
 
 
+def test_many_at_once() -> None:
+    """The same as one by one: what is not known is none, whoever or whatever it is of."""
+    made = space.Space()
+    for at, totals in ((0, [1, 5]), (2, [3, math.nan])):
+        made.take(counting.reading(at, {meter.CPU: totals}, names="ab"))
+    names = ["b", "nobody", "a"]
+
+    assert [None, None, 1.0] == made.lasts(names, meter.CPU)
+    assert [None, None, 3.0] == made.totals(names, meter.CPU)
+    assert [None] * 3 == made.lasts(names, meter.PIDS)
+
+
 def test_a_counter_that_starts_over() -> None:
     """A total that falls is no rate; the next one is counted from there."""
     made = counted((0, 10), (1, 2))
