@@ -42,6 +42,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "agent.growth": growth.slice_of_a_day,
     "counters.reading": reading.pods,
     "tick.whole": tick.whole,
+    "tick.share": tick.share,
     "tick.lateness": lateness.p99,
     "apply.full_plan": writes.full_plan,
     "history.five_thousand_series": store.five_thousand_series,
@@ -77,28 +78,21 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
 }
 
 
-#: Measured and printed, over its budget as yet: asked for by name.
-PENDING: dict[str, Callable[[], gate.Ratio]] = {
-    "tick.share": tick.share,
-}
-
-
 def main() -> int:
     """Run the named gates, or all, each in a process of its own.
 
     What one leaves behind in the allocator would change what the next one measures: joining lines
     takes a fifth of the time once the memory for them has been used before.
     """
-    known = GATES | PENDING
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(GATES))
     parser.add_argument("--tries", type=int, help="one gate, in this process")
     asked = parser.parse_args()
     for name in asked.names:
-        if name not in known:
-            parser.error(f"no gate {name!r}; there are: {', '.join(known)}")
+        if name not in GATES:
+            parser.error(f"no gate {name!r}; there are: {', '.join(GATES)}")
     if asked.tries is not None:
-        held = [gate.hold(known[name], _say, asked.tries) for name in asked.names]
+        held = [gate.hold(GATES[name], _say, asked.tries) for name in asked.names]
         return 0 if all(held) else 1
     wanted = asked.names or list(GATES)
     failed = gate.verdict(wanted, _apart)

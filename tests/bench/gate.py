@@ -9,6 +9,8 @@ Rules:
 2. A gate fails when three tries out of three exceed the limit: two at once, and the third after all
    other gates, because three in succession are one neighbour's minute.
 3. A measurement below the resolution of its clock is an error, not a pass.
+4. A budget that is not held yet is a goal: what is measured is printed beside it, and a limit above
+   it is held, so that it comes no worse.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ class Ratio:
     limit: float
     unit: str
     against: str
+    #: The budget, where the limit is not it.
+    goal: float | None = None
 
     @property
     def value(self) -> float:
@@ -45,8 +49,9 @@ class Ratio:
 
     def __str__(self) -> str:
         word = "ok  " if self.ok else "OVER"
+        goal = "" if self.goal is None else f", goal {self.goal:g}"
         return (
-            f"{word} {self.name}: {self.value:.2f} x {self.against} (limit {self.limit:g});"
+            f"{word} {self.name}: {self.value:.2f} x {self.against} (limit {self.limit:g}{goal});"
             f" {self.ours:.4g} / {self.reference:.4g} {self.unit}"
         )
 

@@ -28,6 +28,16 @@ def test_tries_in_succession(values: list[float], held: bool, tries: int) -> Non
     assert len(said) == tries
 
 
+def test_a_goal_is_told_and_the_limit_decides() -> None:
+    """What is between the two passes, and nobody takes it for held."""
+    between = gate.Ratio(
+        name="x", ours=1.5, reference=1.0, limit=2.0, goal=1.0, unit="s", against="y"
+    )
+
+    assert between.ok
+    assert str(between) == "ok   x: 1.50 x y (limit 2, goal 1); 1.5 / 1 s"
+
+
 def test_the_last_try_comes_after_all_others() -> None:
     """Who failed is asked once more at the end, and only who fails again has failed."""
     asked: list[tuple[str, int]] = []
