@@ -136,7 +136,20 @@ def _whole(want: Want) -> bool:
     return want.kind == devices.GPU and want.each.get(devices.RATIO, 0) >= 100
 
 
-class Fitting(Filter):
+class _Asked:
+    """A class of pods and what it wants, of any node."""
+
+    def __init__(
+        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
+    ) -> None:
+        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
+        self._ignores = _ignores(sort)
+
+    def _apart(self, row: int) -> Apart:
+        return Apart(handover.drawn(self._sort, row), self._ignores)
+
+
+class Fitting(_Asked, Filter):
     """One code for each refusal that was ever given."""
 
     kind = Kind.LOAD
@@ -144,8 +157,7 @@ class Fitting(Filter):
     def __init__(
         self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
     ) -> None:
-        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
-        self._ignores = _ignores(sort)
+        super().__init__(plugin, sort, columns, wants)
         self._refusals: list[Refusal] = []
 
     def codes(self, rows: Rows) -> Ints:
@@ -158,8 +170,7 @@ class Fitting(Filter):
         node = self._columns.nodes[row]
         if node is None or node.name not in self._columns.devices:
             return 0
-        apart = Apart(handover.drawn(self._sort, row), self._ignores)
-        found = self._plugin.admit(self._sort, self._wants, self._columns, row, apart)
+        found = self._plugin.admit(self._sort, self._wants, self._columns, row, self._apart(row))
         if not isinstance(found, Refusal):
             return 0
         if found not in self._refusals:
@@ -171,16 +182,10 @@ class Fitting(Filter):
         return Verdict(refusal.reasons, resolvable=not refusal.final)
 
 
-class Spare(Score):
+class Spare(_Asked, Score):
     """How much of a node's devices would be left, or used."""
 
     kind = Kind.LOAD
-
-    def __init__(
-        self, plugin: DeviceShare, sort: PodClass, columns: Columns, wants: tuple[Want, ...]
-    ) -> None:
-        self._plugin, self._sort, self._columns, self._wants = plugin, sort, columns, wants
-        self._ignores = _ignores(sort)
 
     def raw(self, rows: Rows) -> Ints:
         return np.array([self.one(row) for row in rows.tolist()], np.int64)
@@ -191,7 +196,6 @@ class Spare(Score):
         told = columns.devices.get(node.name) if node is not None else None
         if told is None:
             return 0
-        apart = Apart(handover.drawn(self._sort, row), self._ignores)
-        room = Room.of(told, columns, row, apart)
+        room = Room.of(told, columns, row, self._apart(row))
         found = [room.share(want, self._plugin.taste) for want in self._wants]
         return max(0, min(MAX_SCORE, sum(found) // len(found)))
