@@ -7,7 +7,8 @@ of a quarter of a second wait), one line each second on standard output: answere
 milliseconds, refused.
 Does not cover: answering (``service``).
 
-For five of each twenty seconds the requests need most of what ``CPUS`` can do, else a third of one.
+For five of each twenty seconds the requests need nearly all that ``CPUS`` can do, else a third of
+one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ANSWER = struct.Struct("d")
 _WORK = 0.003
 _RATE = 2000.0
 _QUIET = 0.3
-_BUSY = 0.85
+_BUSY = 0.95
 #: Of each ``_ROUND`` seconds those after ``_CALM`` are busy.
 _ROUND, _CALM = 20.0, 15.0
 #: Seconds of requests that may wait for an answer, and how many may in any case.

@@ -9,8 +9,11 @@ Rules:
    choose ``cpu_suppress``. Everywhere else it names nothing, so what it wrote is put back.
 2. Three actuators, the gentlest first. Weights, always: best-effort work runs when nobody else
    wants to (``cpu.idle`` for groups that koordlet made, the least weight for declared ones; the
-   kubelet's tier has it already). Below the whole machine, fewer CPUs. Below one CPU, a quota too,
-   because a thread that runs into its quota keeps its CPU for a slice and then bunches.
+   kubelet's tier has it already). Below the whole machine, fewer CPUs, where those that it leaves
+   are twice what latency-sensitive work uses at its peak; else a quota. A thread that wakes up
+   displaces best-effort work at once, but it does not look for a CPU where there is some, and so a
+   few CPUs that are left free fill up while the others are there for the asking. Below one CPU, a
+   quota in any case.
 3. CPUs are given up in one fixed order, whole cores first, so that growing and shrinking move as
    little as can be.
 4. What is not known never raises the limit. Without a signal it is held for ``max_age``, then falls
@@ -121,7 +124,7 @@ def in_charge(now: snapshot.Snapshot, settings: Settings) -> str:
 def pain(
     felt: strain.Strain, cpus: int, throttled: float, tolerance: float, others: float = 0.0
 ) -> tuple[float, float]:
-    """The pain of the last moment and the mean one; zero where nothing tells.
+    """The pain of the last moment, and of the mean since the last pass; zero where nothing tells.
 
     ``others`` are the CPUs that neither latency-sensitive nor best-effort work uses.
     """
@@ -132,7 +135,7 @@ def pain(
     now = beyond(felt.waiting_lately, lately, cpus, throttled)
     be = felt.be_cores if felt.be_lately is None else felt.be_lately
     now *= _blame(felt.ls_lately or ls, be, others)
-    return max(now, mean) / tolerance, mean / tolerance
+    return now / tolerance, mean / tolerance
 
 
 def beyond(waiting: float | None, ls: float, cpus: int, throttled: float) -> float:
@@ -155,11 +158,13 @@ def urgent(felt: strain.Strain, settings: Settings, state: State) -> bool:
         return False
     if loop.crowded and _emptied(felt, state.machine, loop, law):
         return True
-    if felt.at < max(loop.deaf_until, loop.crowd_over + law.echo):
-        return _jumped(felt, state.machine, loop, law)
+    jumped = _jumped(felt, state.machine, loop, law)
+    if felt.at < loop.crowd_over + law.echo:
+        return jumped
     now, _ = pain(felt, state.machine, 0.0, settings.tolerance, state.others)
+    excused = law.excuse * loop.excused if felt.at < loop.deaf_until else 0.0
     ready = loop.limit > settings.floor_milli / 1000 and felt.at - loop.cut_at >= law.settle
-    return ready and (now > 1 or _jumped(felt, state.machine, loop, law))
+    return ready and (jumped or now > max(law.sudden, excused))
 
 
 def _emptied(felt: strain.Strain, cpus: int, loop: controller.State, law: controller.Law) -> bool:
@@ -191,7 +196,7 @@ def decide(
     # Before the first step there is no limit, but one that a restart found.
     milli = _bounded(int(stepped.loop.limit * 1000) or whole, use, settings)
     deciding = _Deciding(now, past, there, f"adaptive: {stepped.reason}")
-    actuator, cpus = deciding.files(milli)
+    actuator, cpus = deciding.files(milli, peak=stepped.loop.peak)
     return decision.Decision(
         next_state=stepped,
         actions=tuple(deciding.actions),
@@ -251,10 +256,12 @@ def _step(
     old = felt is not None and now.at - felt.at > be_usage.FRESH_SECONDS
     if use.ls is None or old:
         return _unsure(now.at, use, cpus, settings, state), None
-    lately, mean, ls = 0.0, 0.0, [use.ls / 1000]
+    lately, mean, waited, ls = 0.0, 0.0, 0.0, [use.ls / 1000]
     others = max(0, use.system or 0) / 1000
     if felt is not None:
-        lately, mean = pain(felt, cpus, _throttled(now, past), settings.tolerance, others)
+        throttled = _throttled(now, past)
+        lately, mean = pain(felt, cpus, throttled, settings.tolerance, others)
+        waited = beyond(felt.waiting, felt.ls_cores or 0.0, cpus, throttled) / settings.tolerance
         ls += (one for one in (felt.ls_cores, felt.ls_lately) if one is not None)
     blame = _blame(max(ls), None if felt is None else felt.be_cores, others)
     work = adaptive_work.look(now, past, state.work)
@@ -264,13 +271,15 @@ def _step(
         machine=float(cpus),
         ls=max(ls),
         most=float(most),
-        pain=max(lately, cycles),
+        pain=lately,
         mean=mean,
+        sure=cycles,
+        waited=waited,
     )
     loop, reason = controller.step(feeling, state.loop, law)
     if loop.cut_at == now.at:
         work = adaptive_work.cut(cycles, work)
-        reason = reason if lately > 1 else _CYCLES
+        reason = _CYCLES if max(lately, mean) <= 1 else reason
     made = State(loop=loop, felt_at=now.at, machine=cpus, others=others, reason=reason, work=work)
     return made, max(lately, mean)
 
@@ -317,7 +326,7 @@ class _Deciding:
         self.actions: list[action.Action] = []
         self.conditions: list[decision.Condition] = []
 
-    def files(self, milli: int) -> tuple[str, cpuset.CPUSet | None]:
+    def files(self, milli: int, peak: float) -> tuple[str, cpuset.CPUSet | None]:
         """The actuators for a limit, and the CPUs where it has some."""
         self._weights()
         order = self._order()
@@ -325,7 +334,7 @@ class _Deciding:
         if milli >= 1000 * len(order):
             return "weights", None
         cpus, used = None, "weights"
-        if count < len(order):
+        if count < len(order) and len(_usable(self.now)) - count >= 2 * peak:
             cpus = cpuset.CPUSet.of(order[: max(1, count)])
             why = f"{self.reason}: {milli / 1000:.2f} CPUs"
             found, problems = self.writer.sets(self.there, cpus, cpuset.CPUSet.of(order), why)

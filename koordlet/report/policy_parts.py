@@ -75,9 +75,10 @@ PARTS: Mapping[str, Parts] = {
     ),
     "adaptive": Parts(
         "pain = (waiting - own waiting) / tolerance, or cycles per instruction beyond the usual /"
-        " tolerance; above 1 the limit is cut to 60 %, without pain it grows by a tenth of the"
-        " machine each second",
-        f"`cpu.idle` or the least `cpu.weight`; then {_SET}; below one CPU `cpu.max` as well",
+        " tolerance; above 1 the limit is cut to 60 %, and has all of it back where that does not"
+        " help; without pain it grows by a tenth of the machine each second",
+        f"`cpu.idle` or the least `cpu.weight`; then {_SET}, or a quota, `cpu.max`, where that"
+        " would leave too few CPUs, and below one CPU",
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "batch_resources": Parts(

@@ -57,7 +57,7 @@ def decided(
     return adaptive.decide(now, used(now.at), settings or Settings(), state or State())
 
 
-def limited(cpus: float, at: float = 99.9) -> State:
+def limited(cpus: float, at: float = 99.9, *, ached: bool = False) -> State:
     """A loop whose limit is so many CPUs."""
     loop = controller.State(
         at=at,
@@ -67,6 +67,7 @@ def limited(cpus: float, at: float = 99.9) -> State:
         peak=1.0,
         learned_peak=1.0,
         cut_at=at,
+        ached=ached,
     )
     return State(loop=loop, felt_at=at, machine=8)
 
@@ -88,6 +89,16 @@ def test_weights_come_first_then_fewer_cpus_then_a_quota() -> None:
         "/c/job/cpuset.cpus": "7",
         "/c/job/cpu.max": "60000 100000",
     } == found[3]
+
+
+def test_a_quota_where_no_room_would_be_left_by_fewer_cpus() -> None:
+    """Threads that wake up look for a CPU that nobody uses, and crowd there: three of 2.5 used."""
+    loop = dataclasses.replace(limited(5.0).loop, peak=2.5, learned_peak=2.5)
+    made = adaptive.decide(
+        moment(), used(ls=2.5), Settings(), dataclasses.replace(limited(5.0), loop=loop)
+    )
+
+    assert {"/c/job/cpu.weight": "1", "/c/job/cpu.max": "500000 100000"} == files(made)
 
 
 def test_only_groups_of_our_own_idle() -> None:
@@ -122,9 +133,13 @@ def test_the_file_may_choose_the_formula() -> None:
     assert () == decided(moment(), settings=Settings(stand_back=True)).actions
 
 
-def test_waiting_cuts_at_once_and_is_explained() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "ached"),
+    [pytest.param(2.0, False, id="for long"), pytest.param(0.4, True, id="for two passes")],
+)
+def test_waiting_cuts_and_is_explained(waiting: float, ached: bool) -> None:  # noqa: FBT001 -- row
     """More than the tolerance, by the half of it that best-effort work is to blame for."""
-    made = decided(moment(waiting=0.4), limited(8.0, at=90.0))
+    made = decided(moment(waiting=waiting), limited(8.0, at=90.0, ached=ached))
 
     assert made.limit is not None
     assert (4800, "latency-sensitive work waits for a CPU") == (
@@ -148,7 +163,7 @@ def test_best_effort_work_is_to_blame_by_its_part(be: float | None, expected: fl
     one = dataclasses.replace(felt(0.3), be_cores=be, be_lately=be)
 
     assert adaptive.pain(one, 8, throttled=0.0, tolerance=0.15) == pytest.approx(
-        (expected, expected), abs=1e-3
+        (expected, expected), abs=2e-3
     )
 
 
@@ -169,11 +184,11 @@ def test_a_spike_waits_for_itself() -> None:
 @pytest.mark.parametrize(
     ("waiting", "ls", "state", "urgent"),
     [
-        pytest.param(0.4, 1.0, limited(8.0), True, id="it waits"),
-        pytest.param(0.1, 1.0, limited(8.0), False, id="it hardly waits"),
+        pytest.param(2.0, 1.0, limited(8.0), True, id="it waits long"),
+        pytest.param(0.4, 1.0, limited(8.0), False, id="it waits a moment"),
         pytest.param(0.0, 7.5, limited(8.0, 90.0), True, id="it fills the machine"),
-        pytest.param(0.3, 1.0, limited(0.05), False, id="nothing is left to take"),
-        pytest.param(0.3, 1.0, State(), False, id="nothing was decided yet"),
+        pytest.param(2.0, 1.0, limited(0.05), False, id="nothing is left to take"),
+        pytest.param(2.0, 1.0, State(), False, id="nothing was decided yet"),
     ],
 )
 def test_when_a_pass_does_not_wait(
@@ -189,11 +204,11 @@ def test_when_a_pass_does_not_wait(
 def test_reserved_cpus_are_the_system_s() -> None:
     """They are no part of the machine that workloads fill."""
     now = colocation.moment(EIGHT, [WEB, JOB], claims={ledger.Owner.RESERVED: "0-5"})
-    past = colocation.history(6.75, {"web": 1.75, "job": 0.0})
+    past = colocation.history(6.8, {"web": 1.8, "job": 0.0})
     made = adaptive.decide(now, past, Settings(), State())
 
     assert made.limit is not None
-    assert (2, 150) == (made.next_state.machine, made.limit.milli)
+    assert (2, 161) == (made.next_state.machine, made.limit.milli)
 
 
 def test_bounds_of_the_file_are_last() -> None:
