@@ -312,10 +312,10 @@ class _Deciding:
         self.now = now
         self.there = there
         self.reason = reason
-        self.timed = be_groups.timed(there, past)
+        self.timed = be_groups.timed(there, past, now)
         self.writer = be_groups.Writer(now, STEM)
         self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
+        self.conditions = [_not_applied(why) for why in be_groups.untimed(there, now)]
 
     def files(self, milli: int) -> tuple[str, cpuset.CPUSet | None]:
         """The actuators for a limit, and the CPUs where it has some."""
@@ -332,7 +332,7 @@ class _Deciding:
             self.actions += found
             self.conditions += (_not_applied(problem) for problem in problems)
             used = "cpuset" if found else used
-        if milli < 1000 or cpus is None or used == "weights":
+        if self.timed and (milli < 1000 or cpus is None or used == "weights"):
             self._quota(milli)
             used = "cpuset+cfsQuota" if used == "cpuset" else "cfsQuota"
         return used, cpus
