@@ -128,7 +128,7 @@ class Intents:
         entry = self._book.entries.get(one.target)
         if entry is None or one.target in contested:
             return None
-        if entry.inode not in (0, self.inode(one)):
+        if entry.inode and entry.inode != self.inode(one):
             return entry._replace(inode=self.inode(one)) if entry.unit else None
         return entry
 

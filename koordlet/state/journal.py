@@ -15,7 +15,7 @@ Rules:
    ``forget``) is written with the next intent or ``flush``: a crash that loses it costs one more
    look at each target, because the intent names every value that may be ours. Whoever intends
    waits for a bounded time (``state.disk``) and hears of what is not known to be on disk by then:
-   that becomes an entry when it is.
+   that becomes an entry when it is. What was read back is written when it has stood for a while.
 2. A damaged line is skipped and reported; nothing after it is lost.
 3. The file is bounded: when it holds four times more records than entries it is written anew,
    atomically.
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from koordlet.model import errors
@@ -76,6 +76,8 @@ class Journal:
         self._records = 0
         #: Facts that a crash may lose, until the next write.
         self._notes: list[bytes] = []
+        #: Targets whose values were read back since; what is intended next says more than that.
+        self._readings: set[str] = set()
         #: Entries of the errand that is out, each with the one that it takes the place of.
         self._coming: list[tuple[Entry, Entry | None]] = []
         #: Why the last errand failed.
@@ -120,7 +122,8 @@ class Journal:
             fresh = self._fresh(fresh)
         notes, self._notes = self._notes, []
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
-        if not self._errand(functools.partial(self._write, notes, fresh), self._landed, patience):
+        lines = [records.intent(entry) for entry in fresh]
+        if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
             return {entry.target for entry in fresh}
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
@@ -130,16 +133,17 @@ class Journal:
         known = self.entries
         return [entry for entry in entries if known.get(entry.target) != entry]
 
-    def _write(self, notes: list[bytes], fresh: list[Entry]) -> None:
+    def _write(self, notes: list[bytes], lines: list[bytes]) -> None:
         self._lose(notes)
-        self._append([records.intent(entry) for entry in fresh], sync=True)
+        self._append(lines, sync=True)
 
     def _landed(self) -> None:
         """What was intended is on disk; where something newer is known already, that stays."""
-        known = self.entries
+        known, readings = self.entries, self._readings
         for entry, before in self._coming:
             if known.get(entry.target) is before:
                 known[entry.target] = entry
+                readings.discard(entry.target)
         self._coming.clear()
 
     def remember(self, entries: Iterable[Entry]) -> None:
@@ -159,22 +163,34 @@ class Journal:
         self.entries[target] = before.landed(value, inode)
         if before.values == (value,) and before.inode == inode:
             return  # the intent names it alone, in the same group: the file knows enough
-        self._notes.append(records.done(target, value, inode))
+        self._readings.add(target)
 
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
             self._notes.append(records.line({"forget": {"target": target}}))
 
-    def flush(self) -> None:
-        """Write the facts that may be lost; a disk without room loses them. Waits for nothing."""
+    def flush(self, *, readings: bool = True) -> None:
+        """Write the facts that may be lost; a disk without room loses them. Waits for nothing.
+
+        ``readings``: with what was read back, and was not written over since.
+        """
         if self.disk.out(_ERRAND):
             return
+        if readings:
+            self._notes += self._read_back()
         if self._notes:
             notes, self._notes = self._notes, []
             if not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
                 return
         self._bound()
+
+    def _read_back(self) -> Iterator[bytes]:
+        targets, self._readings = self._readings, set()
+        for target in sorted(targets):
+            entry = self.entries.get(target)
+            if entry is not None and entry.sure and len(entry.values) == 1:
+                yield records.done(target, entry.values[0], entry.inode)
 
     def move(self, root: str) -> None:
         """Entries to come are of groups below another cgroup root; there must be none now."""
@@ -197,6 +213,7 @@ class Journal:
         ]
         # They are in the entries.
         notes, self._notes = self._notes, []
+        self._readings.clear()
         try:
             self._errand(functools.partial(self._replace, lines), _nothing, patience)
         except OSError:
