@@ -55,9 +55,10 @@ class Checkpoints:
 
     def flush(self, patience: float = 0.0) -> bool:
         """Have the disk write what was saved; whether it has, within so many seconds."""
-        if self.disk.wait(_ERRAND, patience) and self._waiting:
-            files, self._waiting = self._waiting, {}
-            self.disk.ask(_ERRAND, functools.partial(self._write, files))
+        free = self.disk.wait(_ERRAND, patience) and self._waiting
+        # A disk that is stuck with somebody else's errand takes none.
+        if free and self.disk.ask(_ERRAND, functools.partial(self._write, self._waiting)):
+            self._waiting = {}
         return self.disk.wait(_ERRAND, patience) and not self._waiting
 
     def refused(self) -> Mapping[str, OSError]:

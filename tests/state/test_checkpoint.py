@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.state import checkpoint
+from koordlet.state import checkpoint, disk
 from tests.kit import search
 
 
@@ -112,3 +113,21 @@ def test_the_file_is_one_json_document(ram: Path) -> None:
 
     found = json.loads((ram / "checkpoint" / "a.json").read_text())
     assert {"format", "machine_id", "boot_id", "schema", "state"} == set(found)
+
+
+def test_a_disk_that_hangs_keeps_nobody_waiting(ram: Path) -> None:
+    """The newest state of each stem is held back, also where it is stuck with something else."""
+    gate, now = threading.Event(), [0.0]
+    hung = disk.Disk(ram, inline=False, clock=lambda: now[0])
+    book = checkpoint.Checkpoints(ram / "checkpoint", machine_id="m", boot_id="b", on=hung)
+    hung.ask("something else", lambda: gate.wait(20.0))
+    for number in range(3):
+        now[0] += 60.0
+        book.save("a", 1, State(str(number)))
+        assert not book.flush()
+    gate.set()
+    hung.settle(20.0)
+
+    assert book.flush(20.0)
+    assert ({"valid": "2", "more": {}}, "") == opened(ram).load("a", 1)
+    hung.close()
