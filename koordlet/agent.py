@@ -7,6 +7,7 @@ Does not cover: when to pass (``daemon``), what is shown (``report``).
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import typing
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from koordlet.apply import copies, executor, intents, kinds, planner, protective
 from koordlet.host import claim, machine, processes
 from koordlet.model import action, adjustment, errors, plan, pod, result
 from koordlet.policy import node_pressure
-from koordlet.state import audit, checkpoint, handover, journal, lock, paths
+from koordlet.state import audit, checkpoint, disk, handover, journal, lock, paths
 
 if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
@@ -42,8 +43,12 @@ class Agent:
         self.done: Callable[[Sequence[result.Result]], None] = lambda _: None
         #: Something happened to groups while the newest pass was under way.
         self.told = False
+        #: The disks of the originals, which actions wait for, and of everything else. In memory
+        #: nothing blocks.
+        inline = not run.host.live
+        self.disks = disk.Disk(where.lib, inline=inline), disk.Disk(where.lib, inline=inline)
         self.lock = lock.Lock(where.lock, processes.describe)
-        self.lock.acquire()
+        self.disks[1].do("its lock file", self.lock.acquire)
         try:
             self._claim = claim.take(run.host, run.observer.layout) if enforce else ()
         except errors.HostError:
@@ -51,7 +56,7 @@ class Agent:
             self.lock.release()
             raise
         try:
-            self._open(where)
+            self.disks[1].do("what was there before", functools.partial(self._open, where))
         except errors.HostError:
             self._unclaim()
             self.lock.release()
@@ -76,23 +81,26 @@ class Agent:
     def _open(self, where: paths.Paths) -> None:
         identity = self.line.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
-        self.book = journal.Journal(where.journal, **ids, root=self._base)
+        first, other = self.disks
+        self.book = journal.Journal(where.journal, **ids, root=self._base, on=first)
         self.hands = executor.Executor(self.line.host, self.book, self.line.units)
-        self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids)
+        self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
         self.memory = remembering.Memory(
             self.line.history.expectation, self.checkpoints, self.line.clock
         )
-        self.handover = handover.Handover(where.handover, identity.boot_id)
+        self.handover = handover.Handover(where.handover, identity.boot_id, other)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
         #: The state of each policy that is in its checkpoint.
         self._saved: dict[str, object] = {}
+        #: Somebody's original is yet to be written down.
+        self._unadopted = False
         #: The groups and the wishes that the last pass was about.
         self._asked: list[object] = [None]
         self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
         self._evictor: evictor.Evictor | None = None
         self.teller = telling.Teller(
-            audit.Audit(where.audit, self.line.effective.config.state.audit_bytes),
+            audit.Audit(where.audit, self.line.effective.config.state.audit_bytes, other),
             mode="enforce" if self.enforce else "observe",
         )
 
@@ -138,6 +146,7 @@ class Agent:
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
+            self.book.collect()
             wanted = self._wanted(made, again=slow)
             with self.teller.carrying_out() as heard:
                 results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
@@ -149,8 +158,12 @@ class Agent:
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
         self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
-        self._remember()
+        self.memory.tick()
+        if slow:
+            self.book.flush()
+        self._put_down()
         self.teller.stale = self.hands.stale()
+        self.teller.disk = disk.hanging(self.disks)
         self.teller.passed(
             made,
             results,
@@ -181,20 +194,21 @@ class Agent:
 
     def _wanted(self, made: line.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
         """What this pass wants, where that is not what the last one wanted; ``again``: anyway."""
-        if made.repeated and self._followed is not None:
+        if made.repeated and self._followed is not None and not self._unadopted:
             return None
         enforced = [o for o in made.said.outcomes if o.mode is plan.Mode.ENFORCE]
         asked: list[object] = [made.snapshot.groups]
         asked += [o.decision and o.decision.actions for o in enforced]
         same = asked[0] is self._asked[0] and asked[1:] == self._asked[1:]
-        if same and self._followed is not None and not again:
+        if same and self._followed is not None and not (again or self._unadopted):
             return None
         self._asked = asked
+        self._unadopted = False
         wanted = tuple(planner.desired(enforced).actions.values())
         # Where the journal cannot be written the run says so, for each of its steps.
         with contextlib.suppress(OSError):
             for one, original in copies.find(wanted, made.snapshot, self.book.entries):
-                self.adopt(one, original)
+                self._unadopted |= not self.adopt(one, original)
         return wanted
 
     def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
@@ -224,21 +238,17 @@ class Agent:
             state = self.line.states[row.stem]
             if row.revive is None or self._saved.get(row.stem) is state:
                 continue
-            try:
-                self.checkpoints.save(row.stem, row.schema, row.keep(state))
-            except OSError as error:
-                self.teller.repeats.say(
-                    self.teller.log.error, "checkpoint.failed", row.stem, detail=str(error)
-                )
-            else:
-                self._saved[row.stem] = state
+            self.checkpoints.save(row.stem, row.schema, row.keep(state))
+            self._saved[row.stem] = state
 
-    def _remember(self) -> None:
-        try:
-            self.memory.tick()
-        except OSError as error:
+    def _put_down(self, patience: float = 0.0) -> None:
+        """Have the disk write what was saved; what it refused is saved again in the next pass."""
+        self.disks[1].collect()
+        self.checkpoints.flush(patience)
+        for stem, error in self.checkpoints.refused().items():
+            self._saved.pop(stem, None)
             self.teller.repeats.say(
-                self.teller.log.error, "checkpoint.failed", "prediction", detail=str(error)
+                self.teller.log.error, "checkpoint.failed", stem, detail=str(error)
             )
 
     def protection_broken(self) -> bool:
@@ -249,7 +259,7 @@ class Agent:
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
         """What a container gets before its first instruction; for a runtime that asks.
 
-        Synchronous and without a blocking call but one small checkpoint. An agent that only
+        Synchronous, and waits for one small checkpoint only, not for long. An agent that only
         observes says nothing. A failure is an exception: the asker starts the container as it is.
         """
         found = self.line.admit(newcomer, container)
@@ -261,6 +271,7 @@ class Agent:
             return adjustment.Adjustment()
         # What is held must be known to a successor before the container runs.
         self._save()
+        self._put_down(disk.PATIENCE)
         return found.adjustment
 
     def listen_for_memory(self) -> int | None:
@@ -281,10 +292,14 @@ class Agent:
         """Whether latency-sensitive work waits so much that a pass should not."""
         return self.enforce and self.line.feeling.urgent()
 
-    def adopt(self, one: action.WriteFile, original: str) -> None:
-        """A file was born with this value by our doing: the original is put back like any other."""
+    def adopt(self, one: action.WriteFile, original: str, *, stays: bool = False) -> bool:
+        """A file was born with this value by our doing: the original is put back like any other.
+
+        ``False`` while the disk does not say that it has it. What ``stays`` as it was born is known
+        all the same: nothing is written over it.
+        """
         if one.target in self.book.entries:
-            return
+            return True
         value = self.line.host.text(self.line.host.at(one.target)).strip()
         entry = journal.Entry(
             kind=action.kind(one),
@@ -297,7 +312,11 @@ class Agent:
             inode=intents.inode_of(self.line.host, kinds.directory(one)),
             unix_time=self.line.clock().wall,
         )
-        self.book.intend([entry])
+        if not self.book.intend([entry], disk.PATIENCE):
+            return True
+        if stays:
+            self.book.note(entry)
+        return stays
 
     def restore(self, *, final: bool = True) -> restoring.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline.
@@ -331,10 +350,17 @@ class Agent:
         return done
 
     def hand_over(self) -> float:
-        """Leave everything to a successor until the deadline; the seconds for a new one."""
+        """Leave everything to a successor until the deadline; the seconds for a new one.
+
+        A deadline that nobody could read holds nobody to it: then everything is put back.
+        """
         seconds = float(self.line.effective.config.state.handover_seconds)
         if self.book.entries:
-            self.handover.record(machine.boottime() + seconds)
+            try:
+                self.handover.record(machine.boottime() + seconds)
+            except TimeoutError as error:
+                self.teller.log.warning("handover.not_recorded", detail=str(error))
+                self.restore()
         return seconds
 
     def close(self) -> None:
@@ -344,8 +370,16 @@ class Agent:
         self.watch.close()
         self.hands.close()
         self.book.close()
+        self._close_files()
         self._unclaim()
         self.line.usage.close()
         self.line.feeling.close()
         self.line.observer.close()
         self.lock.release()
+
+    def _close_files(self) -> None:
+        """Write what is held back, if the disk answers; in a time that ends."""
+        self.disks[1].settle(disk.LONG)
+        self.teller.audit.flush()
+        self._put_down()
+        self.disks[1].close(disk.LONG)

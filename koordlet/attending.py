@@ -195,9 +195,5 @@ class Attending:
         return None
 
     def _save(self) -> None:
-        try:
-            self._who.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)
-        except OSError as error:
-            self._who.teller.repeats.say(
-                self._who.teller.log.error, "checkpoint.failed", STEM, detail=str(error)
-            )
+        self._who.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)
+        self._who.checkpoints.flush()

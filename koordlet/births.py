@@ -140,7 +140,7 @@ class Births:
             knob=setting.row.name,
             group=group,
         )
-        self.who.adopt(one, original)
+        self.who.adopt(one, original, stays=True)
         if setting.row is knob.CPUSET_CPUS:
             line = self.who.line
             line.born = {**line.born, group: parsed(original) or line.observer.topology.online}

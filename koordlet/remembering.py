@@ -49,7 +49,7 @@ class Memory:
         return problems
 
     def tick(self) -> None:
-        """Save the part whose turn it is. ``OSError`` where that cannot be done."""
+        """Save the part whose turn it is."""
         self._ticks += 1
         if self._ticks % _PAUSE:
             return
@@ -58,6 +58,7 @@ class Memory:
         part = self._models.part(number, now.at + now.suspended, now.wall)
         if part.models or self._files.known(_name(number)):
             self._files.save(_name(number), expectation.SCHEMA, part)
+            self._files.flush()
 
 
 def _name(number: int) -> str:

@@ -47,6 +47,8 @@ class Teller:
         self.surface_problems: Mapping[str, str] = {}
         #: What does not come back from the kernel or systemd.
         self.stale: absence.Stale | None = None
+        #: What the disk of our own files does not answer, in words.
+        self.disk = ""
         #: (policy, signal, outcome) to how often.
         self.evictions: Mapping[tuple[str, str, str], int] = {}
         #: What is the case beside the plan, and what is counted beside the line.
@@ -112,7 +114,8 @@ class Teller:
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
-        shown = replace(shown, conditions=(*shown.conditions, *self.standing()))
+        more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
+        shown = replace(shown, conditions=(*shown.conditions, *more))
         self._complain(shown)
         verdicts = [one.verdict for one in results]
         before = self.counters
@@ -228,6 +231,7 @@ class Teller:
                 detail="; ".join(self.surface_problems.values()),
             ),
             view.Check(name="worker", ok=self.stale is None, detail=_stuck(self.stale)),
+            view.Check(name="disk", ok=not self.disk, detail=self.disk),
             view.Check(
                 name="audit",
                 ok=self.audit.lost == 0,
@@ -263,6 +267,12 @@ def _collected(before: view.Counters, made: line.Pass) -> Mapping[str, tuple[int
         good, bad = counted.get(what, (0, 0))
         counted[what] = (good + there, bad + (not there))
     return counted
+
+
+def _hangs(why: str) -> decision.Condition:
+    return decision.Condition(
+        type="StateDiskHangs", status=True, reason="DiskDoesNotAnswer", message=why
+    )
 
 
 def _stuck(one: absence.Stale | None) -> str:

@@ -23,12 +23,12 @@ from koordlet.model import action, forms, knob
 from koordlet.state import journal
 
 #: By name of the knob.
-_FORMS = {n: row.form for n, row in knob.TABLE.items() if isinstance(row.form, forms.Keyed)}
+FORMS = {n: row.form for n, row in knob.TABLE.items() if isinstance(row.form, forms.Keyed)}
 
 
 def form_of(one: action.Action) -> forms.Keyed | None:
     """The form of a file of this kind; ``None`` for any other action."""
-    return _FORMS.get(one.knob) if isinstance(one, action.WriteFile) else None
+    return FORMS.get(one.knob) if isinstance(one, action.WriteFile) else None
 
 
 def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:

@@ -6,7 +6,8 @@ journal is told (``apply.intents``).
 
 Rules:
 1. No write without its original on disk: when the journal cannot be written, nothing is done but
-   putting back.
+   putting back. While the disk does not answer, what is not on it waits; values that it knows
+   already are written again, and whatever is put back is put back.
 2. A refusal costs that step, and the later steps of the same set above and below it, which relied
    on it. Everything else goes on. Where the reason is gone already, it is asked once more.
 3. A file that somebody else has rewritten since is contested: it is written again at once when it
@@ -21,10 +22,11 @@ import contextlib
 import errno
 import functools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from koordlet.apply import (
+    attempt,
     backoff,
     headroom,
     intents,
@@ -36,11 +38,10 @@ from koordlet.apply import (
     rivals,
     unit_properties,
     units,
-    worker,
 )
-from koordlet.host import root
+from koordlet.host import root, worker
 from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
-from koordlet.state import journal
+from koordlet.state import disk, journal
 
 #: Seconds that one plan may wait for the worker: what is faster is as if it did not block.
 SLICE = 0.05
@@ -88,6 +89,7 @@ class Executor:
     ) -> tuple[result.Result, ...]:
         """Do every enforced step, in order. ``report`` hears each result as it happens."""
         one = _Run(self, now, report, time.monotonic() + patience)
+        one.for_disk = disk.PATIENCE if patience <= SLICE else disk.LONG
         one.collect()
         for left in draft.left:
             if left.forget:
@@ -97,7 +99,7 @@ class Executor:
                     result.Result(target=left.target, verdict=result.Verdict.LEFT, detail=left.why)
                 )
         one.carry_out(draft.plan.steps)
-        self.book.flush()
+        self.book.flush(readings=False)
         return tuple(one.results)
 
     def finish(self, now: snapshot.Snapshot, report: Report, seconds: float) -> bool:
@@ -132,6 +134,9 @@ class _Run:
         self._open: list[action.WriteFile] = []
         self._unmade: set[str] = set()
         self._landed: list[tuple[action.Action, str]] = []
+        #: Seconds for the journal, and the targets that it does not know of after that.
+        self.for_disk = disk.PATIENCE
+        self._unwritten: frozenset[str] = frozenset()
 
     def tell(self, one: result.Result) -> None:
         self.results.append(one)
@@ -141,10 +146,14 @@ class _Run:
         steps = [step for step in planned if step.mode is plan.Mode.ENFORCE and self._is_due(step)]
         steps = [s for s in steps if not isinstance(s.action, _UNIT) or self._has_looked(s)]
         contested = {s.action.target for s in steps if self._intents.contested(s)}
-        self._intend(steps, contested)
+        looked, self.hands.looked = self.hands.looked, {}
+        self._unwritten = self._intents.put_down(steps, contested, looked, self.for_disk)
         for step in steps:
-            outcome = self._step(step, contested=step.action.target in contested)
-            self._pace(outcome)
+            held = self._unwritten and self._held_back(step)
+            outcome = held or self._step(step, contested=step.action.target in contested)
+            # Mostly all went well, and nobody waits for anything.
+            if outcome.verdict is not _DONE or outcome.contested or self.hands.pauses.waits:
+                self._pace(outcome)
             self.tell(outcome)
         self._settle()
 
@@ -156,7 +165,8 @@ class _Run:
             detail = "not a plain path: it is not touched"
             self.tell(_result(step, result.Verdict.REFUSED, detail))
             return False
-        pause = self.hands.pauses.waiting(one.target, self.now.at)
+        pauses = self.hands.pauses
+        pause = pauses.waiting(one.target, self.now.at) if pauses.waits else 0.0
         if one.target in self.hands.away:
             detail = "still on its way: it blocks"
             if isinstance(one, action.WriteFile):
@@ -165,7 +175,7 @@ class _Run:
             detail = f"tried lately, again in {pause:.0f} s"
             if isinstance(one, action.MakeDir):
                 self._unmade.add(one.target)
-        elif kinds.directory(one) in self._unmade:
+        elif self._unmade and kinds.directory(one) in self._unmade:
             detail = "its group is not there yet"
         else:
             return True
@@ -200,23 +210,6 @@ class _Run:
         if not isinstance(said, perform.Effect):
             self.hands.looked[target] = said
 
-    def _intend(self, steps: Sequence[plan.Step], contested: set[str]) -> None:
-        entries = self._intents.entries(steps, contested, self.hands.looked)
-        self.hands.looked.clear()
-        try:
-            self.book.intend(entries)
-        except OSError as error:
-            if all(step.undo for step in steps):
-                # The originals are on disk already: a full disk must not keep us from leaving.
-                self.book.remember(entries)
-                return
-            raise errors.HostError(
-                f"cannot write the journal: {error.strerror}; nothing was changed",
-                culprit=str(self.book.path),
-                fix="free space or fix permissions there",
-                errno=error.errno,
-            ) from error
-
     # Steps ---------------------------------------------------------------------------------------
 
     def _step(self, step: plan.Step, *, contested: bool) -> result.Result:
@@ -244,11 +237,26 @@ class _Run:
             return _result(step, result.Verdict.WAITING, "on its way: it blocks")
         return self._done(step, effect, contested=contested)
 
+    def _held_back(self, step: plan.Step) -> result.Result | None:
+        """The journal has to know of an action first, or of its group."""
+        one = step.action
+        if one.target in self._unwritten:
+            if isinstance(one, action.WriteFile):
+                self._open.append(one)
+            detail = "its original is not on disk yet: the disk of the journal does not answer"
+        elif kinds.directory(one) in self._unwritten:
+            detail = "its group is not there yet"
+        else:
+            return None
+        return _result(step, result.Verdict.WAITING, detail)
+
     def _attempt(self, step: plan.Step) -> perform.Effect | None:
         """Do it here or in the worker; ``None`` where it is not done in time."""
         if not kinds.may_block(step.action):
-            return _twice(self.host, self.now.layout, step, self.hands.manager)
-        call = functools.partial(_twice, self.host, self.now.layout, step, self.hands.manager)
+            return attempt.twice(self.host, self.now.layout, step, self.hands.manager)
+        call = functools.partial(
+            attempt.twice, self.host, self.now.layout, step, self.hands.manager
+        )
         target = step.action.target
         if not self.hands.worker.submit(target, call):
             return None
@@ -259,7 +267,8 @@ class _Run:
         return _effect(answer.get())
 
     def collect(self) -> None:
-        """What the worker has done since the last plan."""
+        """What the disk and the worker have done since the last plan."""
+        self.book.collect()
         for target, answer in self.hands.worker.collect().items():
             step = self.hands.away.pop(target, None)
             if step is None:
@@ -286,22 +295,19 @@ class _Run:
         elif kinds.journaled(one):
             # A switch is remembered as it was written: its read-back is the whole list of words.
             self._landed.append((one, kinds.value(one) if kinds.is_switch(one) else effect.value))
-        verdict = result.Verdict.DIFFERENT if effect.difference else result.Verdict.DONE
-        return result.Result(
-            target=one.target,
-            verdict=verdict,
-            detail=effect.difference or (rivals.said(step) if contested else ""),
-            step=step,
-            value=effect.value,
-            contested=contested,
-        )
+        value, difference = effect
+        detail = difference or (rivals.said(step) if contested else "")
+        verdict = result.Verdict.DIFFERENT if difference else _DONE
+        # By place: by name it takes twice as long.
+        return result.Result(one.target, verdict, detail, step, value, None, contested)
 
     def _undone(self, one: action.Action, effect: perform.Effect) -> None:
         entry = self.book.entries.get(one.target)
         if isinstance(one, action.SetUnitProperty) and entry is not None:
             after = units.after_reset(entry, one, effect.value)
             if after is not None:
-                self.book.intend([after])
+                if self.book.intend([after], self.for_disk):
+                    self.book.note(after)
                 return
         self.book.forget(one.target)
         if isinstance(one, action.RemoveDir):
@@ -313,12 +319,13 @@ class _Run:
         inodes: dict[str, int] = {}
         entries, done = self.book.entries, self.book.done
         for one, value in self._landed:
-            where = kinds.directory(one)
-            inode = inodes.get(where)
-            if inode is None:
-                inode = inodes[where] = intents.inode_of(self.host, where)
-            if one.target in entries:
-                done(one.target, value, inode)
+            target = one.target
+            if target in entries:
+                where = kinds.directory(one)
+                inode = inodes.get(where)
+                if inode is None:
+                    inode = inodes[where] = intents.inode_of(self.host, where)
+                done(target, value, inode)
         self._landed.clear()
 
     def _evict(self, step: plan.Step) -> result.Result:
@@ -367,27 +374,10 @@ def _effect(said: Work) -> perform.Effect:
 
 
 _UNIT = action.SetUnitProperty
+_DONE = result.Verdict.DONE
 #: Before the target in the name of a question.
 _LOOK = "look:"
 _TROUBLE = frozenset({result.Verdict.REFUSED, result.Verdict.DIFFERENT, result.Verdict.HELD})
-
-
-def _twice(
-    host: root.HostRoot,
-    layout: cgroup.Layout,
-    step: plan.Step,
-    manager: units.Manager | None,
-) -> perform.Effect:
-    """Do it, and once more where the kernel's refusal was a race that is over."""
-    one = step.action
-    try:
-        if isinstance(one, action.WriteFile):
-            return perform.write(host, layout, one, undo=step.undo)
-        return perform.perform(host, layout, one, undo=step.undo, manager=manager)
-    except OSError as error:
-        if not refusals.is_over(host, layout, one, error.errno):
-            raise
-    return perform.perform(host, layout, one, undo=step.undo, manager=manager)
 
 
 def _result(

@@ -6,12 +6,12 @@ Does not cover: the file on disk (``state.journal``), carrying the plan out (``a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from koordlet.apply import devices, kinds, resctrl, unit_properties
 from koordlet.host import processes, root
-from koordlet.model import action, knob, plan, snapshot
+from koordlet.model import action, errors, knob, plan, snapshot
 from koordlet.state import journal
 
 
@@ -75,6 +75,49 @@ class Intents:
             found[one.target] = made
         return list(found.values())
 
+    def put_down(
+        self,
+        steps: Sequence[plan.Step],
+        contested: set[str],
+        looked: Mapping[str, unit_properties.Properties],
+        patience: float,
+    ) -> frozenset[str]:
+        """Put the entries of these steps on disk; the targets that have to wait for it.
+
+        What is put back never waits: its original is on disk already, and neither a full disk nor
+        one that hangs must keep us from leaving. Nor does a value that is known there as ours and
+        that somebody has overwritten: a crash costs no more than his value as the original.
+        """
+        entries = self.entries(steps, contested, looked)
+        try:
+            missing = self._book.intend(entries, patience)
+        except OSError as error:
+            if all(step.undo for step in steps):
+                self._book.remember(entries)
+                return frozenset()
+            raise errors.HostError(
+                f"cannot write the journal: {error.strerror}; nothing was changed",
+                culprit=str(self._book.path),
+                fix="free space or fix permissions there",
+                errno=error.errno,
+            ) from error
+        if not missing:
+            return frozenset()
+        waiting = {s.action.target for s in steps if not (s.undo or self._is_known(s.action))}
+        for entry in entries:
+            if entry.target in missing and entry.target not in waiting:
+                self._book.note(entry)
+        return frozenset(waiting.intersection(missing))
+
+    def _is_known(self, one: action.Action) -> bool:
+        """Whether the journal has an original for this group, and the value as one of ours."""
+        entry = self._book.entries.get(one.target)
+        return (
+            entry is not None
+            and kinds.value(one) in entry.values
+            and entry.inode in (0, self.inode(one))
+        )
+
     def _known(self, one: action.Action, contested: set[str]) -> journal.Entry | None:
         """The entry of the same group, unless another writer has made his value the original.
 
@@ -85,7 +128,7 @@ class Intents:
         entry = self._book.entries.get(one.target)
         if entry is None or one.target in contested:
             return None
-        if entry.inode not in (0, self.inode(one)):
+        if entry.inode and entry.inode != self.inode(one):
             return entry._replace(inode=self.inode(one)) if entry.unit else None
         return entry
 

@@ -13,6 +13,10 @@ from koordlet.apply import core_cookies, devices, kinds, network, present, resct
 from koordlet.host import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
+_CPUS = knob.CPUSET_CPUS.name
+#: Files of which only some lines are ours.
+_OF_LINES = frozenset({knob.SCHEMATA.name, *devices.FORMS})
+
 
 class Effect(NamedTuple):
     """What the machine says after an action."""
@@ -88,18 +92,20 @@ def write(
     host: root.HostRoot, layout: cgroup.Layout, one: action.WriteFile, *, undo: bool = False
 ) -> Effect:
     """Write one file, and say what it says then."""
-    if one.knob == knob.SCHEMATA.name:
-        return Effect(*resctrl.write(host, one))
-    if devices.form_of(one) is not None:
-        return Effect(*devices.write(host, one))
-    found = host.exchange(host.at(one.target), _bytes(one.value))
+    value = one.value
+    if one.knob in _OF_LINES:
+        return Effect(*(resctrl if one.knob == knob.SCHEMATA.name else devices).write(host, one))
+    data = _bytes(value)
+    found = host.exchange(host.at(one.target), data)
+    if found == data and (undo or one.knob != _CPUS):
+        return Effect(value.rstrip("\n"))  # letter by letter, as nearly always
     if isinstance(found, OSError):
         # It is written, and that must be remembered, although nobody can tell what it says now.
         return Effect(one.value, f"written, but cannot be read back: {found.strerror}")
     text = found.decode("utf-8", "replace").rstrip("\n")
     if text != one.value and not kinds.same(one, one.value, text):
         return Effect(text, f"wrote {one.value!r}, reads {text!r}")
-    if one.knob == knob.CPUSET_CPUS.name and one.value.strip() and not undo:
+    if one.knob == _CPUS and value.strip() and not undo:
         return Effect(text, _not_effective(host, layout, one))
     return Effect(text)
 

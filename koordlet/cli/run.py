@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import functools
 import gc
 import os
@@ -67,7 +68,9 @@ def run(args: argparse.Namespace) -> int:
         return _run(args)
     except errors.TakenError:
         raise  # the agent that runs looks after its limits
-    except Exception:
+    except Exception as error:
+        if isinstance(error, errors.HostError) and error.errno == errno.ETIMEDOUT:
+            raise  # whoever asks that disk again stands there as well
         from koordlet.cli import restore  # noqa: PLC0415 -- a run that goes well needs none of it
 
         restore.after_failed_start(args)
@@ -150,6 +153,10 @@ def _live(
         child=child,
     )
     asyncio.run(life.run())
+    if any(one.late() is not None for one in who.disks):
+        # Everything is put back. What the kernel holds of us it gives up when the disk answers.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:

@@ -321,10 +321,10 @@ class _Deciding:
         self.now = now
         self.there = there
         self.reason = reason
-        self.timed = be_groups.timed(there, past)
+        self.timed = be_groups.timed(there, past, now)
         self.writer = be_groups.Writer(now, STEM)
         self.actions: list[action.Action] = []
-        self.conditions: list[decision.Condition] = []
+        self.conditions = [_not_applied(why) for why in be_groups.untimed(there, now)]
 
     def files(self, milli: int, peak: float) -> tuple[str, cpuset.CPUSet | None]:
         """The actuators for a limit, and the CPUs where it has some."""
@@ -334,14 +334,15 @@ class _Deciding:
         if milli >= 1000 * len(order):
             return "weights", None
         cpus, used = None, "weights"
-        if count < len(order) and len(_usable(self.now)) - count >= 2 * peak:
+        room = len(_usable(self.now)) - count >= 2 * peak
+        if count < len(order) and (room or not self.timed):
             cpus = cpuset.CPUSet.of(order[: max(1, count)])
             why = f"{self.reason}: {milli / 1000:.2f} CPUs"
             found, problems = self.writer.sets(self.there, cpus, cpuset.CPUSet.of(order), why)
             self.actions += found
             self.conditions += (_not_applied(problem) for problem in problems)
             used = "cpuset" if found else used
-        if milli < 1000 or cpus is None or used == "weights":
+        if self.timed and (milli < 1000 or cpus is None or used == "weights"):
             self._quota(milli)
             used = "cpuset+cfsQuota" if used == "cpuset" else "cfsQuota"
         return used, cpus

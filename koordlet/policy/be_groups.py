@@ -102,12 +102,14 @@ def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
     return [one.group for one in sensitive(pods) if one.group is not None]
 
 
-def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
-    """The places whose CPU time is counted, with what they use, in thousandths of a core.
+def timed(there: Sequence[Place], past: series.History, now: snapshot.Snapshot) -> dict[Place, int]:
+    """The places whose CPU time can be limited, with what they use, in thousandths of a core.
 
     On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
-    counts has no files of CPU time either, and naming them would fail at every tick.
+    counts has no files of CPU time either, and naming them would fail at every tick. On v2 every
+    group is counted, and has those files where the ``cpu`` controller is handed down to it.
     """
+    there = [one for one in there if _has_time(now, one.group)]
     groups = [one.group for one in there]
     totals, lasts = past.groups.totals(groups, meter.CPU), past.groups.lasts(groups, meter.CPU)
     return {
@@ -115,6 +117,26 @@ def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
         for one, total, used in zip(there, totals, lasts, strict=True)
         if one.tier or total is not None
     }
+
+
+def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
+    """Why some places have no files of CPU time: nobody handed the controller down to them."""
+    return [
+        f"{one.who}: the cpu controller is not enabled for cgroup {one.group}, so it has neither"
+        " weight nor quota: set CPUWeight= in its unit, or write +cpu to cgroup.subtree_control of"
+        " every group above it"
+        for one in there
+        if not _has_time(now, one.group)
+    ]
+
+
+def _has_time(now: snapshot.Snapshot, group: str) -> bool:
+    holder = now.layout.holder(knob.CPU_SHARES.controller)
+    above = now.groups.get(group.rpartition("/")[0])
+    passed = None if above is None else above.values.get(knob.SUBTREE.name)
+    if holder is None or not holder.unified or passed is None:
+        return True
+    return knob.CPU_SHARES.controller in passed.split()
 
 
 class Writer:

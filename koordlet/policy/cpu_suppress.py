@@ -308,7 +308,9 @@ class _Deciding:
     def quota(self, wish: Wish) -> tuple[int, None]:
         """The limit as CPU time."""
         milli = self._stepped(wish)
-        timed = be_groups.timed(self.there, self.past)
+        timed = be_groups.timed(self.there, self.past, self.now)
+        for problem in be_groups.untimed(self.there, self.now):
+            self._say("CPUSuppressNotApplied", problem)
         used = {one.group: amount for one, amount in timed.items()}
         parts = be_groups.split(milli, used, LEAST_QUOTA_MILLI)
         self.actions += be_groups.Writer(self.now, STEM).quotas(

@@ -3,28 +3,34 @@
 Covers: appending, rotation. Does not cover: what is needed to put things back (``state.journal``).
 
 What a pass did is appended at its end, all at once. A process that is killed within a pass loses
-those lines; what it takes to put things back is in the journal, which was written before.
+those lines; what it takes to put things back is in the journal, which was written before. Nobody
+waits for the disk: while it does not answer, a bounded number of lines is held back.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from koordlet.state import disk
+
 #: The log and its one predecessor together stay below twice this.
 MAX_BYTES = 8 << 20
 #: More than this is not held back.
 _AT_ONCE = 1 << 20
+_ERRAND = "the audit log"
 
 
 class Audit:
     """An append-only log file; the one before it is kept as ``.1``."""
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES, on: disk.Disk | None = None) -> None:
         self.path = path
+        self.disk = disk.Disk(path.parent) if on is None else on
         self.max_bytes = max_bytes
         #: Lines that could not be written: a full disk must not stop enforcement.
         self.lost = 0
@@ -36,20 +42,31 @@ class Audit:
         line = (json.dumps(record, sort_keys=True, default=str) + "\n").encode()
         if self._bytes + len(line) > min(_AT_ONCE, self.max_bytes):
             self.flush()
+            if self._lines:  # the disk still has those before them
+                self.lost += 1
+                return
         self._lines.append(line)
         self._bytes += len(line)
 
     def flush(self) -> int:
         """Append what was added with one ``write(2)``, so that lines of two writers never mix.
 
-        The number of lines that there were.
+        The number of lines that are on their way.
         """
-        lines, self._lines, self._bytes = self._lines, [], 0
-        try:
-            if lines:
-                self._append(b"".join(lines))
-        except OSError:
-            self.lost += len(lines)
+        if self.disk.out(_ERRAND):
+            self.disk.wait(_ERRAND, 0.0)
+        lines = self._lines
+        if not lines:
+            return 0
+
+        def heard(error: OSError | None) -> None:
+            if error is not None:
+                self.lost += len(lines)
+
+        if not self.disk.ask(_ERRAND, functools.partial(self._append, b"".join(lines)), heard):
+            return 0
+        self._lines, self._bytes = [], 0
+        self.disk.wait(_ERRAND, 0.0)
         return len(lines)
 
     def _append(self, data: bytes) -> None:

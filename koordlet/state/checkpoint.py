@@ -2,44 +2,80 @@
 
 Covers: saving, loading, discarding what is of another boot, machine or schema.
 Does not cover: what a state means (each policy's ``revive``).
+
+Nobody waits for the disk: what is saved is written with the next ``flush``, and while the disk has
+files of the last one, the newest state of each stem is held back. One that the disk refused is
+named by ``refused``, and taken anew when it is saved again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from koordlet.state import journal
+from koordlet.state import disk, journal
 
 FORMAT = 1
+_ERRAND = "checkpoints"
 
 
 class Checkpoints:
     """The files below one directory."""
 
-    def __init__(self, directory: Path, *, machine_id: str, boot_id: str) -> None:
+    def __init__(
+        self, directory: Path, *, machine_id: str, boot_id: str, on: disk.Disk | None = None
+    ) -> None:
         self.directory = directory
+        self.disk = disk.Disk(directory) if on is None else on
         self._stamp = {"format": FORMAT, "machine_id": machine_id, "boot_id": boot_id}
         #: The state that was saved last, and what was written of it.
         self._saved: dict[str, tuple[object, bytes]] = {}
+        #: What is to be written, by stem, and what the disk refused of what it had.
+        self._waiting: dict[str, bytes] = {}
+        self._refused: dict[str, OSError] = {}
         directory.mkdir(parents=True, exist_ok=True)
 
     def save(self, stem: str, schema: int, state: object) -> bool:
-        """Write a state if it changed since the last save; ``True`` when something was written."""
+        """Take a state if it changed since the last one; ``True`` where that is to be written."""
         before, written = self._saved.get(stem, (None, b""))
         if before is state or (type(before) is type(state) and before == state):
             return False
         body = dataclasses.asdict(cast("Any", state))
         document = {**self._stamp, "schema": schema, "state": body}
         data = (json.dumps(document, sort_keys=True) + "\n").encode()
-        if data != written:
-            write_atomically(self._path(stem), data)
         self._saved[stem] = (state, data)
+        if data != written:
+            self._waiting[stem] = data
         return data != written
+
+    def flush(self, patience: float = 0.0) -> bool:
+        """Have the disk write what was saved; whether it has, within so many seconds."""
+        free = self.disk.wait(_ERRAND, patience) and self._waiting
+        # A disk that is stuck with somebody else's errand takes none.
+        if free and self.disk.ask(_ERRAND, functools.partial(self._write, self._waiting)):
+            self._waiting = {}
+        return self.disk.wait(_ERRAND, patience) and not self._waiting
+
+    def refused(self) -> Mapping[str, OSError]:
+        """What could not be written since the last call, by stem."""
+        if self.disk.out(_ERRAND):
+            return {}
+        found, self._refused = self._refused, {}
+        for stem in found:
+            self._saved.pop(stem, None)
+        return found
+
+    def _write(self, files: Mapping[str, bytes]) -> None:
+        for stem, data in files.items():
+            try:
+                write_atomically(self._path(stem), data)
+            except OSError as error:
+                self._refused = {**self._refused, stem: error}
 
     def load(
         self, stem: str, schema: int, *, any_boot: bool = False

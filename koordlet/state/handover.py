@@ -9,12 +9,17 @@ counts suspend and cannot be set.
 
 from __future__ import annotations
 
+import errno
+import functools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model.record import dataclass
-from koordlet.state import checkpoint
+from koordlet.state import checkpoint, disk
+
+_ERRAND = "the hand-over deadline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,10 @@ class Deadline:
 class Handover:
     """The deadline on disk."""
 
-    def __init__(self, path: Path, boot_id: str) -> None:
+    def __init__(self, path: Path, boot_id: str, on: disk.Disk | None = None) -> None:
         self.path = path
         self.boot_id = boot_id
+        self.disk = disk.Disk(path.parent) if on is None else on
 
     def read(self) -> Deadline | None:
         """The deadline of this boot. A damaged file counts as passed: safe is without us."""
@@ -44,18 +50,37 @@ class Handover:
         return deadline if deadline.boot_id == self.boot_id else None
 
     def record(self, boottime: float) -> Deadline:
-        """Set the deadline. A crash loop must not push it away, so an earlier one stays."""
+        """Set the deadline. A crash loop must not push it away, so an earlier one stays.
+
+        ``TimeoutError`` where the disk does not say in time that it has it.
+        """
         before = self.read()
         if before is not None and before.boottime <= boottime:
             return before
         deadline = Deadline(self.boot_id, boottime)
         body = {"boot_id": deadline.boot_id, "boottime": deadline.boottime}
-        checkpoint.write_atomically(self.path, (json.dumps(body) + "\n").encode())
+        data = (json.dumps(body) + "\n").encode()
+        if not self._have_done(functools.partial(checkpoint.write_atomically, self.path, data)):
+            raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer", str(self.path))
         return deadline
 
     def clear(self) -> None:
         """An agent is ready, or everything is restored."""
-        self.path.unlink(missing_ok=True)
+        self._have_done(functools.partial(self.path.unlink, missing_ok=True))
+
+    def _have_done(self, work: Callable[[], None]) -> bool:
+        """Whether the disk did it soon; ``OSError`` where it refuses."""
+        refused: list[OSError] = []
+
+        def heard(error: OSError | None) -> None:
+            if error is not None:
+                refused.append(error)
+
+        free = self.disk.wait(_ERRAND, disk.LONG) and self.disk.ask(_ERRAND, work, heard)
+        done = free and self.disk.wait(_ERRAND, disk.LONG)
+        if refused:
+            raise refused[0]
+        return done
 
 
 def _finite(value: object) -> float:

@@ -1,7 +1,8 @@
 """The journal: what was there before we came, on disk before we change it.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: what to do with them (``apply.planner``), every action's story (``state.audit``).
+Does not cover: one record (``state.records``), what to do with them (``apply.planner``), every
+action's story (``state.audit``).
 
 Format: one record per line, JSON, a tab, CRC-32 of the JSON in hex. Records are facts about a
 target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine, boot
@@ -12,7 +13,9 @@ newline on both sides, so that no single damaged byte costs more than one record
 Rules:
 1. An intent is on disk (fsync) before the first write that it speaks of. What follows (``done``,
    ``forget``) is written with the next intent or ``flush``: a crash that loses it costs one more
-   look at each target, because the intent names every value that may be ours.
+   look at each target, because the intent names every value that may be ours. Whoever intends
+   waits for a bounded time (``state.disk``) and hears of what is not known to be on disk by then:
+   that becomes an entry when it is. What was read back is written when it has stood for a while.
 2. A damaged line is skipped and reported; nothing after it is lost.
 3. The file is bounded: when it holds four times more records than entries it is written anew,
    atomically.
@@ -23,15 +26,12 @@ Rules:
 from __future__ import annotations
 
 import functools
-import json
 import os
-import zlib
-from collections.abc import Iterable, Mapping
-from json.encoder import encode_basestring_ascii as _quote
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from koordlet.model import errors
+from koordlet.state import disk, records
 
 #: Version of the format that is written; every version up to it is read.
 FORMAT = 2
@@ -40,46 +40,29 @@ _READABLE = (1, FORMAT)
 _MIN_RECORDS = 256
 #: Copies of the header.
 _HEADERS = 2
+#: What the disk is asked under: one at a time, so what is written is in the order of its happening.
+_ERRAND = "the journal of originals"
 _OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
-class Entry(NamedTuple):
-    """One target that we changed and have not put back. A tuple: plans make a thousand at once."""
-
-    kind: str
-    target: str
-    policy: str
-    #: The text found before our first write; ``None`` when nothing was there, or nobody could read
-    #: it: then there is nothing to put back.
-    original: str | None
-    #: Texts that are ours: the last one that was read back, and any that may be on its way.
-    values: tuple[str, ...]
-    knob: str = ""
-    group: str = ""
-    #: The group's inode: another group under the same path is none of our business.
-    inode: int = 0
-    unix_time: float = 0.0
-    #: True once a value of ours was read back: until then the original there is nobody's answer.
-    sure: bool = False
-    #: Where a unit's properties were set: the unit, and what systemd said of each before.
-    unit: str = ""
-    properties: tuple[tuple[str, str], ...] = ()
-
-    def holding(self, values: tuple[str, ...]) -> Entry:
-        """The entry with other values."""
-        return Entry._make((*self[:4], values, *self[5:]))
-
-    def landed(self, value: str, inode: int) -> Entry:
-        """The entry once a value was read back, in the group as it is now."""
-        # By place: ``_replace`` takes four times as long.
-        return Entry._make((*self[:4], (value,), *self[5:7], inode, self[8], True, *self[10:]))
+#: What a journal holds.
+Entry = records.Entry
 
 
 class Journal:
     """An append-only file and the entries that it amounts to."""
 
-    def __init__(self, path: Path, *, machine_id: str, boot_id: str, root: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        machine_id: str,
+        boot_id: str,
+        root: str = "",
+        on: disk.Disk | None = None,
+    ) -> None:
         self.path = path
+        self.disk = disk.Disk(path.parent) if on is None else on
         #: The cgroup root that the groups of the entries are below. That of the file, while it has
         #: entries; see ``move``.
         self.root = root
@@ -89,9 +72,16 @@ class Journal:
         #: Records that a full disk cost us; the entries in memory are right all the same.
         self.lost = 0
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
+        #: The file and what is counted of it belong to an errand while one is out.
         self._records = 0
         #: Facts that a crash may lose, until the next write.
         self._notes: list[bytes] = []
+        #: Targets whose values were read back since; what is intended next says more than that.
+        self._readings: set[str] = set()
+        #: Entries of the errand that is out, each with the one that it takes the place of.
+        self._coming: list[tuple[Entry, Entry | None]] = []
+        #: Why the last errand failed.
+        self._failure: OSError | None = None
         #: Records from which on the file is written anew; more after a disk that had no room.
         self._limit = _MIN_RECORDS
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,25 +97,63 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self._file)
+        """Give the descriptor back; one that the disk holds stays with it."""
+        self.flush()
+        if self.disk.close():
+            os.close(self._file)
 
     # Facts ---------------------------------------------------------------------------------------
 
-    def intend(self, entries: Iterable[Entry]) -> None:
-        """Put what is about to happen on disk, with one fsync for all of it."""
-        fresh = [entry for entry in entries if self.entries.get(entry.target) != entry]
+    def collect(self) -> None:
+        """Hear of what the disk has done since."""
+        self.disk.collect()
+
+    def intend(self, entries: Iterable[Entry], patience: float = disk.OPENING) -> Collection[str]:
+        """Put what is about to happen on disk, with one fsync for all of it.
+
+        The targets of which that is not known in time: nothing may be written there yet.
+        """
+        fresh = self._fresh(entries)
         if not fresh:
-            return
-        self.flush()
-        self._append([_framed(_intent(entry)) for entry in fresh], sync=True)
-        self.remember(fresh)
+            return ()
+        if self.disk.out(_ERRAND):
+            if not self.disk.wait(_ERRAND, patience):
+                return {entry.target for entry in fresh}
+            fresh = self._fresh(fresh)
+        notes, self._notes = self._notes, []
+        self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
+        lines = [records.intent(entry) for entry in fresh]
+        if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
+            return {entry.target for entry in fresh}
         # Only now: what is written anew is what ``entries`` holds.
         self._bound()
+        return ()
+
+    def _fresh(self, entries: Iterable[Entry]) -> list[Entry]:
+        known = self.entries
+        return [entry for entry in entries if known.get(entry.target) != entry]
+
+    def _write(self, notes: list[bytes], lines: list[bytes]) -> None:
+        self._lose(notes)
+        self._append(lines, sync=True)
+
+    def _landed(self) -> None:
+        """What was intended is on disk; where something newer is known already, that stays."""
+        known, readings = self.entries, self._readings
+        for entry, before in self._coming:
+            if known.get(entry.target) is before:
+                known[entry.target] = entry
+                readings.discard(entry.target)
+        self._coming.clear()
 
     def remember(self, entries: Iterable[Entry]) -> None:
         """Know of entries without putting them on disk."""
         self.entries.update((entry.target, entry) for entry in entries)
+
+    def note(self, entry: Entry) -> None:
+        """Know of an entry now; on disk it is when the disk answers."""
+        self.entries[entry.target] = entry
+        self._notes.append(records.intent(entry))
 
     def done(self, target: str, value: str, inode: int) -> None:
         """Our value is there, as read back."""
@@ -135,22 +163,34 @@ class Journal:
         self.entries[target] = before.landed(value, inode)
         if before.values == (value,) and before.inode == inode:
             return  # the intent names it alone, in the same group: the file knows enough
-        said = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
-        self._notes.append(_framed(said.encode()))
+        self._readings.add(target)
 
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
-            self._notes.append(_line({"forget": {"target": target}}))
+            self._notes.append(records.line({"forget": {"target": target}}))
 
-    def flush(self) -> None:
-        """Write the facts that may be lost; a disk without room loses them."""
-        notes, self._notes = self._notes, []
-        try:
-            self._append(notes)
-        except OSError:
-            self.lost += len(notes)
+    def flush(self, *, readings: bool = True) -> None:
+        """Write the facts that may be lost; a disk without room loses them. Waits for nothing.
+
+        ``readings``: with what was read back, and was not written over since.
+        """
+        if self.disk.out(_ERRAND):
+            return
+        if readings:
+            self._notes += self._read_back()
+        if self._notes:
+            notes, self._notes = self._notes, []
+            if not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+                return
         self._bound()
+
+    def _read_back(self) -> Iterator[bytes]:
+        targets, self._readings = self._readings, set()
+        for target in sorted(targets):
+            entry = self.entries.get(target)
+            if entry is not None and entry.sure and len(entry.values) == 1:
+                yield records.done(target, entry.values[0], entry.inode)
 
     def move(self, root: str) -> None:
         """Entries to come are of groups below another cgroup root; there must be none now."""
@@ -162,14 +202,42 @@ class Journal:
 
     # The file ------------------------------------------------------------------------------------
 
-    def compact(self) -> None:
+    def compact(self, patience: float = disk.LONG) -> None:
         """Write the header and the live entries anew, atomically."""
-        fresh = self.path.with_name(self.path.name + ".new")
+        if not self.disk.wait(_ERRAND, patience):
+            return  # it is written anew when there is a reason the next time
         header = {"format": FORMAT, **self._stamp, "root": self.root}
         lines = [
-            *(_line(header) for _ in range(_HEADERS)),
-            *(_framed(_intent(entry)) for entry in self.entries.values()),
+            *(records.line(header) for _ in range(_HEADERS)),
+            *(records.intent(entry) for entry in self.entries.values()),
         ]
+        # They are in the entries.
+        notes, self._notes = self._notes, []
+        self._readings.clear()
+        try:
+            self._errand(functools.partial(self._replace, lines), _nothing, patience)
+        except OSError:
+            self._notes = notes
+            raise
+
+    def _errand(self, work: Callable[[], None], then: Callable[[], None], patience: float) -> bool:
+        """Have the disk do something to the file; ``OSError`` where it refuses in time."""
+
+        def heard(error: OSError | None) -> None:
+            self._failure = error
+            if error is None:
+                then()
+
+        # Nobody else asks this disk, and there is nothing out: so it takes it.
+        self.disk.ask(_ERRAND, work, heard)
+        if not self.disk.wait(_ERRAND, patience):
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def _replace(self, lines: list[bytes]) -> None:
+        fresh = self.path.with_name(self.path.name + ".new")
         handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
         try:
             _write_all(handle, b"".join(lines))
@@ -182,32 +250,36 @@ class Journal:
         os.close(self._file)
         self._file = handle
         self._records = len(lines)
-        # They are in the entries.
-        self._notes.clear()
         sync_directory(self.path.parent)
 
-    def _append(self, records: list[bytes], *, sync: bool = False) -> None:
-        if not records:
+    def _append(self, lines: list[bytes], *, sync: bool = False) -> None:
+        if not lines:
             return
         size = os.fstat(self._file).st_size
         try:
-            _write_all(self._file, b"".join(records))
+            _write_all(self._file, b"".join(lines))
             if sync:
                 os.fsync(self._file)
         except OSError:
             # A full disk: leave no half record for the next one to be glued to.
             os.ftruncate(self._file, size)
             raise
-        self._records += len(records)
+        self._records += len(lines)
+
+    def _lose(self, notes: list[bytes]) -> None:
+        try:
+            self._append(notes)
+        except OSError:
+            self.lost += len(notes)
 
     def _bound(self) -> None:
         if self._records > max(self._limit, 4 * len(self.entries)):
-            self._tidy()
+            self._tidy(0.0)
 
-    def _tidy(self) -> None:
+    def _tidy(self, patience: float = disk.LONG) -> None:
         """A full disk leaves the long file as it is, which holds the same facts."""
         try:
-            self.compact()
+            self.compact(patience)
             self._limit = _MIN_RECORDS
         except OSError:
             self._limit = 2 * self._records
@@ -219,17 +291,17 @@ class Journal:
         except FileNotFoundError:
             return False
         lines = [(n, line) for n, line in enumerate(raw.split(b"\n"), 1) if line]
-        records = [(number, _parse(line)) for number, line in lines]
+        facts = [(number, records.parse(line)) for number, line in lines]
         # One more: a damaged byte may have become a newline.
-        first = [record for _, record in records[: _HEADERS + 1] if record is not None]
+        first = [record for _, record in facts[: _HEADERS + 1] if record is not None]
         header = next((record for record in first if "format" in record), None)
         if header is None or not self._is_mine(header):
             self._set_aside(header)
             return False
-        for number, record in records:
-            if record is None or not ("format" in record or _fold(self.entries, record)):
+        for number, record in facts:
+            if record is None or not ("format" in record or records.fold(self.entries, record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
-        self._records = len(records)
+        self._records = len(facts)
         if self.entries:
             self.root = str(header.get("root", root))
         return header["format"] != FORMAT or header.get("root") != self.root
@@ -265,37 +337,14 @@ def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
         raw = path.read_bytes()
     except FileNotFoundError:
         return {}
-    records = [found for line in raw.split(b"\n") if (found := _parse(line)) is not None]
-    header = next((record for record in records if "format" in record), {})
+    facts = [found for line in raw.split(b"\n") if (found := records.parse(line)) is not None]
+    header = next((record for record in facts if "format" in record), {})
     if (header.get("machine_id"), header.get("boot_id")) != (machine_id, boot_id):
         return {}
     entries: dict[str, Entry] = {}
-    for record in records:
-        _fold(entries, record)
+    for record in facts:
+        records.fold(entries, record)
     return entries
-
-
-def _fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
-    """Fold one record in; ``False`` when it makes no sense."""
-    kind, body = next(iter(record.items()), ("", None))
-    if not isinstance(body, dict):
-        return False
-    try:
-        if kind == "intent":
-            listed = {key: tuple(body[key]) for key in ("values", "properties") if key in body}
-            entry = Entry(**{**body, **listed})
-            entry = entry._replace(properties=tuple((a, b) for a, b in entry.properties))
-            entries[entry.target] = entry
-        elif kind == "done":
-            before = entries[body["target"]]
-            entries[before.target] = before.landed(body["value"], body["inode"])
-        elif kind == "forget":
-            entries.pop(body["target"], None)
-        else:
-            return False
-    except (KeyError, TypeError, ValueError):
-        return False
-    return True
 
 
 def sync_directory(path: Path) -> None:
@@ -307,49 +356,11 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-#: All of a plan have one time.
-_repr = functools.lru_cache(maxsize=16)(repr)
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def _intent(entry: Entry) -> bytes:
-    """An entry as a record; what is as usual is left out.
-
-    Written out by hand: it is the dearest part of a plan, and an encoder takes four times as long.
-    """
-    original = "null" if entry.original is None else _quote(entry.original)
-    more = ',"sure":true' if entry.sure else ""
-    if entry.unit:
-        more += f',"unit":{_quote(entry.unit)},"properties":{_encode(entry.properties)}'
-    return (
-        f'{{"intent":{{"kind":{_quote(entry.kind)},"target":{_quote(entry.target)},'
-        f'"policy":{_quote(entry.policy)},"original":{original},'
-        f'"values":[{",".join(map(_quote, entry.values))}],"knob":{_quote(entry.knob)},'
-        f'"group":{_quote(entry.group)},"inode":{entry.inode},'
-        f'"unix_time":{_repr(entry.unix_time)}{more}}}}}'
-    ).encode()
-
-
-def _line(record: Mapping[str, object]) -> bytes:
-    return _framed(_encode(record).encode())
-
-
-def _framed(body: bytes) -> bytes:
-    return b"\n%s\t%08x\n" % (body, zlib.crc32(body))
-
-
-def _parse(line: bytes) -> Mapping[str, object] | None:
-    body, _, checksum = line.rpartition(b"\t")
-    try:
-        if int(checksum, 16) != zlib.crc32(body):
-            return None
-        record = json.loads(body)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
+
+
+def _nothing() -> None:
+    """What follows from notes: nothing."""

@@ -44,13 +44,18 @@ class Lock:
                 culprit=str(self.path),
                 fix=f"stop it first, or look at it: ps -fp {holder}",
             ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, b"%d\n" % os.getpid(), 0)
+        said = b"%d\n" % os.getpid()
+        # In this order the file is never empty, and so its end is no reason to write it out.
+        os.pwrite(handle, said, 0)
+        os.ftruncate(handle, len(said))
         self._file = handle
 
     def release(self) -> None:
-        """Let go. The file stays: removing it would race with the next agent."""
+        """Let go. The file stays: removing it would race with the next agent.
+
+        What it says is worth nothing while nobody holds it, and nothing is written here: the disk
+        may hang, and who leaves must not.
+        """
         if self._file is not None:
-            os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None

@@ -194,7 +194,7 @@ def test_a_full_journal_stops_changes_and_not_restoring(
     site.settle()
     with site.agent() as who:
 
-        def full(_entries: object) -> None:
+        def full(_entries: object, _patience: float) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(who.book, "intend", full)

@@ -22,7 +22,7 @@ workloads:
 
 def furnished(version: Cgroup, state: Path) -> agents.Site:
     """A best-effort workload that has named its groups itself."""
-    host = Machine("0-3", cgroup=version, passed_down=("cpuset",) if version == "v2" else ())
+    host = Machine("0-3", cgroup=version, passed_down=("cpuset", "cpu") if version == "v2" else ())
     top = trees.top(version)
     for path in ("batch", *(f"batch/{name}" for name in nameless.NAMES)):
         host.mkdir(host.at(f"{top}/{path}"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from koordlet import line
-from koordlet.apply import units, worker
-from koordlet.host import dbus, root
+from koordlet.apply import units
+from koordlet.host import dbus, root, worker
 from koordlet.model import knob, result
 from koordlet.state import journal
 from tests.kit import agents, deadline, dying, images, unit_manager

@@ -334,3 +334,22 @@ def test_two_batches_are_both_there(ram: Path) -> None:
 
     assert {entry(1).target, entry(2).target} == set(reread(book.path).entries)
     book.close()
+
+
+def test_what_was_read_back_is_written_where_nothing_newer_is(ram: Path) -> None:
+    """A flush without readings leaves them for later; the next intent for a target replaces its."""
+    book = opened(ram / "journal")
+    book.intend([entry(1, values=("1", "2")), entry(2, values=("1", "2"))])
+    book.done(entry(1).target, "2", inode=1)
+    book.done(entry(2).target, "2", inode=2)
+    before = book.path.read_bytes()
+    book.flush(readings=False)
+    assert before == book.path.read_bytes()
+    book.intend([book.entries[entry(1).target].holding(("2", "3"))])
+    book.flush()
+    written = book.path.read_bytes().removeprefix(before)
+    book.close()
+
+    assert (1, 1) == (written.count(b'{"intent"'), written.count(b'{"done"'))
+    found = {target: one.values for target, one in reread(book.path).entries.items()}
+    assert {entry(1).target: ("2", "3"), entry(2).target: ("2",)} == found

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from koordlet.apply import worker
+from koordlet.host import worker
 
 
 class Clock:

@@ -1,0 +1,29 @@
+"""One attempt at an action: once more where the kernel's refusal was a race that is over.
+
+Covers: the second try. Does not cover: the calls (``apply.perform``), which refusals are races
+(``apply.refusals``).
+"""
+
+from __future__ import annotations
+
+from koordlet.apply import perform, refusals, units
+from koordlet.host import root
+from koordlet.model import action, cgroup, plan
+
+
+def twice(
+    host: root.HostRoot,
+    layout: cgroup.Layout,
+    step: plan.Step,
+    manager: units.Manager | None,
+) -> perform.Effect:
+    """Do it, and once more where the kernel's refusal was a race that is over."""
+    one = step.action
+    try:
+        if isinstance(one, action.WriteFile):
+            return perform.write(host, layout, one, undo=step.undo)
+        return perform.perform(host, layout, one, undo=step.undo, manager=manager)
+    except OSError as error:
+        if not refusals.is_over(host, layout, one, error.errno):
+            raise
+    return perform.perform(host, layout, one, undo=step.undo, manager=manager)

@@ -1,0 +1,124 @@
+"""One record of the journal: an entry and the facts about it, as a line and back. Pure.
+
+Covers: what a line looks like, damaged ones, folding facts into entries.
+Does not cover: the file (``state.journal``, which has the format's rules).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii as _quote
+from typing import NamedTuple
+
+#: An entry from as many values as it has: ``_make`` counts them.
+_made = tuple.__new__
+
+
+class Entry(NamedTuple):
+    """One target that we changed and have not put back. A tuple: plans make a thousand at once."""
+
+    kind: str
+    target: str
+    policy: str
+    #: The text found before our first write; ``None`` when nothing was there, or nobody could read
+    #: it: then there is nothing to put back.
+    original: str | None
+    #: Texts that are ours: the last one that was read back, and any that may be on its way.
+    values: tuple[str, ...]
+    knob: str = ""
+    group: str = ""
+    #: The group's inode: another group under the same path is none of our business.
+    inode: int = 0
+    unix_time: float = 0.0
+    #: True once a value of ours was read back: until then the original there is nobody's answer.
+    sure: bool = False
+    #: Where a unit's properties were set: the unit, and what systemd said of each before.
+    unit: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+    def holding(self, values: tuple[str, ...]) -> Entry:
+        """The entry with other values."""
+        return _made(Entry, (*self[:4], values, *self[5:]))
+
+    def landed(self, value: str, inode: int) -> Entry:
+        """The entry once a value was read back, in the group as it is now."""
+        # By place: ``_replace`` takes four times as long.
+        return _made(Entry, (*self[:4], (value,), *self[5:7], inode, self[8], True, *self[10:]))
+
+
+def fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
+    """Fold one record in; ``False`` when it makes no sense."""
+    kind, body = next(iter(record.items()), ("", None))
+    if not isinstance(body, dict):
+        return False
+    try:
+        if kind == "intent":
+            listed = {key: tuple(body[key]) for key in ("values", "properties") if key in body}
+            entry = Entry(**{**body, **listed})
+            entry = entry._replace(properties=tuple((a, b) for a, b in entry.properties))
+            entries[entry.target] = entry
+        elif kind == "done":
+            before = entries[body["target"]]
+            entries[before.target] = before.landed(body["value"], body["inode"])
+        elif kind == "forget":
+            entries.pop(body["target"], None)
+        else:
+            return False
+    except (KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+#: All of a plan have one time.
+_repr = functools.lru_cache(maxsize=16)(repr)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def intent(entry: Entry) -> bytes:
+    """An entry as a record; what is as usual is left out.
+
+    Written out by hand: it is the dearest part of a plan, and an encoder takes four times as long.
+    """
+    # All of them at once: by name each takes as long as its quotes.
+    kind, target, policy, was, values, knob, group, inode, at, sure, unit, properties = entry
+    original = "null" if was is None else _quote(was)
+    more = ',"sure":true' if sure else ""
+    if unit:
+        more += f',"unit":{_quote(unit)},"properties":{_encode(properties)}'
+    return framed(
+        f'{{"intent":{{"kind":{_quote(kind)},"target":{_quote(target)},'
+        f'"policy":{_quote(policy)},"original":{original},'
+        f'"values":[{",".join(map(_quote, values))}],"knob":{_quote(knob)},'
+        f'"group":{_quote(group)},"inode":{inode},"unix_time":{_repr(at)}{more}}}}}'.encode()
+    )
+
+
+def line(record: Mapping[str, object]) -> bytes:
+    """Any record."""
+    return framed(_encode(record).encode())
+
+
+def framed(body: bytes) -> bytes:
+    """Its JSON between newlines, and what proves it."""
+    return b"\n%s\t%08x\n" % (body, zlib.crc32(body))
+
+
+def parse(line: bytes) -> Mapping[str, object] | None:
+    """What a line says; ``None`` where it is damaged."""
+    body, _, checksum = line.rpartition(b"\t")
+    try:
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        record = json.loads(body)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def done(target: str, value: str, inode: int) -> bytes:
+    """A value that was read back, as a record."""
+    said = f'{{"done":{{"target":{_quote(target)},"value":{_quote(value)},"inode":{inode}}}}}'
+    return framed(said.encode())

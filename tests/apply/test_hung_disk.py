@@ -1,0 +1,195 @@
+"""While the journal's disk hangs: nothing new is written, what protects stays, leaving works."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from koordlet import agent
+from koordlet.model import errors
+from koordlet.model.result import Verdict
+from koordlet.state import disk, journal
+from tests.apply.test_executor import TREE, site_pass
+from tests.kit import agents, images, trees
+from tests.kit.kernel import KernelHost
+
+
+class Clock:
+    """Time that passes when told: a disk that is late is not waited for."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """What every ``fsync`` waits for: closed, the disk hangs."""
+    one, sync = threading.Event(), os.fsync
+    one.set()
+
+    def slow(handle: int) -> None:
+        one.wait(60.0)
+        sync(handle)
+
+    monkeypatch.setattr("os.fsync", slow)
+    yield one
+    one.set()
+
+
+@pytest.fixture
+def host() -> KernelHost:
+    """A machine with four groups."""
+    return trees.build(TREE)[0]
+
+
+@pytest.fixture
+def site(host: KernelHost, ram: Path) -> agents.Site:
+    """That machine with an agent's state."""
+    return trees.site(TREE, host, ram)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the disks."""
+    return Clock()
+
+
+@pytest.fixture
+def who(site: agents.Site, gate: threading.Event, clock: Clock) -> Iterator[agent.Agent]:
+    """An agent that asks its disks from threads, as on a live machine."""
+    with site.agent() as one:
+        first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
+        one.disks = first, other
+        one.book.disk = first
+        for each in (one.checkpoints, one.handover, one.teller.audit):
+            each.disk = other
+        yield one
+        gate.set()
+
+
+def text(host: KernelHost, path: str) -> str:
+    """The set of a group."""
+    return host.text(host.at(trees.file(TREE, path))).strip()
+
+
+def check(who: agent.Agent) -> str:
+    """What is said of the disk."""
+    assert who.teller.view is not None
+    told = [one.message for one in who.teller.view.plan.conditions if one.type == "StateDiskHangs"]
+    found = {one.name: one for one in who.teller.view.checks}["disk"]
+    assert (not found.ok, [found.detail]) == (bool(told), told or [""])
+    return found.detail
+
+
+def test_nothing_is_written_before_its_original_is_on_disk(
+    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock
+) -> None:
+    """Passes go on, culprit and fix are said; when the disk answers, all is done, nothing said."""
+    gate.clear()
+    host.calls.clear()
+    who.one_pass(slow=True)
+    clock.now = 12.0
+    who.one_pass(slow=True)
+    said = check(who)
+    clock.now = 13.0
+    who.one_pass(slow=True)
+
+    assert ([], {}) == (host.calls, dict(who.book.entries))
+    assert "/state does not answer: more than 10 s for the journal of originals; put" in said
+    assert said == check(who)
+    gate.set()
+    who.disks[0].settle(20.0)
+    who.one_pass(slow=True)
+    assert ("0-1", "2-3") == (text(host, "a"), text(host, "c"))
+    assert "" == check(who)
+
+
+def test_what_the_journal_knows_goes_on(
+    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock, site: agents.Site
+) -> None:
+    """A limit that somebody removes comes back at once; a new value of another group waits."""
+    assert agents.settle(who, site.clock)
+    gate.clear()
+    host.write(host.at(trees.file(TREE, "c")), b"0-4")
+    _wants(who, "d", "3")
+    clock.now += 1.0
+    found = site_pass(who)
+
+    assert ("2-3", "4") == (text(host, "c"), text(host, "d"))
+    assert Verdict.WAITING is found[trees.file(TREE, "d")].verdict
+    assert "disk of the journal" in found[trees.file(TREE, "d")].detail
+
+
+def test_leaving_does_not_wait(
+    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock, site: agents.Site
+) -> None:
+    """Everything is put back, and in the journal that is so when the disk answers again."""
+    agents.settle(who, site.clock)
+    gate.clear()
+    _wants(who, "d", "3")
+    site_pass(who)
+    clock.now += 100.0
+    done = who.restore()
+
+    assert ((), 4) == (done.failed, done.restored)
+    assert {"0-4"} == {text(host, path) for path in ("a", "a/b", "c", "d")}
+    gate.set()
+    who.disks[0].settle(20.0)
+    who.book.flush()
+    who.disks[0].settle(20.0)
+    assert {} == _on_disk(who, site)
+
+
+def test_a_deadline_that_cannot_be_written_is_no_hand_over(
+    who: agent.Agent,
+    gate: threading.Event,
+    site: agents.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody would be held to it: everything is put back instead."""
+    monkeypatch.setattr(disk, "LONG", 0.01)
+    before = site.image()
+    agents.settle(who, site.clock)
+    gate.clear()
+    who.hand_over()
+
+    assert {} == images.difference(before, site.image())
+
+
+def test_a_start_gives_up(
+    site: agents.Site, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its journal an agent does not know what is its own: it says so, and ends."""
+    monkeypatch.setattr(disk, "OPENING", 0.1)
+    monkeypatch.setattr(journal.Journal, "_load", lambda *_: gate.wait(60.0))
+    monkeypatch.setattr(site.host, "live", True)
+    gate.clear()
+    with pytest.raises(errors.HostError, match="does not answer") as refused:
+        agent.Agent(site.line(), site.paths, enforce=False)
+
+    assert "--state-dir" in refused.value.fix
+    gate.set()
+
+
+def _wants(who: agent.Agent, path: str, cpus: str) -> None:
+    """The policy wants another set for a group from now on."""
+    settings = who.line.extra_settings["fixed"]
+    assert isinstance(settings, agents.Sets)
+    group = next(one for one in settings.cpus if one.rsplit("/", maxsplit=1)[-1] == path)
+    changed = replace(settings, cpus={**settings.cpus, group: cpus})
+    who.line.extra_settings = {**who.line.extra_settings, "fixed": changed}
+
+
+def _on_disk(who: agent.Agent, site: agents.Site) -> dict[str, journal.Entry]:
+    """What a successor finds."""
+    ids = who.line.observer.identity
+    where = site.paths.journal
+    return journal.peek(where, machine_id=ids.machine_id, boot_id=ids.boot_id)

@@ -1,0 +1,156 @@
+"""The disk of the state directory hangs, really: a file system on a loop device is frozen.
+
+The kernel lets nobody write there until it is thawed: what asks it stands in state D, as on a disk
+that a writer floods.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import test_killed
+from tests.kit import agents, deadline, live
+
+pytestmark = pytest.mark.e2e
+
+#: A workload that comes when the disk hangs already.
+_LATE = "  - {name: late, qos: BE, match: {cgroup: late}}\n"
+_TICKS = "koordlet_ticks_total"
+#: The waits of an end, one after the other, and a busy machine.
+_ENDS = 30.0
+
+
+@dataclass(slots=True)
+class Frozen:
+    """A file system of its own, and whether it answers."""
+
+    where: Path
+    frozen: bool = False
+
+    def freeze(self) -> None:
+        """From now on nobody writes."""
+        subprocess.run(["fsfreeze", "-f", self.where], check=True)
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """It answers again."""
+        if self.frozen:
+            subprocess.run(["fsfreeze", "-u", self.where], check=True)
+        self.frozen = False
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Frozen]:
+    """An ext4 of 64 MB."""
+    image, where = tmp_path / "image", tmp_path / "disk"
+    where.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    try:
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, where], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no loop device can be mounted: {error}")
+    one = Frozen(where)
+    try:
+        yield one
+    finally:
+        one.thaw()
+        subprocess.run(["umount", where], check=True)
+
+
+def asked(address: str, path: str) -> str:
+    """What the agent's HTTP server answers."""
+    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def ticks(address: str) -> float:
+    """How many passes there were."""
+    lines = asked(address, "/metrics").splitlines()
+    return next(float(one.split()[-1]) for one in lines if one.startswith(f"{_TICKS} "))
+
+
+@contextlib.contextmanager
+def running(place: live.Place, disk: Frozen, config: str) -> Iterator[tuple[live.Running, str]]:
+    """The program, ready, its state on that disk; and where it answers."""
+    path = place.state / "config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    socket = f'report: {{grpc: {{socket: "{place.state}/grpc"}}}}\n'
+    path.write_text(agents.HEADER + socket + config)
+    words = [sys.executable, "-m", "koordlet", "run", "--cgroup-root", place.name]
+    words += ["--state-dir", str(disk.where / "state"), "--config", str(path)]
+    one = live.Running([*words, "--http", "127.0.0.1:0"], place.state)
+    try:
+        one.until("all surfaces up")
+        found = deadline.until(
+            lambda: re.search(r"http://(127\.0\.0\.1:\d+)", one.out + one.err), "an address"
+        )
+        yield one, found[1]
+    finally:
+        disk.thaw()
+        one.close()
+
+
+def main_thread(one: live.Running) -> str:
+    """The state of the program's first thread."""
+    stat = Path(f"/proc/{one.process.pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0]
+
+
+def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
+    """Ticks go on, what protects comes back, what is new waits, and it is said what to do."""
+    test_killed.furnish(place)
+    whole = place.read("cpuset.cpus")
+    with running(place, disk, place.config + _LATE) as (one, address):
+        pool = place.read("batch/cpuset.cpus")
+        assert pool != whole
+        disk.freeze()
+        place.group("late")
+        place.sleeper(f"{place.cpuset}/late")
+        live.HOST.write(live.HOST.at(f"{place.cpuset}/batch/cpuset.cpus"), whole.encode())
+        before = ticks(address)
+        deadline.until(lambda: "StateDiskHangs" in asked(address, "/api/v1/plan"), "it is said")
+        deadline.until(lambda: ticks(address) > before + 3, "ticks go on")
+        deadline.until(lambda: place.read("batch/cpuset.cpus") == pool, "the limit is back")
+        health = asked(address, "/healthz")
+        assert whole == place.read("late/cpuset.cpus")
+        disk.thaw()
+        deadline.until(lambda: place.read("late/cpuset.cpus") != whole, "the rest is done")
+        deadline.until(lambda: "StateDiskHangs" not in asked(address, "/api/v1/plan"), "it is over")
+        assert 0 == one.ends(signal.SIGTERM)
+
+    assert f"[-]disk the disk of {disk.where}" in health
+    assert "--state-dir" in health
+
+
+def test_stopping_ends(place: live.Place, disk: Frozen) -> None:
+    """Everything is put back, locks are free, the loop is gone; the rest goes with the disk."""
+    before = test_killed.furnish(place)
+    with running(place, disk, place.config) as (one, _):
+        disk.freeze()
+        place.group("web/two")
+        place.sleeper(f"{place.cpuset}/web/two")
+        one.process.send_signal(signal.SIGTERM)
+        deadline.until(lambda: main_thread(one) == "Z", "its loop ends", seconds=_ENDS)
+        after = place.image()
+        assert "daemon.restored" in one.err
+        disk.thaw()
+        assert 0 == one.ends()
+
+    assert before.items() <= after.items()
+    assert () == place.restore().failed

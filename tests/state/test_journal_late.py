@@ -1,0 +1,129 @@
+"""A journal whose disk answers late: nothing counts as written before it is, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from koordlet.state import disk, journal
+from tests.state.test_journal import entry, reread
+
+
+@dataclass
+class Late:
+    """A journal on a disk of which each ``fsync`` waits for a gate."""
+
+    where: Path
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+        self.disk = disk.Disk(self.where.parent, inline=False)
+        self.book = journal.Journal(self.where, machine_id="m", boot_id="b", on=self.disk)
+
+    def comes_back(self) -> None:
+        """The disk answers, and that is heard."""
+        self.gate.set()
+        self.disk.settle(20.0)
+
+
+@pytest.fixture
+def late(ram: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Late]:
+    """One whose disk answers; its gate is open at the end."""
+    sync, gate = os.fsync, threading.Event()
+
+    def slow(handle: int) -> None:
+        gate.wait(20.0)
+        sync(handle)
+
+    monkeypatch.setattr("os.fsync", slow)
+    one = Late(ram / "journal", gate)
+    yield one
+    one.comes_back()
+    one.book.close()
+
+
+def test_an_intent_counts_when_the_disk_says_so(late: Late) -> None:
+    """Until then its targets are named and no entries; nothing else is asked for meanwhile."""
+    assert () == late.book.intend([entry(1)])
+    late.gate.clear()
+    first, second = [entry(2), entry(3)], [entry(2), entry(4)]
+
+    assert {one.target for one in first} == set(late.book.intend(first, 0.0))
+    assert {one.target for one in second} == set(late.book.intend(second, 0.0))
+    assert {entry(1).target} == set(late.book.entries)
+    late.comes_back()
+    assert {one.target for one in (entry(1), *first)} == set(late.book.entries)
+    assert () == late.book.intend(second)
+    assert late.book.entries == reread(late.where).entries
+
+
+def test_what_happens_meanwhile_is_newer(late: Late) -> None:
+    """A target that is forgotten or read back while its intent is out stays so, in the file too."""
+    late.book.intend([entry(1), entry(2)])
+    late.gate.clear()
+    late.book.intend([entry(1, values=("1", "2")), entry(2, values=("1", "2"))], 0.0)
+    late.book.forget(entry(1).target)
+    late.book.done(entry(2).target, "1", inode=1)
+    late.book.flush()
+    late.comes_back()
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert {entry(2).target: ("1",)} == {t: e.values for t, e in late.book.entries.items()}
+    assert late.book.entries == reread(late.where).entries
+
+
+def test_a_note_is_known_at_once_and_written_later(late: Late) -> None:
+    """What is put back while the disk hangs is in the file once it answers."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+    late.book.intend([entry(2)], 0.0)
+    late.book.note(entry(1, values=("1", "0-3")))
+    late.book.flush()
+
+    assert ("1", "0-3") == late.book.entries[entry(1).target].values
+    late.comes_back()
+    late.book.flush()
+    late.disk.settle(20.0)
+    assert late.book.entries == reread(late.where).entries
+
+
+def test_a_disk_that_refuses_late_costs_the_intent(
+    late: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no entry then, the file has no trace of it, and the next one is heard again."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+
+    def refuse(_handle: int) -> None:
+        late.gate.wait(20.0)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", refuse)
+        late.book.intend([entry(2)], 0.0)
+        late.comes_back()
+        assert {entry(1).target} == set(late.book.entries) == set(reread(late.where).entries)
+        with pytest.raises(OSError, match="No space"):
+            late.book.intend([entry(3)])
+    assert () == late.book.intend([entry(2)])
+
+
+def test_compaction_in_between_keeps_everything(late: Late) -> None:
+    """A long file is written anew beside the loop, with what was intended before and after."""
+    for number in range(400):
+        late.book.intend([entry(number % 3, values=(str(number),))])
+        late.book.done(entry(number % 3).target, f"{number}\n", inode=1)
+        late.book.flush()
+    late.disk.settle(20.0)
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert 300 > late.where.read_bytes().count(b"\n{")
+    assert late.book.entries == reread(late.where).entries

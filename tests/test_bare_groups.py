@@ -1,0 +1,63 @@
+"""Bare groups on v2 to which ``cpuset`` is handed down and ``cpu`` is not: said, and not tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from koordlet.model import result
+from tests.kit import agents, trees
+from tests.kit.kernel import KernelHost, Machine
+
+_CONFIG = """
+policies:
+  adaptive: {mode: enforce}
+workloads:
+  - {name: web, qos: LS, match: {cgroup: jobs/web}}
+  - {name: batch, qos: BE, match: {cgroup: jobs/batch}}
+"""
+
+
+def lived(ram: Path, handed: bytes) -> tuple[KernelHost, list[str], list[str]]:
+    """A machine after some passes; what the kernel refused; what was said of best-effort work."""
+    host, top = Machine("0-3", {0: "0-3"}, cgroup="v2"), trees.top("v2")
+    host.mkdir(host.at(f"{top}/jobs"))
+    host.write(host.at(f"{top}/jobs/cgroup.subtree_control"), handed)
+    for name in ("jobs/web", "jobs/batch"):
+        host.mkdir(host.at(f"{top}/{name}"))
+        host.spawn(f"{top}/{name}")
+    site = agents.Site(host, ram, config=_CONFIG)
+    refused: list[str] = []
+
+    def heard(done: object) -> None:
+        assert isinstance(done, tuple)
+        refused.extend(f"{o.target}: {o.detail}" for o in done if o.verdict in result.BAD)
+
+    with site.agent() as who:
+        who.done = heard
+        agents.settle(who, site.clock)
+        assert who.teller.view is not None
+        said = [
+            one.message
+            for one in who.teller.view.plan.conditions
+            if one.type == "BestEffortLimitNotApplied"
+        ]
+    return host, refused, said
+
+
+def test_a_group_without_the_controller_is_said_and_left_alone(ram: Path) -> None:
+    """No write that the kernel must refuse; one condition names the group and the fix."""
+    host, refused, said = lived(ram, b"+cpuset\n")
+
+    assert [] == refused
+    assert not [one.path for one in host.calls if "cpu.weight" in one.path]
+    (only,) = said
+    assert "cpu controller is not enabled for cgroup jobs/batch" in only
+    assert "CPUWeight=" in only
+
+
+def test_with_the_controller_it_has_its_weight(ram: Path) -> None:
+    """The same groups, with ``cpu`` handed down."""
+    host, refused, said = lived(ram, b"+cpuset +cpu\n")
+
+    assert ([], []) == (refused, said)
+    assert "1" == host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.weight")).strip()
