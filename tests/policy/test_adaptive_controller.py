@@ -136,7 +136,7 @@ def test_no_limit_cycle_after_a_step(
     before: float, after: float, share: float, slope: float, lag: int
 ) -> None:
     """Wherever it hurts and however steeply, it settles, and rests until what is known gets old."""
-    law = dataclasses.replace(LAW, deaf=60.0, forget=600.0)
+    law = dataclasses.replace(LAW, deaf=600.0, forget=600.0)
     limits = ran(
         lambda at: before if at < 20 else after,
         lambda ls: max(LAW.floor, share * (8 - ls)),
