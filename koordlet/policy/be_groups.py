@@ -17,8 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.history import series
 from koordlet.model import (
@@ -102,19 +101,29 @@ def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
     return [one.group for one in sensitive(pods) if one.group is not None]
 
 
-def timed(there: Sequence[Place], past: series.History) -> dict[Place, int]:
-    """The places whose CPU time is counted, with what they use, in thousandths of a core.
+def counted(there: tuple[Place, ...], past: series.History) -> tuple[Place, ...]:
+    """The places whose CPU time is counted; the same object where that is all of them.
 
     On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
     counts has no files of CPU time either, and naming them would fail at every tick.
     """
-    groups = [one.group for one in there]
-    totals, lasts = past.groups.totals(groups, meter.CPU), past.groups.lasts(groups, meter.CPU)
-    return {
-        one: int(1000 * (used or 0.0))
-        for one, total, used in zip(there, totals, lasts, strict=True)
-        if one.tier or total is not None
-    }
+    totals = past.groups.totals(_paths(there), meter.CPU)
+    if None not in totals:
+        return there
+    pairs = zip(there, totals, strict=True)
+    return tuple(one for one, total in pairs if one.tier or total is not None)
+
+
+def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
+    """What each place uses, in thousandths of a core, by its group."""
+    groups = _paths(there)
+    lasts = past.groups.lasts(groups, meter.CPU)
+    return {one: int(1000 * (cores or 0.0)) for one, cores in zip(groups, lasts, strict=True)}
+
+
+@remember.last
+def _paths(there: tuple[Place, ...]) -> list[str]:
+    return [one.group for one in there]
 
 
 class Writer:
@@ -190,7 +199,7 @@ class Writer:
             yield child
             yield from self._inside(child.path)
 
-    # Time and weight -----------------------------------------------------------------------------
+    # Time ----------------------------------------------------------------------------------------
 
     def quotas(
         self, there: Sequence[Place], shares: Mapping[str, int], reason: str
@@ -207,29 +216,27 @@ class Writer:
                     made += _protective(group.path, free, self.policy, why)
         return made
 
-    def weights(self, there: Sequence[Place], reason: str) -> Sequence[action.Action]:
-        """The least weight for every workload. The tier has it from the kubelet."""
-        groups = tuple(one.group for one in there if not one.tier)
-        return _weights(self.now.layout, groups, self.policy, reason)
 
-    def idle(self, groups: Sequence[str], reason: str) -> list[action.Action]:
-        """Run only when nobody else wants to. Only for groups that koordlet made."""
-        made: list[action.Action] = []
-        for group in groups:
-            found = limits.cpu_idle(self.now.layout, group, idle=True)
-            made += _protective(group, found, self.policy, reason)
-        return made
+def weights(
+    layout: cgroup.Layout, there: Iterable[Place], policy: str, reason: str
+) -> list[action.Action]:
+    """The least weight for every workload. The tier has it from the kubelet."""
+    made: list[action.Action] = []
+    for one in there:
+        if not one.tier:
+            found = limits.cpu_shares(layout, one.group, LEAST_SHARES)
+            made += _protective(one.group, found, policy, reason)
+    return made
 
 
-@functools.lru_cache(maxsize=4)
-def _weights(
-    layout: cgroup.Layout, groups: tuple[str, ...], policy: str, reason: str
-) -> tuple[action.Action, ...]:
-    """Asked for at every tick, and always the same while the same groups are there."""
+def idle(
+    layout: cgroup.Layout, groups: Iterable[str], policy: str, reason: str
+) -> list[action.Action]:
+    """Run only when nobody else wants to. Only for groups that koordlet made."""
     made: list[action.Action] = []
     for group in groups:
-        made += _protective(group, limits.cpu_shares(layout, group, LEAST_SHARES), policy, reason)
-    return tuple(made)
+        made += _protective(group, limits.cpu_idle(layout, group, idle=True), policy, reason)
+    return made
 
 
 def _protective(
