@@ -225,10 +225,9 @@ class Observer:
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
             found = self.reader.read_all(self._interesting(pods, also), full=full)
-            # Values that are all the same objects leave policies nothing to think about.
-            if found.keys() != self._groups.keys() or any(
-                found[path] is not group for path, group in self._groups.items()
-            ):
+            # Values that are all the same objects leave policies nothing to think about. One that
+            # says the same is the same object, so this compares no more than that.
+            if found != self._groups:
                 self._groups = found
             self._asked = (pods, also, self.reader, self.reader.generation)
         return self._groups
