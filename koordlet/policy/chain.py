@@ -136,6 +136,8 @@ def decide(
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
                 memory.keep(row, asked, *with_, said)
+        if not (said.claims or said.pools):
+            continue
         shown = shown.with_(said.claims, said.pools)
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)
