@@ -346,6 +346,7 @@ class Agent:
         self.book.close()
         self._unclaim()
         self.line.usage.close()
+        self.line.pressure.close()
         self.line.feeling.close()
         self.line.observer.close()
         self.lock.release()
