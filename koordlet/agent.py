@@ -320,7 +320,7 @@ class Agent:
                 with self.teller.carrying_out():
                     done = restoring.restore(there, self.hands, report)
             finally:
-                there.observer.reader.close()
+                there.close()
                 claim.release(there.host, held)
             if self.enforce:
                 self._claim = claim.take(self.line.host, self.line.observer.layout)
@@ -345,8 +345,5 @@ class Agent:
         self.hands.close()
         self.book.close()
         self._unclaim()
-        self.line.usage.close()
-        self.line.pressure.close()
-        self.line.feeling.close()
-        self.line.observer.close()
+        self.line.close()
         self.lock.release()

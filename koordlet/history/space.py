@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -132,9 +133,8 @@ class Space:
     def _derive(self, at: float) -> None:
         shown = self._shown
         if self._at.get(meter.MEMORY) == at and meter.MEMORY_INACTIVE_FILE in shown:
-            pairs = zip(shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE], strict=True)
             # What is missing stays so: NaN is not below zero. max() would take twice as long.
-            less = [use - idle for use, idle in pairs]
+            less = map(operator.sub, shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE])
             shown[meter.WORKING_SET] = array("d", [0.0 if one < 0 else one for one in less])
             self._at[meter.WORKING_SET] = at
         if self._at.get(meter.PERIODS) == at and meter.PERIODS in shown:
