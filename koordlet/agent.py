@@ -339,7 +339,7 @@ class Agent:
                 with self.teller.carrying_out():
                     done = restoring.restore(there, self.hands, report)
             finally:
-                there.observer.reader.close()
+                there.close()
                 claim.release(there.host, held)
             if self.enforce:
                 self._claim = claim.take(self.line.host, self.line.observer.layout)
@@ -372,9 +372,7 @@ class Agent:
         self.book.close()
         self._close_files()
         self._unclaim()
-        self.line.usage.close()
-        self.line.feeling.close()
-        self.line.observer.close()
+        self.line.close()
         self.lock.release()
 
     def _close_files(self) -> None:

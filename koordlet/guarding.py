@@ -51,7 +51,7 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
         return None
     waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
     waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
-    throttled = max(one or 0.0 for one in past.groups.lasts(groups, meter.THROTTLED))
+    throttled = max(filter(None, past.groups.lasts(groups, meter.THROTTLED)), default=0.0)
     killed = sum(filter(None, past.groups.lasts(groups, meter.OOM_KILLS)))
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
 

@@ -167,7 +167,7 @@ class Line:
             now,
             self._node(),
             pods,
-            also=dict.fromkeys(map(_GROUP, entries)),
+            also=map(_GROUP, entries),
             full=full,
             sources=self._sources(now),
         )
@@ -384,6 +384,11 @@ class Line:
         there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        for one in (self.usage, self.pressure, self.feeling, self.observer):
+            one.close()
 
 
 def shadowed(made: plan.Plan) -> plan.Plan:

@@ -49,7 +49,7 @@ class Completing:
 
     def complete(self, one: action.Action) -> action.Action:
         """With the cookie that the journal knows, and whether all is as it shall be."""
-        if not isinstance(one, action.ShareCore) or self._seen is None:
+        if self._seen is None or not isinstance(one, action.ShareCore):
             return one
         seen = self._seen
         members = tuple(pid for pid in one.members if seen.get(pid, 0) in self._ours)

@@ -52,9 +52,9 @@ def write(host: root.HostRoot, one: action.WriteFile) -> tuple[str, str]:
 
 def complete(one: action.Action, entry: journal.Entry | None) -> action.Action:
     """What is wanted, with the lines that put back devices which are not wanted any more."""
-    form = form_of(one)
-    if form is None or entry is None or not isinstance(one, action.WriteFile):
+    if entry is None or not isinstance(one, action.WriteFile) or one.knob not in FORMS:
         return one
+    form = FORMS[one.knob]
     wanted = forms.devices(one.value)
     ours = forms.devices("\n".join(entry.values))
     dropped = {device: fields for device, fields in ours.items() if device not in wanted}

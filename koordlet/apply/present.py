@@ -15,7 +15,10 @@ from koordlet.model import action, cgroup, knob, queueing, snapshot
 from koordlet.model.record import dataclass
 from koordlet.state import journal
 
-#: Kinds that are about processes, which are looked at elsewhere.
+#: Kinds by the name that entries of the journal have.
+_MAKE_DIR, _MOUNT = action.MakeDir.__name__, action.Mount.__name__
+_SET_QDISC, _SET_PROPERTY = action.SetQdisc.__name__, action.SetUnitProperty.__name__
+#: Those that are about processes, which are looked at elsewhere.
 _OF_PROCESSES = (action.MoveTasks.__name__, action.ShareCore.__name__)
 
 
@@ -47,13 +50,17 @@ def read(
     through_systemd = []
     # Wishes first: they know which files make a directory usable.
     for one in actions:
-        look.at(one)
+        # Of a thousand actions nearly all are files.
+        if isinstance(one, kinds.FILES):
+            look.file(one.target, one.group, one.knob)
+        else:
+            look.at(one)
         if isinstance(one, action.SetUnitProperty):
             through_systemd.append(one)
     told = {}
     for entry in journaled:
         look.at_entry(entry)
-        if entry.kind == action.SetUnitProperty.__name__:
+        if entry.kind == _SET_PROPERTY:
             told[entry.target] = (entry.inode, entry.values[-1])
     untold = {
         one.target
@@ -71,14 +78,13 @@ class _Look:
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
         self.groups = now.groups
-        self._places: dict[str, tuple[cgroup.Hierarchy, str] | None] = {}
+        #: Row to what comes before a group's path and after it in the path of its file.
+        self._around: dict[str, tuple[str, str] | None] = {}
         self._links = now.links.links
 
     def at(self, one: action.Action) -> None:
-        # Of a thousand actions nearly all are files.
-        if isinstance(one, kinds.FILES):
-            self._file(one.target, one.group, one.knob)
-        elif isinstance(one, action.MakeDir):
+        """Of whatever is no file."""
+        if isinstance(one, action.MakeDir):
             self._directory(one.target, one.initial)
         elif isinstance(one, action.MoveTasks):
             self._tasks(one)
@@ -90,15 +96,15 @@ class _Look:
             self._directory(one.target, ())
 
     def at_entry(self, entry: journal.Entry) -> None:
-        if entry.kind == action.MakeDir.__name__:
+        if entry.kind == _MAKE_DIR:
             self._directory(entry.target, ())
             self._processes(entry.target)
-        elif entry.kind == action.Mount.__name__:
+        elif entry.kind == _MOUNT:
             self._mount(entry.target)
-        elif entry.kind == action.SetQdisc.__name__:
+        elif entry.kind == _SET_QDISC:
             self._queueing(entry.target)
         elif entry.kind not in _OF_PROCESSES:
-            self._file(entry.target, entry.group, entry.knob)
+            self.file(entry.target, entry.group, entry.knob)
             if entry.original == "":
                 # It goes back to empty only where nobody lives on it.
                 self._processes(entry.target.rpartition("/")[0])
@@ -130,12 +136,12 @@ class _Look:
             self.texts[target] = kinds.PRESENT
             self._inode(target, target.rpartition("/")[0])
 
-    def _file(self, target: str, path: str, row: str) -> None:
+    def file(self, target: str, path: str, row: str) -> None:
         if target in self.texts:
             return
         group = self.groups.get(path)
         text = None if group is None else group.values.get(row)
-        if group is not None and text is not None and target == self._where(path, row):
+        if group is not None and text is not None and self._is_of(target, path, row):
             self.texts[target], self.inodes[target] = text, group.inode
             return
         try:
@@ -144,11 +150,14 @@ class _Look:
             return
         self._inode(target, target.rpartition("/")[0])
 
-    def _where(self, group: str, row: str) -> str | None:
-        if row not in self._places:
-            self._places[row] = self.layout.place(knob.TABLE[row])
-        place = self._places[row]
-        return None if place is None else f"{place[0].directory(group)}/{place[1]}"
+    def _is_of(self, target: str, group: str, row: str) -> bool:
+        """Whether a path is that of a group's file."""
+        if row not in self._around:
+            place = self.layout.place(knob.TABLE[row])
+            self._around[row] = place and (place[0].directory(""), f"/{place[1]}")
+        around = self._around[row]
+        inner = f"/{group}" if group else ""
+        return around is not None and target == f"{around[0]}{inner}{around[1]}"
 
     def _directory(self, target: str, initial: tuple[tuple[str, str], ...]) -> None:
         if target in self.texts or not self._inode(target, target):
@@ -166,7 +175,7 @@ class _Look:
     def _inode(self, target: str, directory: str) -> bool:
         try:
             found = processes.identity(self.host, directory)
-            self.inodes[target] = found or self.host.stat(self.host.at(directory)).inode
+            self.inodes[target] = found or self.host.inode(self.host.at(directory))
         except OSError:
             return False
         return True

@@ -82,7 +82,7 @@ class Watch:
             if file is None:
                 if self._open(target, one):
                     self._doubted.add(target)
-            elif file.wanted != one:
+            elif file.wanted is not one and file.wanted != one:
                 file.wanted, file.right = one, None
                 self._doubted.add(target)
 
@@ -114,7 +114,8 @@ class Watch:
     def _next(self) -> Iterable[str]:
         if not self._turns:
             self._turns = list(self._files)
-        self._turns, now = self._turns[:-AT_ONCE], self._turns[-AT_ONCE:]
+        now = self._turns[-AT_ONCE:]
+        del self._turns[-AT_ONCE:]
         return now
 
     def _suspicious(self) -> list[str]:

@@ -3,14 +3,16 @@
 Covers: appending a row, the samples of one series in a window. Pure; time is passed in.
 Does not cover: which series there are (``history.space``), averages and quantiles (``window``).
 
-A row is one block of memory, so taking 1 000 samples is one copy, and one series is every n-th
-cell, which ``array`` gives by a slice. A cell has 4 bytes: seven digits. Times are kept once.
+A row is one block of memory, so taking 1 000 samples is one call, and one series is every n-th
+cell. A cell has 4 bytes: seven digits. Times are kept once.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from array import array
+from collections.abc import Sequence
 from itertools import compress
 
 _NAN = math.nan
@@ -19,17 +21,18 @@ _NAN = math.nan
 class Rows:
     """``length`` rows of ``width`` cells, the oldest overwritten first. A missing cell is NaN."""
 
-    __slots__ = ("_asked", "_at", "_cells", "_next", "_span", "length", "width")
+    __slots__ = ("_asked", "_at", "_cells", "_next", "_row", "_span", "length", "width")
 
     def __init__(self, length: int, width: int = 0) -> None:
         self.length = length
         self.width = width
         self._cells = array("f", [_NAN]) * (length * width)
+        self._row = struct.Struct(f"{width}f")
         self._at = array("d", [-math.inf]) * length
         self._span = array("d", bytes(8 * length))
         self._next = 0
-        #: The moment that was asked for last, the rows after it, their seconds and the sum of them:
-        #: a tick asks many series for one.
+        #: The moment that was asked for last, where the rows after it begin, their seconds and the
+        #: sum of them: a tick asks many series for one.
         self._asked: tuple[float, list[int], list[float], float] | None = None
 
     @property
@@ -37,10 +40,10 @@ class Rows:
         """When the newest row was taken; minus infinity before the first."""
         return self._at[self._next - 1]
 
-    def append(self, at: float, span: float, row: array[float]) -> None:
+    def append(self, at: float, span: float, row: Sequence[float]) -> None:
         """Add a row, which stands for the ``span`` seconds before it."""
-        start = self._next * self.width
-        self._cells[start : start + self.width] = array("f", row)
+        # In place, and native: what is too large for a cell is infinite, as in an array.
+        self._row.pack_into(self._cells, self._next * self._row.size, *row)
         self._at[self._next] = at
         self._span[self._next] = span
         self._next = (self._next + 1) % self.length
@@ -51,10 +54,10 @@ class Rows:
         if self._asked is None or self._asked[0] != after:
             chosen = [row for row, at in enumerate(self._at) if at > after]
             spans = [self._span[row] for row in chosen]
-            self._asked = after, chosen, spans, sum(spans)
-        _, chosen, spans, covered = self._asked
-        cells = self._cells[slot :: self.width]
-        values = [cells[row] for row in chosen]
+            self._asked = after, [row * self.width for row in chosen], spans, sum(spans)
+        _, starts, spans, covered = self._asked
+        cells = self._cells
+        values = [cells[start + slot] for start in starts]
         known = [value == value for value in values]  # noqa: PLR0124 -- NaN differs from itself
         if all(known):
             return values, covered
@@ -83,6 +86,8 @@ class Rows:
                 row * self.width : row * self.width + kept
             ]
         self.width = width
+        self._row = struct.Struct(f"{width}f")
+        self._asked = None
 
     def age(self, seconds: float) -> None:
         """Make everything older: the clock stood still for so long."""

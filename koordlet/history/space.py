@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -132,9 +133,8 @@ class Space:
     def _derive(self, at: float) -> None:
         shown = self._shown
         if self._at.get(meter.MEMORY) == at and meter.MEMORY_INACTIVE_FILE in shown:
-            pairs = zip(shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE], strict=True)
             # What is missing stays so: NaN is not below zero. max() would take twice as long.
-            less = [use - idle for use, idle in pairs]
+            less = map(operator.sub, shown[meter.MEMORY], shown[meter.MEMORY_INACTIVE_FILE])
             shown[meter.WORKING_SET] = array("d", [0.0 if one < 0 else one for one in less])
             self._at[meter.WORKING_SET] = at
         if self._at.get(meter.PERIODS) == at and meter.PERIODS in shown:
@@ -250,8 +250,9 @@ class _Kept:
             self._since = at - self._period
         if self._coarse and at - self._since >= COARSE_SECONDS - _EARLY:
             taken, covered = self._fine.tail(max(self._since, at - 2 * COARSE_SECONDS))
-            self._averages.append(at, covered, array("d", map(_mean, zip(*taken, strict=True))))
-            self._peaks.append(at, covered, array("d", map(_peak, zip(*taken, strict=True))))
+            sums = list(map(sum, zip(*taken, strict=True)))
+            self._averages.append(at, covered, _means(sums, taken))
+            self._peaks.append(at, covered, _tops(sums, taken))
             self._since = at
 
     def window(self, slot: int, now: float, seconds: float) -> window.Window | None:
@@ -264,13 +265,27 @@ class _Kept:
         return window.make(values, covered, seconds, max(peaks, default=None))
 
 
-def _mean(cells: tuple[float, ...]) -> float:
-    total = sum(cells)
-    if total == total:  # noqa: PLR0124 -- NaN differs from itself
-        return total / len(cells)
-    there = [cell for cell in cells if cell == cell]  # noqa: PLR0124 -- as above
-    return sum(there) / len(there) if there else _NAN
+def _means(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
+    """The mean of each series over some rows."""
+    return [
+        total / len(taken) if total == total else _mean(_known(taken, slot))  # noqa: PLR0124 -- NaN
+        for slot, total in enumerate(sums)
+    ]
 
 
-def _peak(cells: tuple[float, ...]) -> float:
-    return max([cell for cell in cells if cell == cell], default=_NAN)  # noqa: PLR0124 -- as above
+def _tops(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
+    """The largest sample of each series; max() is right where the sum says that none is missing."""
+    pairs = zip(sums, map(max, zip(*taken, strict=True)), strict=True)
+    return [
+        top if total == total else max(_known(taken, slot), default=_NAN)  # noqa: PLR0124 -- NaN
+        for slot, (total, top) in enumerate(pairs)
+    ]
+
+
+def _mean(cells: Sequence[float]) -> float:
+    return sum(cells) / len(cells) if cells else _NAN
+
+
+def _known(taken: Iterable[array[float]], slot: int) -> list[float]:
+    """The samples of one series that are not missing."""
+    return [cell for row in taken if (cell := row[slot]) == cell]

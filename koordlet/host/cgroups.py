@@ -152,11 +152,11 @@ class Reader:
         """True when the group is there."""
         if self._home is None:
             return False
-        if self._stat(path) is not None:
+        if self._there(path) is not None:
             return True
         if self._events is not None:
             # Where it would appear is worth an event.
-            next((above for above in cgroup.ancestors(path) if self._stat(above)), None)
+            next((above for above in cgroup.ancestors(path) if self._there(above)), None)
         return False
 
     def tree(self, path: str) -> Iterator[str]:
@@ -174,12 +174,10 @@ class Reader:
         The link count of a cgroup directory is two more than its groups, and changes with them; the
         time stamp does not. So an unchanged count needs no second look.
         """
-        if self._home is None:
+        there = self._there(path)
+        if there is None:
             return ()
-        found = self._stat(path)
-        if found is None:
-            return ()
-        known = self._known[path]
+        known, found = there
         changed = known.links != found.links or known.inode not in (0, found.inode)
         unsure = known.watch is None and found.links < subgroups.NONE
         if known.children is None or changed or unsure:
@@ -190,13 +188,11 @@ class Reader:
 
     def read(self, path: str, *, full: bool = True) -> cgroup.Group | absence.Gone:
         """One group's files, as far as they exist. The same object while nothing changed."""
-        if self._home is None:
-            return absence.Gone(path)
-        found = self._stat(path)
-        if found is None:
+        there = self._there(path)
+        if there is None:
             self._forget(path)
             return absence.Gone(path)
-        known = self._known[path]
+        known, found = there
         if known.inode not in (0, found.inode):
             # Another group under the same path: nothing that we keep is about it.
             self._forget(path)
@@ -228,22 +224,20 @@ class Reader:
     def rescan(self) -> None:
         """The next look asks the kernel about the part whose turn it is, and reads that anew."""
         self._turn = (self._turn + 1) % _TURNS
-        for number, known in enumerate(self._known.values()):
-            if known.watch is None or number % _TURNS == self._turn:
-                known.stat, known.stale = None, True
+        every = list(self._known.values())
+        for known in (*every[self._turn :: _TURNS], *[one for one in every if one.watch is None]):
+            known.stat, known.stale = None, True
         self.generation += 1
 
     def _know(self, path: str) -> known_groups.Known:
-        known = self._known.get(path)
-        if known is None:
-            files = {row.name: self.layout.file(row, path) for row in self._rows}
-            home = cast("cgroup.Hierarchy", self._home)
-            known = known_groups.Known(
-                self.host.at(home.directory(path)),
-                {name: self.host.at(where) for name, where in files.items() if where is not None},
-            )
-            self._known[path] = known
-            self._samples.forget()
+        """Begin to know a group."""
+        files = {row.name: self.layout.file(row, path) for row in self._rows}
+        home = cast("cgroup.Hierarchy", self._home)
+        known = self._known[path] = known_groups.Known(
+            self.host.at(home.directory(path)),
+            {name: self.host.at(where) for name, where in files.items() if where is not None},
+        )
+        self._samples.forget()
         return known
 
     def _forget(self, path: str) -> None:
@@ -257,17 +251,21 @@ class Reader:
         if known.watch is not None and self._watched.pop(known.watch, None) is not None:
             cast("inotify.Inotify", self._events).remove(known.watch)
 
-    def _stat(self, path: str) -> root.Stat | None:
-        known = self._know(path)
+    def _there(self, path: str) -> tuple[known_groups.Known, root.Stat] | None:
+        """What is known of a group, and of its directory; ``None`` where there is none."""
+        if self._home is None:
+            return None
+        known = self._known.get(path) or self._know(path)
         known.round = self._round
-        if known.stat is None:
+        found = known.stat
+        if found is None:
             try:
                 # The watch comes first: what happens after this look is told.
                 self._attach(path, known)
-                known.stat = self.host.stat(known.directory)
+                found = known.stat = self.host.stat(known.directory)
             except OSError:
                 return None
-        return known.stat
+        return known, found
 
     def _attach(self, path: str, known: known_groups.Known) -> None:
         if self._events is None:
@@ -289,6 +287,8 @@ class Reader:
     def _group(self, path: str, known: known_groups.Known) -> cgroup.Group:
         values = {}
         for row in self._rows:
+            if row is knob.EVENTS and knob.SUBTREE.name not in values:
+                continue  # every group of the v2 tree has both: beside v1, most are not in it
             hot = row is knob.CPUSET_CPUS
             text = self._hot(known) if hot else self._text(known.paths.get(row.name))
             if text is not None:

@@ -30,6 +30,9 @@ _TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 #: Ticks between two reads of a file that is opened anew each time.
 _SELDOM = 30
+#: Bytes of a file that is read: what is small comes from Python's own pools, what is not from
+#: malloc, and most of what is read in a tick are single numbers of at most 20 digits.
+_SIZE, _SIZE_OF_NUMBER = 4096, 64
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -45,7 +48,7 @@ class File:
     #: Values of whole batches. Raises where one text is not what it should be.
     columns: Callable[[Sequence[bytes]], Columns]
     #: What one read asks for: a file that says more is cut, and that is damage.
-    size: int = 4096
+    size: int = _SIZE
 
     @property
     def kept(self) -> bool:
@@ -58,11 +61,15 @@ class File:
         return where if where is not None and where.unified is self.unified else None
 
 
-def _single(scale: float = 1.0) -> Callable[[Sequence[bytes]], Columns]:
+class Single:
     """A file of one number."""
-    if scale == 1.0:
-        return lambda texts: ([int(text) for text in texts],)
-    return lambda texts: ([int(text) * scale for text in texts],)
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self._scale = scale
+
+    def __call__(self, texts: Sequence[bytes]) -> Columns:
+        numbers = list(map(int, texts))
+        return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
 
 
 class Keyed:
@@ -242,8 +249,8 @@ _Row = tuple[str, str, int, tuple[meter.Meter, ...], Callable[[Sequence[bytes]],
 def table() -> tuple[File, ...]:
     """Every file, of both versions; parsers that learn are new for each reader."""
     v1: tuple[_Row, ...] = (
-        ("cpuacct", "cpuacct.usage", 1, (meter.CPU,), _single(_NANO)),
-        ("memory", "memory.usage_in_bytes", 1, (meter.MEMORY,), _single()),
+        ("cpuacct", "cpuacct.usage", 1, (meter.CPU,), Single(_NANO)),
+        ("memory", "memory.usage_in_bytes", 1, (meter.MEMORY,), Single()),
         ("memory", "memory.stat", 5, _STAT, _memory_stat(b"total_")),
         (
             "cpu",
@@ -259,7 +266,7 @@ def table() -> tuple[File, ...]:
             (meter.CPU_USER, meter.CPU_SYSTEM),
             Keyed((_TICK, (b"user",)), (_TICK, (b"system",))),
         ),
-        ("pids", "pids.current", 10, (meter.PIDS,), _single()),
+        ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         (
             "blkio",
             "blkio.throttle.io_service_bytes_recursive",
@@ -286,9 +293,9 @@ def table() -> tuple[File, ...]:
                 (_MICRO, (b"throttled_usec",)),
             ),
         ),
-        ("memory", "memory.current", 1, (meter.MEMORY,), _single()),
+        ("memory", "memory.current", 1, (meter.MEMORY,), Single()),
         ("memory", "memory.stat", 5, _STAT, _memory_stat(b"")),
-        ("pids", "pids.current", 10, (meter.PIDS,), _single()),
+        ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", "io.stat", 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
         *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
@@ -305,4 +312,5 @@ def _row(row: _Row, *, unified: bool) -> File:
         meters=meters,
         every=every,
         columns=columns,
+        size=_SIZE_OF_NUMBER if isinstance(columns, Single) else _SIZE,
     )

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from koordlet.host import cold, procstat, psi, root
+from koordlet.host import cold, kept, procstat, psi, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
 #: Ticks between two reads of what is not urgent.
@@ -25,12 +25,15 @@ _MOST_VIRTUAL = 16
 
 Values = Mapping[str, Mapping[meter.Meter, float]]
 
+_Read = Callable[[root.HostPath], bytes]
+
 
 class Reader:
     """Reads one machine."""
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
+        self._files = kept.Kept(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}
@@ -71,8 +74,10 @@ class Reader:
             cpus.update(each)
 
         said = (
-            self._try("stat", processors),
-            self._try("meminfo", lambda text: node.update(procstat.meminfo(text))),
+            self._try("stat", processors, self._files.read),
+            self._try(
+                "meminfo", lambda text: node.update(procstat.meminfo(text)), self._files.read
+            ),
         )
         self.problem = "; ".join(filter(None, said))
         if not self.problem:
@@ -92,6 +97,10 @@ class Reader:
             name: self._subjects[name].reading(values, at, suspended)
             for name, values in found.items()
         }
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._files.close()
 
     def _slowly(self, node: dict[meter.Meter, float]) -> None:
         for name, understand in (
@@ -120,14 +129,20 @@ class Reader:
         else:
             node[meter.MEMORY_COLD] = found
 
-    def _try(self, name: str, understand: Callable[[bytes], None]) -> str:
+    def _try(self, name: str, take: Callable[[bytes], None], read: _Read | None = None) -> str:
         """One file below ``/proc``. Whatever is wrong with it costs its values only."""
-        return self._file(name, self._host.proc(*name.split("/")), understand)
+        return self._file(name, self._host.proc(*name.split("/")), take, read)
 
-    def _file(self, name: str, path: root.HostPath, take: Callable[[bytes], None]) -> str:
+    def _file(
+        self,
+        name: str,
+        path: root.HostPath,
+        take: Callable[[bytes], None],
+        read: _Read | None = None,
+    ) -> str:
         """What is wrong with the file; empty where nothing is."""
         try:
-            text = self._host.read(path)
+            text = (read or self._host.read)(path)
         except OSError as error:
             self._missing[name.replace("/", ".")] = why = f"{path}: {error.strerror}"
             return why

@@ -12,6 +12,7 @@ from koordlet.host import (
     cgroups,
     descriptors,
     hierarchies,
+    kept,
     kernel_work,
     machine,
     oom_scores,
@@ -40,6 +41,7 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
+        self._files = kept.Kept(host)
         self.base = base
         self.identity = machine.identify(host)
         self.topology: shapes.Topology = topology.discover(host)
@@ -89,6 +91,7 @@ class Observer:
 
     def close(self) -> None:
         """Give all descriptors back."""
+        self._files.close()
         self.reader.close()
         self.resctrl.close()
         if self.events is not None:
@@ -118,7 +121,7 @@ class Observer:
 
     def _read_online(self) -> bytes:
         try:
-            return self.host.read(self.host.sys("devices", "system", "cpu", "online"))
+            return self._files.read(self.host.sys("devices", "system", "cpu", "online"))
         except OSError:
             return b""
 
@@ -225,10 +228,9 @@ class Observer:
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
             found = self.reader.read_all(self._interesting(pods, also), full=full)
-            # Values that are all the same objects leave policies nothing to think about.
-            if found.keys() != self._groups.keys() or any(
-                found[path] is not group for path, group in self._groups.items()
-            ):
+            # Values that are all the same objects leave policies nothing to think about. One that
+            # says the same is the same object, so this compares no more than that.
+            if found != self._groups:
                 self._groups = found
             self._asked = (pods, also, self.reader, self.reader.generation)
         return self._groups
@@ -237,7 +239,7 @@ class Observer:
         """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
         yield ""
         named = {""}
-        for path in also:
+        for path in dict.fromkeys(also):
             above = path.rpartition("/")[0]
             # Above what was named everything was.
             while above not in named:

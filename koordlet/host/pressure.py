@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from koordlet.host import procstat, psi, root
+from koordlet.host import kept, procstat, psi, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
 
@@ -54,6 +54,7 @@ class Reader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
+        self._files = kept.Kept(host)
         self._layout = cgroup.Layout()
         self.places = Places()
         self._problems: dict[str, str] = {}
@@ -61,6 +62,8 @@ class Reader:
 
     def configure(self, layout: cgroup.Layout, places: Places) -> None:
         """Take mounts and places."""
+        if layout is not self._layout:
+            self.close()
         self._layout, self.places = layout, places
 
     def read(
@@ -117,7 +120,11 @@ class Reader:
         return None
 
     def _proc(self, *names: str) -> bytes:
-        return self._host.read(self._host.proc(*names))
+        return self._files.read(self._host.proc(*names))
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._files.close()
 
     # Memory --------------------------------------------------------------------------------------
 
@@ -175,7 +182,7 @@ class Reader:
         return where
 
     def _read(self, path: str) -> bytes:
-        return self._host.read(self._host.at(path))
+        return self._files.read(self._host.at(path))
 
     # The rest ------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ import os
 import stat as stat_bits
 import typing
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NewType
 
 from koordlet.model.record import dataclass
@@ -253,10 +254,10 @@ class Disk(HostRoot):
     def read(self, path: HostPath) -> bytes:
         handle = os.open(self._where(path), READ)
         try:
-            data = os.read(handle, _CHUNK)
-            if len(data) < _CHUNK // 2:
+            data = os.read(handle, _PAGE)
+            if len(data) < _PAGE:
                 # seq_file stops at a page, so a short read is no end: ask once more.
-                rest = os.read(handle, _CHUNK)
+                rest = os.read(handle, _PAGE)
                 if not rest:
                     return data
                 data += rest
@@ -277,9 +278,8 @@ class Disk(HostRoot):
         return os.pread(handle, size, 0)
 
     def preads(self, handles: Sequence[int], size: int) -> list[bytes | None]:
-        pread = os.pread
         try:
-            return [pread(handle, size, 0) for handle in handles]
+            return list(map(os.pread, handles, repeat(size), repeat(0)))
         except OSError:
             return super().preads(handles, size)
 

@@ -6,7 +6,7 @@ Does not cover: which groups those are (``line``), what follows (``policy.adapti
 What tells that somebody waits, the first that there is:
 
 * ``cpu.pressure`` of the groups (v2, also in a tree without controllers): the time in which some
-  task waited;
+  task waited. Where none of them has one, a few are asked at each renewal: on v1 most never will;
 * ``/proc/TID/schedstat`` of their threads: the time that each waited on a run queue. At most
   ``_THREADS`` are looked at, of at most ``_GROUPS`` groups. Every ``_RENEW`` seconds the threads of
   a few groups are listed again, and the groups that were longest in the sample give way to others;
@@ -70,6 +70,9 @@ class Reader:
         #: Groups with their files: CPU time by kind, pressure.
         self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
         self._stalls: Sequence[tuple[str, str]] = ()
+        #: Of those, what is looked at while none is there, and who has not had a turn in it.
+        self._tried: Sequence[tuple[str, str]] = ()
+        self._untried: list[tuple[str, str]] = []
         self._handles: dict[str, int] = {}
         #: Files that are not there: not looked for again before the next renewal.
         self._absent: set[str] = set()
@@ -103,10 +106,10 @@ class Reader:
             return
         self._layout, self._groups, self._watched = layout, groups, found
         self._uses = tuple(self._files(knob.CPU_USAGE, one) for one in groups)
-        self._stalls = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
+        self._stalls = self._tried = self._files(knob.CPU_PRESSURE, found[:_GROUPS])
         self._absent.clear()
         self._renewed = float("-inf")
-        self._sample, self._threads = {}, ()
+        self._sample, self._threads, self._untried = {}, (), []
         self._looked = self._passed = self.latest = None
         self.close()
 
@@ -150,7 +153,8 @@ class Reader:
                 seconds = _used(text)
                 if seconds is not None:
                     into[group] = seconds
-        for (group, _), text in zip(self._stalls, self._texts(self._stalls), strict=True):
+        stalls = self._stalls if self._looked and self._looked.stalled else self._tried
+        for (group, _), text in zip(stalls, self._texts(stalls), strict=True):
             try:
                 if text:
                     now.stalled[group] = psi.values(text)[3]
@@ -190,18 +194,22 @@ class Reader:
     def _renew(self, at: float) -> None:
         """List the threads of the groups whose turn it is; at first those of all in the sample."""
         self._renewed = at
+        if self._looked is not None:
+            self._untried = self._untried or list(self._stalls)
+            self._tried = self._untried[-_AT_ONCE:]
+            del self._untried[-_AT_ONCE:]
         groups, sample = self._watched, self._sample
         size = min(_GROUPS, len(groups))
         ended = [one for one, threads in sample.items() if threads and not self._alive(threads)]
         for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
             sample.pop(one, None)
+        each = max(1, _THREADS // max(1, size))
         while len(sample) < size:
             self._turn = (self._turn + 1) % len(groups)
             one = groups[self._turn]
             if one not in sample:
-                sample[one] = self._of_group(one)
-        each = max(1, _THREADS // max(1, size))
-        found = [path for threads in sample.values() for path in threads[:each]][:_THREADS]
+                sample[one] = self._of_group(one, each)
+        found = [path for threads in sample.values() for path in threads][:_THREADS]
         for path in set(self._threads).difference(found):
             if path in self._handles:
                 self._host.close(self._handles.pop(path))
@@ -211,25 +219,25 @@ class Reader:
         """Whether one of them could be read at the last look."""
         return self._looked is None or not self._looked.ran.keys().isdisjoint(threads)
 
-    def _of_group(self, group: str) -> list[str]:
-        """The threads of a group, of the groups inside it where it has none itself."""
+    def _of_group(self, group: str, most: int) -> list[str]:
+        """So many threads of a group, of the groups inside it where it has none itself."""
         holder = self._layout.holder("cpuacct")
         if holder is None:
             return []
         todo = [holder.directory(group)]
         found: list[str] = []
-        while todo and len(found) < _THREADS:
+        while todo and len(found) < most:
             directory = todo.pop(0)
             try:
                 listed = self._host.text(self._host.at(f"{directory}/cgroup.procs")).split()
-                for pid in listed[:_THREADS]:
+                for pid in listed[:most]:
                     threads = self._host.list(self._host.proc(pid, "task"))
                     found += [str(self._host.proc(tid, "schedstat")) for tid in threads]
                 if not listed and len(todo) < _GROUPS:
                     todo += self._children(directory)
             except OSError:
                 continue
-        return found
+        return found[:most]
 
     def _children(self, directory: str) -> Sequence[str]:
         """By name alone: what is no group after all has no threads to read either."""

@@ -2,6 +2,9 @@
 
 Covers: telling groups from files by name, and by stat(2) where names do not suffice.
 Does not cover: when to look (``host.cgroups``).
+
+Names suffice where there are as many as the link count says, and all of them are such as the kernel
+gives no file: its own have a dot, but for three, and none ends as systemd's units do.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ _FILE_PREFIXES = (
     "cgroup.", "cpu.", "cpuset.", "cpuacct.", "memory.", "io.", "pids.", "hugetlb.",
     "rdma.", "misc.", "blkio.", "devices.", "freezer.", "net_cls.", "net_prio.", "irq.",
 )  # fmt: skip
+_UNITS = (".slice", ".scope", ".service")
 
 
 def looks_like_file(name: str) -> bool:
@@ -36,6 +40,8 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
     except OSError:
         return []
     plain = [name for name in every if not looks_like_file(name)]
+    if len(plain) == links - NONE and all("." not in n or n.endswith(_UNITS) for n in plain):
+        return plain
     found = [name for name in plain if _is_group(host, directory, name)]
     if links < NONE or len(found) < links - NONE:
         odd = [name for name in every if looks_like_file(name)]

@@ -148,6 +148,7 @@ class Reader:
     def close(self) -> None:
         """Give all descriptors back, and end the child."""
         self.groups.close()
+        self.node.close()
         self.count(None)
         if self._space is not None:
             self._space.close()

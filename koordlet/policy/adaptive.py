@@ -34,6 +34,7 @@ from koordlet.history import series
 from koordlet.model import (
     action,
     best_effort,
+    cgroup,
     cpuset,
     decision,
     ledger,
@@ -287,7 +288,7 @@ def _step(
 def _throttled(now: snapshot.Snapshot, past: series.History) -> float:
     """CPU that latency-sensitive workloads were kept from by limits of their own."""
     found = past.groups.lasts(be_groups.sensitive_groups(now.pods), meter.THROTTLED_TIME)
-    return sum([one for one in found if one is not None])
+    return sum(filter(None, found))
 
 
 def _unsure(at: float, use: be_usage.Use, cpus: int, settings: Settings, state: State) -> State:
@@ -319,46 +320,40 @@ class _Deciding:
         reason: str,
     ) -> None:
         self.now = now
+        self.past = past
         self.there = there
         self.reason = reason
-        self.timed = be_groups.timed(there, past, now)
+        self.counted = be_groups.counted(there, past, now)
         self.writer = be_groups.Writer(now, STEM)
         self.actions: list[action.Action] = []
         self.conditions = [_not_applied(why) for why in be_groups.untimed(there, now)]
 
     def files(self, milli: int, peak: float) -> tuple[str, cpuset.CPUSet | None]:
         """The actuators for a limit, and the CPUs where it has some."""
-        self._weights()
+        self.actions += _weights(self.now.layout, self.counted, self.now.pods)
         order = self._order()
         count = -(-milli // 1000)
         if milli >= 1000 * len(order):
             return "weights", None
         cpus, used = None, "weights"
         room = len(_usable(self.now)) - count >= 2 * peak
-        if count < len(order) and (room or not self.timed):
+        if count < len(order) and (room or not self.counted):
             cpus = cpuset.CPUSet.of(order[: max(1, count)])
             why = f"{self.reason}: {milli / 1000:.2f} CPUs"
             found, problems = self.writer.sets(self.there, cpus, cpuset.CPUSet.of(order), why)
             self.actions += found
             self.conditions += (_not_applied(problem) for problem in problems)
             used = "cpuset" if found else used
-        if self.timed and (milli < 1000 or cpus is None or used == "weights"):
+        if self.counted and (milli < 1000 or cpus is None or used == "weights"):
             self._quota(milli)
             used = "cpuset+cfsQuota" if used == "cpuset" else "cfsQuota"
         return used, cpus
 
-    def _weights(self) -> None:
-        ours = _made_by_us(self.now.pods)
-        idle = [one.group for one in self.timed if one.group in ours]
-        self.actions += self.writer.idle(idle, "best-effort work runs when nobody else wants to")
-        others = [one for one in self.timed if one.group not in ours]
-        self.actions += self.writer.weights(others, "best-effort work has the least weight")
-
     def _quota(self, milli: int) -> None:
-        used = {one.group: amount for one, amount in self.timed.items()}
+        used = be_groups.used(self.counted, self.past)
         parts = be_groups.split(milli, used, _LEAST_QUOTA_MILLI)
         why = f"{self.reason}: {milli / 1000:.2f} CPUs"
-        self.actions += self.writer.quotas(tuple(self.timed), parts, why)
+        self.actions += self.writer.quotas(self.counted, parts, why)
 
     def _order(self) -> tuple[int, ...]:
         """Every CPU that best-effort work may have, in the order in which it gets them."""
@@ -367,9 +362,21 @@ class _Deciding:
 
 
 @remember.last
-def _made_by_us(pods: tuple[pod.Pod, ...]) -> frozenset[str | None]:
-    """Groups that koordlet made."""
-    return frozenset(one.group for one in pods if one.source in _OURS)
+def _weights(
+    layout: cgroup.Layout, there: tuple[be_groups.Place, ...], pods: tuple[pod.Pod, ...]
+) -> tuple[action.Action, ...]:
+    """Asked for at every tick, and the same while the same groups are there."""
+    ours = {one.group for one in pods if one.source in _OURS}
+    others = [one for one in there if one.group not in ours]
+    return (
+        *be_groups.idle(
+            layout,
+            [one.group for one in there if one.group in ours],
+            STEM,
+            "best-effort work runs when nobody else wants to",
+        ),
+        *be_groups.weights(layout, others, STEM, "best-effort work has the least weight"),
+    )
 
 
 def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:

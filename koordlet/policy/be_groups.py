@@ -17,8 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.history import series
 from koordlet.model import (
@@ -102,21 +101,35 @@ def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
     return [one.group for one in sensitive(pods) if one.group is not None]
 
 
-def timed(there: Sequence[Place], past: series.History, now: snapshot.Snapshot) -> dict[Place, int]:
-    """The places whose CPU time can be limited, with what they use, in thousandths of a core.
+def counted(
+    there: tuple[Place, ...], past: series.History, now: snapshot.Snapshot
+) -> tuple[Place, ...]:
+    """The places whose CPU time can be limited; the same object where that is all of them.
 
     On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
     counts has no files of CPU time either, and naming them would fail at every tick. On v2 every
     group is counted, and has those files where the ``cpu`` controller is handed down to it.
     """
-    there = [one for one in there if _has_time(now, one.group)]
-    groups = [one.group for one in there]
-    totals, lasts = past.groups.totals(groups, meter.CPU), past.groups.lasts(groups, meter.CPU)
-    return {
-        one: int(1000 * (used or 0.0))
-        for one, total, used in zip(there, totals, lasts, strict=True)
-        if one.tier or total is not None
-    }
+    if _unified(now):
+        timed = tuple(one for one in there if _has_time(now, one.group))
+        there = there if len(timed) == len(there) else timed
+    totals = past.groups.totals(_paths(there), meter.CPU)
+    if None not in totals:
+        return there
+    pairs = zip(there, totals, strict=True)
+    return tuple(one for one, total in pairs if one.tier or total is not None)
+
+
+def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:
+    """What each place uses, in thousandths of a core, by its group."""
+    groups = _paths(there)
+    lasts = past.groups.lasts(groups, meter.CPU)
+    return {one: int(1000 * (cores or 0.0)) for one, cores in zip(groups, lasts, strict=True)}
+
+
+@remember.last
+def _paths(there: tuple[Place, ...]) -> list[str]:
+    return [one.group for one in there]
 
 
 def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
@@ -125,18 +138,21 @@ def untimed(there: Sequence[Place], now: snapshot.Snapshot) -> list[str]:
         f"{one.who}: the cpu controller is not enabled for cgroup {one.group}, so it has neither"
         " weight nor quota: set CPUWeight= in its unit, or write +cpu to cgroup.subtree_control of"
         " every group above it"
-        for one in there
+        for one in (there if _unified(now) else ())
         if not _has_time(now, one.group)
     ]
 
 
-def _has_time(now: snapshot.Snapshot, group: str) -> bool:
+def _unified(now: snapshot.Snapshot) -> bool:
     holder = now.layout.holder(knob.CPU_SHARES.controller)
+    return holder is not None and holder.unified
+
+
+def _has_time(now: snapshot.Snapshot, group: str) -> bool:
+    """On v2: whether the controller is handed down; also where nobody knows."""
     above = now.groups.get(group.rpartition("/")[0])
     passed = None if above is None else above.values.get(knob.SUBTREE.name)
-    if holder is None or not holder.unified or passed is None:
-        return True
-    return knob.CPU_SHARES.controller in passed.split()
+    return passed is None or knob.CPU_SHARES.controller in passed.split()
 
 
 class Writer:
@@ -212,7 +228,7 @@ class Writer:
             yield child
             yield from self._inside(child.path)
 
-    # Time and weight -----------------------------------------------------------------------------
+    # Time ----------------------------------------------------------------------------------------
 
     def quotas(
         self, there: Sequence[Place], shares: Mapping[str, int], reason: str
@@ -229,29 +245,27 @@ class Writer:
                     made += _protective(group.path, free, self.policy, why)
         return made
 
-    def weights(self, there: Sequence[Place], reason: str) -> Sequence[action.Action]:
-        """The least weight for every workload. The tier has it from the kubelet."""
-        groups = tuple(one.group for one in there if not one.tier)
-        return _weights(self.now.layout, groups, self.policy, reason)
 
-    def idle(self, groups: Sequence[str], reason: str) -> list[action.Action]:
-        """Run only when nobody else wants to. Only for groups that koordlet made."""
-        made: list[action.Action] = []
-        for group in groups:
-            found = limits.cpu_idle(self.now.layout, group, idle=True)
-            made += _protective(group, found, self.policy, reason)
-        return made
+def weights(
+    layout: cgroup.Layout, there: Iterable[Place], policy: str, reason: str
+) -> list[action.Action]:
+    """The least weight for every workload. The tier has it from the kubelet."""
+    made: list[action.Action] = []
+    for one in there:
+        if not one.tier:
+            found = limits.cpu_shares(layout, one.group, LEAST_SHARES)
+            made += _protective(one.group, found, policy, reason)
+    return made
 
 
-@functools.lru_cache(maxsize=4)
-def _weights(
-    layout: cgroup.Layout, groups: tuple[str, ...], policy: str, reason: str
-) -> tuple[action.Action, ...]:
-    """Asked for at every tick, and always the same while the same groups are there."""
+def idle(
+    layout: cgroup.Layout, groups: Iterable[str], policy: str, reason: str
+) -> list[action.Action]:
+    """Run only when nobody else wants to. Only for groups that koordlet made."""
     made: list[action.Action] = []
     for group in groups:
-        made += _protective(group, limits.cpu_shares(layout, group, LEAST_SHARES), policy, reason)
-    return tuple(made)
+        made += _protective(group, limits.cpu_idle(layout, group, idle=True), policy, reason)
+    return made
 
 
 def _protective(

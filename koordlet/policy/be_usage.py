@@ -94,8 +94,7 @@ def _workloads(now: snapshot.Snapshot, past: series.History) -> tuple[int, int, 
     """Latency-sensitive pods, latency-sensitive applications, best-effort work."""
     lasts = past.groups.lasts
     pods, applications, be = (
-        int(1000 * sum([cores for cores in lasts(groups, meter.CPU) if cores is not None]))
-        for groups in _kinds(now.pods)
+        int(1000 * sum(filter(None, lasts(groups, meter.CPU)))) for groups in _kinds(now.pods)
     )
     return pods, applications, be
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import cast
 
 from koordlet.history import series
@@ -56,11 +57,10 @@ class Memory:
         """The last decision, where it still is the answer."""
         if not row.timeless or row.stem not in self._said:
             return None
-        (seen, ledger_then, *rest), said = self._said[row.stem]
-        same = cast("tuple[object, ...]", seen)
-        if any(one is not other for one, other in zip(same, _timeless(now), strict=True)):
+        (seen, *asked), said = self._said[row.stem]
+        if not all(map(is_, cast("tuple[object, ...]", seen), _timeless(now))):
             return None
-        return said if (ledger_then, *rest) == (now.ledger, settings, state) else None
+        return said if asked == [now.ledger, settings, state] else None
 
     def keep(
         self,
@@ -136,6 +136,8 @@ def decide(
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
                 memory.keep(row, asked, *with_, said)
+        if not (said.claims or said.pools):
+            continue
         shown = shown.with_(said.claims, said.pools)
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)

@@ -308,13 +308,12 @@ class _Deciding:
     def quota(self, wish: Wish) -> tuple[int, None]:
         """The limit as CPU time."""
         milli = self._stepped(wish)
-        timed = be_groups.timed(self.there, self.past, self.now)
+        counted = be_groups.counted(self.there, self.past, self.now)
         for problem in be_groups.untimed(self.there, self.now):
             self._say("CPUSuppressNotApplied", problem)
-        used = {one.group: amount for one, amount in timed.items()}
-        parts = be_groups.split(milli, used, LEAST_QUOTA_MILLI)
+        parts = be_groups.split(milli, be_groups.used(counted, self.past), LEAST_QUOTA_MILLI)
         self.actions += be_groups.Writer(self.now, STEM).quotas(
-            tuple(timed), parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
+            counted, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
         )
         return milli, None
 

@@ -226,3 +226,21 @@ def test_a_table_stays_as_it_was() -> None:
     assert (1, 8) == (table.value("a", meter.CPU), made.last("a", meter.CPU))
     assert [("a", 1.0)] == list(table.values(meter.CPU))
     assert table.value("z", meter.CPU) is None
+
+
+def test_samples_that_are_missing_count_for_nobody() -> None:
+    """In steps of 15 seconds: the mean and the peak are those of the samples that are there."""
+    made = space.Space()
+    for at in range(1000):
+        there = 1.0 + at % 4
+        used = [there, math.nan if at % 3 == 0 else there, math.nan]
+        readings = {meter.MEMORY: used, meter.MEMORY_INACTIVE_FILE: [0.0] * 3}
+        made.take(counting.reading(at, readings, names="abc"))
+    found = [made.window(name, meter.WORKING_SET, 999.0, 1800.0) for name in "abc"]
+    whole, part = found[:2]
+
+    assert whole is not None
+    assert part is not None
+    assert [2.5, 2.5] == pytest.approx([whole.average, part.average], abs=0.05)
+    assert [4.0, 4.0] == [whole.peak, part.peak]
+    assert found[2] is None

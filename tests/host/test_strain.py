@@ -143,3 +143,64 @@ def test_a_fork_bomb_costs_no_more_than_a_few_threads() -> None:
     pids = {int(path.split("/")[2]) for path in host.asked if path.endswith("/schedstat")}
     assert 0 < len(pids) <= 64
     assert pids.isdisjoint(jobs)
+
+
+class Opened(counting.Counting):
+    """Remembers what was opened."""
+
+    asked: list[str]
+
+    def open(self, path: root.HostPath) -> int:
+        self.asked.append(str(path))
+        return super().open(path)
+
+    def list(self, path: root.HostPath) -> list[str]:
+        self.asked.append(str(path))
+        return super().list(path)
+
+
+def crowd(count: int) -> tuple[Opened, strain.Reader]:
+    """A v2 machine with so many web servers, all of them followed."""
+    names = [f"web{number}" for number in range(count)]
+    host = Opened(counting.machine("v2", *names))
+    host.asked = []
+    for name in names:
+        host.texts[f"{TREE}/{name}/cpu.pressure"] = None
+        host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
+    one = strain.Reader(host)
+    layout = hierarchies.discover(host)
+    one.follow(layout, plus=names, minus=[], best_effort=[], watched=names)
+    return host, one
+
+
+def test_where_nobody_has_a_pressure_file_a_few_are_asked_at_each_renewal() -> None:
+    """All at the first look, four every two seconds, each in its turn; one that comes is heard."""
+    host, one = crowd(12)
+    counts: list[int] = []
+    asked: set[str] = set()
+    for at in range(8):
+        host.asked.clear()
+        one.look(float(at))
+        found = [path for path in host.asked if path.endswith("cpu.pressure")]
+        counts.append(len(found))
+        asked.update(found if at else ())
+    assert [12, 0, 4, 0, 4, 0, 4, 0] == counts
+    assert 12 == len(asked)
+
+    for number in range(12):
+        host.texts[f"{TREE}/web{number}/cpu.pressure"] = stalled(0)
+    one.look(8.0)
+    one.look(9.0)
+    one.look(10.0)
+    assert one.latest is not None
+    assert "pressure" == one.latest.signal
+
+
+def test_no_more_threads_are_listed_than_are_looked_at() -> None:
+    """Of 32 groups two threads each: whoever has a hundred processes is not asked for all."""
+    host, one = crowd(32)
+    for _ in range(100):
+        host.spawn(f"{TREE}/web0")
+    one.look(0.0)
+
+    assert 2 == len([path for path in host.asked if path.endswith("/task")])

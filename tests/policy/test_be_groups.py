@@ -49,9 +49,8 @@ def test_only_groups_of_our_own_idle() -> None:
     now = colocation.moment(
         EIGHT, [colocation.declared("job", Qos.BE), colocation.kube("a", KubeQos.BEST_EFFORT)]
     )
-    writer = be_groups.Writer(now, "x")
-    weights = writer.weights(be_groups.places(now), "because")
-    idle = writer.idle(["ours"], "because")
+    weights = be_groups.weights(now.layout, be_groups.places(now), "x", "because")
+    idle = be_groups.idle(now.layout, ["ours"], "x", "because")
 
     assert ["/c/cpu/job/cpu.shares", "/c/cpu/ours/cpu.idle"] == [
         one.target for one in (*weights, *idle)
