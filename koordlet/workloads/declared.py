@@ -65,7 +65,7 @@ class Declared:
         group = self._group(one, search=search)
         boxes = one.containers
         if any(box.id for box in boxes):
-            there = containers.below(self.reader.children(group)) if group is not None else {}
+            there = containers.below(group, self.reader.children) if group is not None else {}
             boxes = tuple(replace(box, group=there.get(box.id)) for box in boxes)
         return group, boxes
 
