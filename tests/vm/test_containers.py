@@ -56,3 +56,28 @@ def test_pods_of_a_real_runtime(boot: Boot, driver: str, oci: str) -> None:
     assert [True, True] == said["kubelet"], said["log"]
     assert ["cpu.weight", "cpuset.cpus"] == said["contested"], said["log"]
     assert (0, [EVERY] * 3) == (said["status"], said["after"]), said["log"]
+
+
+def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
+    """Each class's limits count there, for one that begins with them, too; afterwards all is back.
+
+    crun leaves the scope unlimited but for its weight: what is written to the scope alone neither
+    takes a quota away nor lets one be saved up, and protects no memory inside it.
+    """
+    said = played(boot, "limits")
+    before, under = said["before"], said["under"]
+
+    assert ("200000 100000", "100000 100000") == tuple(before[n]["cpu.max"] for n in ("own", "web"))
+    assert {"max 100000"} == {one["cpu.max"] for name, one in before.items() if "scope" in name}
+    assert "max 100000" == under["own"]["cpu.max"], said["log"]
+    assert 2 == len(under["own"]["cpuset.cpus.effective"].replace("-", ",").split(","))
+    assert "100000" == under["web"]["cpu.max.burst"], said["log"]
+    assert [str(16 << 20)] * 2 == [under[name]["memory.min"] for name in ("web scope", "web")]
+    batch = {"cpu.max": "50000 100000", "cpu.weight": "20", "memory.max": str(64 << 20)}
+    for one in (under["job"], under["job scope"], said["born"]["late"], under["late"]):
+        assert batch == {name: one[name] for name in batch}, said["log"]
+    assert under == said["again"], said["log"]
+    assert 0 == said["status"], said["log"]
+    late = {name: said["after"].pop(name) for name in ("late scope", "late")}
+    assert before == said["after"], said["log"]
+    assert [before["job scope"], before["job"]] == list(late.values()), said["log"]

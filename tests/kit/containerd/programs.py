@@ -1,4 +1,4 @@
-"""containerd, runc, crun, busybox: fetched by the machine's own apt, unpacked, looked at, kept.
+"""containerd, runc, crun, busybox, Docker: fetched by the machine's own apt, unpacked, kept.
 
 Covers: which packages, from which suite, where they are kept, that they are what they should be.
 Does not cover: starting them (``runtime``).
@@ -55,6 +55,11 @@ BUNDLES = {
             "bin/busybox": "",
         },
     ),
+    "docker": Bundle(
+        name="docker-20.10.24",
+        packages=tuple(f"{n}/{_SUITE}" for n in ("docker.io", "libdevmapper1.02.1", "libselinux1")),
+        says={"usr/sbin/dockerd": " 20.10.24"},
+    ),
     "crun": Bundle(
         name="crun-1.8.1",
         packages=(f"crun/{_SUITE}", f"libyajl2/{_SUITE}"),
@@ -91,13 +96,17 @@ class Programs:
         return self.bin / "crun"
 
     @property
+    def dockerd(self) -> Path:
+        return self.folder / "usr/sbin/dockerd"
+
+    @property
     def busybox(self) -> Path:
         return self.folder / "bin/busybox"
 
     @property
-    def libraries(self) -> Path:
+    def libraries(self) -> str:
         """What the dynamic linker must be told of."""
-        return self.folder / "usr/lib/x86_64-linux-gnu"
+        return ":".join(str(self.folder / one / "x86_64-linux-gnu") for one in ("usr/lib", "lib"))
 
     @property
     def there(self) -> bool:
@@ -182,12 +191,12 @@ def _check(found: Programs, says: Mapping[str, str]) -> None:
             raise FetchError(f"{program.name} is not {wanted}: {said[:200]}")
 
 
-def _run(*words: str, folder: Path | None = None, more: Path | None = None) -> str:
+def _run(*words: str, folder: Path | None = None, more: str = "") -> str:
     try:
         done = subprocess.run(
             words,
             cwd=folder,
-            env={**os.environ, "LC_ALL": "C", **({"LD_LIBRARY_PATH": str(more)} if more else {})},
+            env={**os.environ, "LC_ALL": "C", **({"LD_LIBRARY_PATH": more} if more else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -119,12 +119,10 @@ def running(
     path = (
         f"{found.bin}:{found.runc.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
     )
-    namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-    contained = (*namespaces, "sh", "-c", _INSIDE.format(oci=oci), "sh")
     config = str(folder / "config.toml")
     with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
         process = subprocess.Popen(
-            [*(() if bare else contained), str(found.containerd), "--config", config],
+            [*(() if bare else contained(oci)), str(found.containerd), "--config", config],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -139,6 +137,12 @@ def running(
             raise
         finally:
             _end(one, process)
+
+
+def contained(oci: str) -> tuple[str, ...]:
+    """What a daemon is started by that shall leave nothing behind."""
+    namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    return (*namespaces, "sh", "-c", _INSIDE.format(oci=oci), "sh")
 
 
 def _crun(path: Path) -> Path:
