@@ -133,6 +133,8 @@ class Desk:
     def found(self, pods: Sequence[messages.Pod], boxes: Sequence[messages.Container]) -> None:
         """What is there already, as a new connection begins."""
         self.known |= {one.id for one in boxes}
+        uids = {one.id: one.uid for one in pods}
+        self.who.line.begun = {(uids.get(one.pod, ""), one.name): one.id for one in boxes}
         for one in boxes:
             self._record(one)
         if self.alone:
@@ -259,7 +261,8 @@ class Desk:
         """Rules 2 and 3: its process is there, and nothing of its image has run."""
         group = self._home(one.container.cgroup)
         if group is not None and self.who.enforce:
-            given = self._given.get(one.container.id)
+            given, line = self._given.get(one.container.id), self.who.line
+            line.begun = {**line.begun, (one.pod.uid, one.container.name): one.container.id}
             self.newborn.begins(one, group, given, self._settle)
             self._record(one.container)
 
@@ -291,9 +294,11 @@ class Desk:
         self.newborn.forget(box)
         self._given.pop(box, None)
         self._recorded = {path: known for path, known in self._recorded.items() if known != box}
-        group = self._group(one.container.cgroup)
+        line, group = self.who.line, self._group(one.container.cgroup)
+        if box in line.begun.values():
+            line.begun = {who: known for who, known in line.begun.items() if known != box}
         if group is not None:
-            line, below = self.who.line, f"{group}/"
+            below = f"{group}/"
             gone = {path for path in line.born if path == group or path.startswith(below)}
             if gone:
                 line.born = {path: cpus for path, cpus in line.born.items() if path not in gone}

@@ -153,6 +153,20 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
 
 
+def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
+    """From its beginning to its end, over a new connection, too: sources tell it some time later."""
+    scene.sandbox()
+    told = {("u1", "main"): BOX.id}
+    scene.happens(Event.START_CONTAINER)
+    assert told == scene.who.line.begun
+    scene.happens(Event.STOP_CONTAINER)
+    assert {} == scene.who.line.begun
+    scene.desk.found((POD,), (BOX,))
+    assert told == scene.who.line.begun
+    scene.desk.found((POD,), ())
+    assert {} == scene.who.line.begun
+
+
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
     """Its end may be told before the news that it started: its process was there all the same."""
     adjusted(scene)

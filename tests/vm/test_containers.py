@@ -74,7 +74,8 @@ def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
     assert "100000" == under["web"]["cpu.max.burst"], said["log"]
     assert [str(16 << 20)] * 2 == [under[name]["memory.min"] for name in ("web scope", "web")]
     batch = {"cpu.max": "50000 100000", "cpu.weight": "20", "memory.max": str(64 << 20)}
-    for one in (under["job"], under["job scope"], said["born"]["late"], under["late"]):
+    born, unlisted = said["born"]["late"], said["unlisted"]["late"]
+    for one in (under["job"], under["job scope"], born, unlisted, under["late"]):
         assert batch == {name: one[name] for name in batch}, said["log"]
     assert under == said["again"], said["log"]
     assert 0 == said["status"], said["log"]

@@ -4,7 +4,7 @@
 
 A kubelet is played on loopback; its pods are a real runtime's, under systemd. One has CPUs of its
 own, one may burst and is promised memory, one is best-effort with batch amounts, and one like that
-begins while the agent is there, and is adjusted through NRI.
+begins while the agent is there, is adjusted through NRI, and listed with its id some passes later.
 
 Prints JSON: the files of each container's group and of the scope around it, before the agent, under
 it, under its successor after a kill, after the end; its log.
@@ -71,6 +71,8 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
     """Lists the pods."""
 
     boxes: ClassVar[dict[str, str]] = {}
+    #: The containers of which it knows ids.
+    known: ClassVar[set[str]] = set()
 
     def do_GET(self) -> None:
         """The list, and nothing else."""
@@ -88,7 +90,7 @@ class Kubelet(http.server.BaseHTTPRequestHandler):
 def listed(name: str) -> dict[str, object]:
     """A pod as the kubelet has it; its container's id once it is known."""
     kube, label, asked, _ = PODS[name]
-    box = Kubelet.boxes.get(name)
+    box = Kubelet.boxes.get(name) if name in Kubelet.known else None
     state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     status = {"name": "main", "containerID": f"containerd://{box}", "state": state}
     return {
@@ -146,16 +148,20 @@ def agent(one: runtime.Runtime) -> Iterator[subprocess.Popen[bytes]]:
             who.wait()
 
 
+def limited(name: str) -> bool:
+    """Whether a batch amount is in force."""
+    return files()[name]["memory.max"] == str(64 * MIB)
+
+
 def settled() -> dict[str, dict[str, str]]:
     """The files, once every policy has done its part; as they are where one never does."""
 
     def done() -> bool:
         now = files()
-        web, batch = now["web"], [now[name] for name in ("job", "late") if name in now]
         return (
             now["own"]["cpu.max"].startswith("max")
-            and "0" not in (web["cpu.max.burst"], web["memory.min"])
-            and {str(64 * MIB)} == {one["memory.max"] for one in batch}
+            and "0" not in (now["web"]["cpu.max.burst"], now["web"]["memory.min"])
+            and all(limited(name) for name in now if name.startswith(("job", "late")))
         )
 
     with contextlib.suppress(AssertionError):
@@ -167,11 +173,16 @@ def play(one: runtime.Runtime, said: dict[str, Any]) -> None:
     """The agent comes, is killed, comes again, and goes."""
     for name in ("own", "web", "job"):
         start(one.client, name)
+        Kubelet.known.add(name)
     said["before"] = files()
     with agent(one) as who:
         settled()
         start(one.client, "late")
-        said["born"] = {name: text for name, text in files().items() if name.startswith("late")}
+        said["born"] = files()
+        with contextlib.suppress(AssertionError):
+            deadline.until(lambda: limited("late scope"), "a pass over it", seconds=60)
+        said["unlisted"] = files()
+        Kubelet.known.add("late")
         said["under"] = settled()
         who.kill()
         who.wait()
