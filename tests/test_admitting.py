@@ -154,7 +154,7 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
 
 
 def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
-    """From its beginning to its end, over a new connection, too: sources tell it some time later."""
+    """From its beginning to its end, over a new connection, too: sources tell it later."""
     scene.sandbox()
     told = {("u1", "main"): BOX.id}
     scene.happens(Event.START_CONTAINER)
