@@ -27,7 +27,12 @@ from tests.kit.containerd import image, programs, runtime
 
 _IMAGE = "koordlet-test"
 #: No rule for packets, no bridge, no graph driver that the host would have to have.
-_OPTIONS = ("--bridge=none", "--iptables=false", "--ip-masq=false", "--storage-driver=vfs")
+_OPTIONS: tuple[str, ...] = (
+    "--bridge=none",
+    "--iptables=false",
+    "--ip-masq=false",
+    "--storage-driver=vfs",
+)
 _OPTIONS += ("--oom-score-adjust=0", "--userland-proxy=false")
 
 

@@ -42,7 +42,13 @@ policies:
     mode: enforce
     lsClass: {enable: true, minLimitPercent: 50}
 """
-FILES = ("cpuset.cpus.effective", "cpu.max", "cpu.max.burst", "cpu.weight", "memory.max")
+FILES: tuple[str, ...] = (
+    "cpuset.cpus.effective",
+    "cpu.max",
+    "cpu.max.burst",
+    "cpu.weight",
+    "memory.max",
+)
 FILES += ("memory.min",)
 MIB = 1 << 20
 BATCH = {"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": str(64 * MIB)}
