@@ -29,6 +29,7 @@ from koordlet import agent, births
 from koordlet.model import (
     action,
     adjustment,
+    container_names,
     grouppath,
     knob,
     pod,
@@ -132,6 +133,8 @@ class Desk:
     def found(self, pods: Sequence[messages.Pod], boxes: Sequence[messages.Container]) -> None:
         """What is there already, as a new connection begins."""
         self.known |= {one.id for one in boxes}
+        uids = {one.id: one.uid for one in pods}
+        self.who.line.begun = {(uids.get(one.pod, ""), one.name): one.id for one in boxes}
         for one in boxes:
             self._record(one)
         if self.alone:
@@ -210,6 +213,15 @@ class Desk:
         holder = self.who.line.observer.layout.holder("cpuset")
         return None if holder is None else places.group(text, holder.base)
 
+    def _home(self, text: str) -> str | None:
+        """Where a container that has a process lives: crun nests a group in its scope."""
+        group, host = self._group(text), self.who.line.host
+        holder = self.who.line.observer.layout.holder("cpuset")
+        if group is None or holder is None or not holder.unified:
+            return group
+        nested = container_names.home(group, (f"{group}/{container_names.NESTED}",))
+        return nested if host.exists(host.at(holder.directory(nested))) else group
+
     # Containers -----------------------------------------------------------------------------------
 
     def _create(self, one: session.Heard) -> adjustment.Adjustment:
@@ -227,7 +239,7 @@ class Desk:
         group = self._group(box.cgroup)
         if not wanted.empty and group is not None:
             self.adjusted += 1
-            self._given[box.id] = births.Given(group=group, wanted=wanted, asked=box)
+            self._given[box.id] = births.Given(wanted=wanted, asked=box)
             self.who.teller.log.info(
                 "nri.adjusted",
                 pod=newcomer.key,
@@ -247,15 +259,16 @@ class Desk:
 
     def _begin(self, one: session.Heard) -> None:
         """Rules 2 and 3: its process is there, and nothing of its image has run."""
-        group = self._group(one.container.cgroup)
+        group = self._home(one.container.cgroup)
         if group is not None and self.who.enforce:
-            given = self._given.get(one.container.id)
+            given, line = self._given.get(one.container.id), self.who.line
+            line.begun = {**line.begun, (one.pod.uid, one.container.name): one.container.id}
             self.newborn.begins(one, group, given, self._settle)
             self._record(one.container)
 
     def _update(self, one: session.Heard) -> adjustment.Adjustment:
         """Rule 4: somebody asks for other CPUs."""
-        group, asked = self._group(one.container.cgroup), births.parsed(one.cpus)
+        group, asked = self._home(one.container.cgroup), births.parsed(one.cpus)
         if group is None or not asked or not self.who.enforce:
             return _NOTHING
         self._recorded[group] = one.container.id
@@ -279,17 +292,20 @@ class Desk:
         box = one.container.id
         self.failed += self.trust.ended(box, self.clock())
         self.newborn.forget(box)
-        given = self._given.pop(box, None)
-        group = given.group if given is not None else self._group(one.container.cgroup)
+        self._given.pop(box, None)
+        self._recorded = {path: known for path, known in self._recorded.items() if known != box}
+        line, group = self.who.line, self._group(one.container.cgroup)
+        if box in line.begun.values():
+            line.begun = {who: known for who, known in line.begun.items() if known != box}
         if group is not None:
-            self._recorded.pop(group, None)
-            if group in self.who.line.born:
-                born = self.who.line.born
-                self.who.line.born = {path: cpus for path, cpus in born.items() if path != group}
+            below = f"{group}/"
+            gone = {path for path in line.born if path == group or path.startswith(below)}
+            if gone:
+                line.born = {path: cpus for path, cpus in line.born.items() if path not in gone}
         if one.event is Event.REMOVE_CONTAINER:
             self.known.discard(box)
 
     def _record(self, box: messages.Container) -> None:
-        group = self._group(box.cgroup)
+        group = self._home(box.cgroup)
         if group is not None and box.cpus:
             self._recorded[group] = box.id

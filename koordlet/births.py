@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from koordlet import agent
-from koordlet.model import action, adjustment, cgroup, cpuset, knob, limits
+from koordlet.model import action, adjustment, cgroup, container_names, cpuset, knob, limits
 from koordlet.model.record import dataclass
 from koordlet.policy import shared_pools
 from koordlet.workloads.nri import messages, session
@@ -28,7 +28,6 @@ _SHARES = 1024
 class Given:
     """What one container was given."""
 
-    group: str
     wanted: adjustment.Adjustment
     #: The container as the runtime would have made it.
     asked: messages.Container
@@ -56,6 +55,9 @@ class Births:
         if given is not None:
             for setting, original in self._settings(group, given):
                 self._adopt(group, setting, original, given)
+            for scope in self._scope(group):
+                for setting, original in self._shares(scope, given):
+                    self._adopt(scope, setting, original, given)
 
     def forget(self, container: str) -> None:
         """It has ended."""
@@ -113,11 +115,8 @@ class Births:
             path = layout.file(row, group)
             if value and path is not None:
                 yield limits.Setting(row, path, str(value)), theirs or self._inherited(row, group)
+        yield from self._shares(group, given)
         pairs: list[tuple[tuple[limits.Setting, ...], tuple[limits.Setting, ...]]] = []
-        if wanted.cpu_shares is not None:
-            theirs_ = asked.shares if asked.shares > 0 else _SHARES
-            shares = (limits.cpu_shares(layout, group, n) for n in (wanted.cpu_shares, theirs_))
-            pairs.append((next(shares), next(shares)))
         if wanted.cpu_milli is not None:
             ours = limits.cpu_quota(layout, group, _limit(wanted.cpu_milli))
             pairs.append((ours, limits.cpu_time(layout, group, _limit(asked.quota))))
@@ -126,6 +125,19 @@ class Births:
             pairs.append((ours, limits.memory_max(layout, group, _limit(asked.memory))))
         for mine, theirs_too in pairs:
             yield from zip(mine, (one.text for one in theirs_too), strict=True)
+
+    def _shares(self, group: str, given: Given) -> Iterator[tuple[limits.Setting, str]]:
+        layout, shares, asked = self.who.line.observer.layout, given.wanted.cpu_shares, given.asked
+        if shares is not None:
+            theirs = asked.shares if asked.shares > 0 else _SHARES
+            ours = limits.cpu_shares(layout, group, shares)
+            before = limits.cpu_shares(layout, group, theirs)
+            yield from zip(ours, (one.text for one in before), strict=True)
+
+    def _scope(self, group: str) -> tuple[str, ...]:
+        """The scope that crun has around a container's group, and gives its weight, too."""
+        scope, _, name = group.rpartition("/")
+        return (scope,) if name == container_names.NESTED else ()
 
     def _adopt(self, group: str, setting: limits.Setting, original: str, given: Given) -> None:
         """Rule 2."""

@@ -103,6 +103,8 @@ class Line:
         self.newcomers = announced.Announced()
         #: Containers that began with a set of ours: group to the set that they would have had.
         self.born: dict[str, cpuset.CPUSet] = {}
+        #: Containers that the runtime has begun: sources list them with their ids a while later.
+        self.begun: declared.Begun = {}
         #: What the sources of workloads said last; ``take`` brings the newest.
         self.observed: observed.Observed | None = None
         self.take: Callable[[], observed.Observed] | None = None
@@ -227,12 +229,12 @@ class Line:
         if self.newcomers:
             listed = (*self.declared, *self.extra_pods, *told)
             told = (*told, *self.newcomers.unlisted(at, listed))
-        known = (self.declared, self.extra_pods, told, reader, reader.generation)
+        known = (self.declared, self.extra_pods, told, reader, reader.generation, self.begun)
         if search or known != self._found[0]:
             # What the kernel told has changed; else looking for units is for the slow lane.
             search |= reader.watched
             pods = (*self.declared, *self.extra_pods, *told)
-            found = self._finder.find(pods, search=search)
+            found = self._finder.find(pods, search=search, begun=self.begun)
             # What nobody vouches for any more goes with its cgroup, which the kernel vouches for.
             found = tuple(one for one in found if one.group is not None or not one.stale)
             self._found = (known, self._found[1] if found == self._found[1] else found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,6 +153,20 @@ def test_a_container_is_adjusted_and_put_back(scene: Scene) -> None:
     assert ["0-4", "0-4"] == [scene.cpus(path) for path in (GROUP, "kubepods/besteffort/podu1")]
 
 
+def test_its_id_is_known_while_it_lives(scene: Scene) -> None:
+    """From its beginning to its end, over a new connection, too: sources tell it later."""
+    scene.sandbox()
+    told = {("u1", "main"): BOX.id}
+    scene.happens(Event.START_CONTAINER)
+    assert told == scene.who.line.begun
+    scene.happens(Event.STOP_CONTAINER)
+    assert {} == scene.who.line.begun
+    scene.desk.found((POD,), (BOX,))
+    assert told == scene.who.line.begun
+    scene.desk.found((POD,), ())
+    assert {} == scene.who.line.begun
+
+
 def test_a_short_life_is_not_held_against_us(scene: Scene) -> None:
     """Its end may be told before the news that it started: its process was there all the same."""
     adjusted(scene)
@@ -177,7 +192,6 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
     for file, text in (("cpu.shares", "512"), ("cpu.cfs_quota_us", "20000")):
         scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
     given = births.Given(
-        group=GROUP,
         wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
         asked=messages.Container(id=BOX.id, shares=2),
     )
@@ -246,6 +260,48 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         assert "0-4" != site.host.text(site.host.at(f"{top}/{GROUP}/cpuset.cpus.effective")).strip()
         assert one.happens(Event.UPDATE_CONTAINER, cpus="0-7").empty
         assert 0 == desk.kept
+
+
+def test_what_crun_nests_in_a_scope(ram: Path) -> None:
+    """What it was given is inside, where crun puts it; the scope has its weight alone."""
+    site = test_interrupted.workloads("v2", ram)
+    pod = "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podu1.slice"
+    scope, top, made = f"{pod}/cri-containerd-{'c' * 64}.scope", trees.top("v2"), ""
+    for step in f"{scope}/container".split("/"):
+        switches = site.host.at(f"{top}/{made}".rstrip("/") + "/cgroup.subtree_control")
+        site.host.write(switches, b"+cpuset +cpu +memory\n")
+        made = f"{made}/{step}".strip("/")
+        site.host.mkdir(site.host.at(f"{top}/{made}"))
+    inside = {"cpuset.cpus": "1", "cpu.max": "20000 100000", "cpu.weight": "20"}
+    for name, text in inside.items():
+        site.host.write(site.host.at(f"{top}/{made}/{name}"), f"{text}\n".encode())
+    site.host.write(site.host.at(f"{top}/{scope}/cpu.weight"), b"20\n")
+    named = f"kubepods-besteffort-podu1.slice:cri-containerd:{'c' * 64}"
+    box = dataclasses.replace(BOX, cgroup=named, cpus="1", shares=2)
+    wanted = adjustment.Adjustment(
+        cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
+    )
+    with site.agent() as who:
+        rest = {"trust": trust.Trust(2), "newborn": births.Births(who=who), "open": True}
+        desk = admitting.Desk(who=who, alone=True, **rest)  # type: ignore[arg-type]
+        desk._given[box.id] = births.Given(wanted=wanted, asked=dataclasses.replace(box, cpus=""))
+        Scene(site, who, desk).happens(Event.START_CONTAINER, box=box)
+
+        journal = {
+            path.removeprefix(f"{top}/{scope}/"): entry.original
+            for path, entry in who.book.entries.items()
+            if path.startswith(f"{top}/{scope}/")
+        }
+        assert {
+            "cpu.weight": "1",
+            "container/cpuset.cpus": "",
+            "container/cpu.weight": "1",
+            "container/cpu.max": "max 100000",
+        } == journal
+        who.restore()
+        files = ("container/cpuset.cpus", "container/cpu.max", "container/cpu.weight", "cpu.weight")
+        texts = [site.host.text(site.host.at(f"{top}/{scope}/{name}")).strip() for name in files]
+        assert ["", "max 100000", "1", "1"] == texts
 
 
 def test_who_knows_a_pod(scene: Scene) -> None:

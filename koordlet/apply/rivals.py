@@ -6,17 +6,19 @@ Does not cover: noticing it (``apply.intents``), pacing (``apply.backoff``).
 
 from __future__ import annotations
 
-from koordlet.model import plan
+from koordlet.model import container_names, plan
 
 _RUNTIMES = ("cri-containerd-", "crio-", "docker-", "libpod-")
 
 
 def usual_writer(group: str) -> str:
     """Who manages a group of this name, beside us."""
-    last = group.rpartition("/")[2]
+    above, _, last = group.rpartition("/")
     top = group.partition("/")[0]
-    if last.startswith(_RUNTIMES) and last.endswith(".scope"):
+    if _is_container(last):
         return "the container runtime (runc update), or systemd at a daemon-reload"
+    if last == container_names.NESTED and _is_container(above.rpartition("/")[2]):
+        return "the container runtime (crun update)"
     if top in ("kubepods", "kubepods.slice", "kubelet", "kubelet.slice"):
         return "the kubelet, or the container runtime below it"
     if top == "docker":
@@ -24,6 +26,10 @@ def usual_writer(group: str) -> str:
     if last.endswith((".service", ".scope", ".slice")):
         return "systemd, at a daemon-reload or when a property of the unit is set"
     return "unknown"
+
+
+def _is_container(name: str) -> bool:
+    return name.startswith(_RUNTIMES) and name.endswith(".scope")
 
 
 def said(step: plan.Step) -> str:

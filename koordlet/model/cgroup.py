@@ -156,6 +156,11 @@ def ancestors(path: str) -> Iterator[str]:
         yield path
 
 
+def between(path: str, top: str) -> tuple[str, ...]:
+    """The groups strictly inside ``top`` that a group is in, nearest first."""
+    return tuple(one for one in ancestors(path) if is_below(one, top))
+
+
 def is_below(path: str, other: str) -> bool:
     """True when ``path`` is strictly inside ``other``."""
     return path != other and (other == "" or path.startswith(other + "/"))

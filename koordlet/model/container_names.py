@@ -1,6 +1,7 @@
 """The last step of a container's path: which runtime made it, and its id. Pure.
 
-Covers: the names that runtimes give, both ways. Does not cover: the path above (``grouppath``).
+Covers: the names that runtimes give, both ways; the group that crun nests in a scope.
+Does not cover: the path above (``grouppath``).
 
 Under the systemd driver a runtime asks systemd for the scope ``<prefix>-<id>.scope``; under
 cgroupfs it makes a directory itself, with or without its prefix. ``slice:prefix:id`` is how a
@@ -12,6 +13,7 @@ The pause container is named like any other: only the runtime can tell which one
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from koordlet.model.record import dataclass
 
@@ -25,6 +27,8 @@ RUNTIMES = {
     "pouch": "pouch",
 }
 
+#: The group that crun makes inside a scope (v2), and in which all of the container is.
+NESTED = "container"
 #: Watches over one container and is none itself: ``crio-conmon-<id>.scope``.
 _MONITOR = "conmon-"
 _SCOPE = ".scope"
@@ -72,6 +76,15 @@ def parse(name: str) -> Leaf | None:
     if prefix not in RUNTIMES or not _ID.fullmatch(what):
         return None
     return Leaf(id=what, prefix=prefix, scope=body != name)
+
+
+def home(scope: str, inside: Collection[str]) -> str:
+    """The group in which a container's processes and limits are, of its own and those inside.
+
+    On v2 under systemd crun gives the scope its weight alone, and all else to one group inside.
+    """
+    nested = f"{scope}/{NESTED}"
+    return nested if scope.endswith(_SCOPE) and list(inside) == [nested] else scope
 
 
 def is_monitor(name: str) -> bool:

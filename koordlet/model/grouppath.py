@@ -17,7 +17,8 @@ Rules:
 3. A static pod has the hash of its manifest for a UID: 32 hex digits, no dash. It is like any.
 4. The outermost tree is the one meant: a kubelet inside a pod is that pod's own affair, a kubelet
    inside a plain container (kind) is this machine's.
-5. Anything below a container is its own: ``container`` (crun), ``init.scope`` (systemd).
+5. Anything below a container is its own: ``init.scope`` (systemd); ``container`` is crun's, and is
+   where such a container is limited (``container_names.home``).
 """
 
 from __future__ import annotations

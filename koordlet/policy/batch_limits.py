@@ -188,7 +188,8 @@ class _Deciding:
         self._group(one, one.group, whole, one.key)
         for box in one.containers:
             asked = _of_container(box, self.scale, quota=self.quota)
-            self._group(one, box.group, asked, f"{one.key} {box.name}")
+            for group in writing.with_scopes([box.group], one.group):
+                self._group(one, group, asked, f"{one.key} {box.name}")
 
     def _group(self, one: pod.Pod, group: str | None, asked: Asked, who: str) -> None:
         if group is None or group not in self.now.groups:

@@ -43,8 +43,8 @@ def decide(
         if not _bound(now, one):
             continue
         why[one.key] = "no quota: its CPUs are its own"
-        limited = (box for box in one.containers if resources.CPU in box.limits)
-        for group in (one.group, *(box.group for box in limited)):
+        limited = [box.group for box in one.containers if resources.CPU in box.limits]
+        for group in (one.group, *writing.with_scopes(limited, one.group)):
             if group is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])

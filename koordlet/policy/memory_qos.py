@@ -8,7 +8,7 @@ cache limits, which no kernel in the table has.
 
 Rules:
 1. A protection counts only as far as every group above holds it, too: a pod's containers are
-   protected within the pod, the pods within their QoS group.
+   protected within the pod, the pods within their QoS group, what crun nests within its scope.
 2. What a strategy leaves at its neutral value is not written: a file is ours only while something
    is asked of it, and goes back to what it was afterwards. (Koordinator's agent writes zeros.)
 3. Annotation ``policy: none`` is nothing at all, ``auto`` the class's defaults even where the node
@@ -175,7 +175,8 @@ class _Deciding:
         group, name = each.group or "", f"{one.key}/{each.name}"
         request = self._bound(_request(one, each.requests))
         if group != one.group:
-            self._protect(group, protection(asked, request), name)
+            for around in writing.with_scopes([group], one.group):
+                self._protect(around, protection(asked, request), name)
             self._vendor(group, asked, name)
         most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
         slow = high(asked, request, most)

@@ -1,13 +1,26 @@
 """What limits become in a decision: one desired file for each setting.
 
-Covers: settings to actions. Does not cover: what a limit means (``model.limits``).
+Covers: settings to actions, the groups of a container that get them.
+Does not cover: what a limit means (``model.limits``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from koordlet.model import action, limits
+from koordlet.model import action, cgroup, limits
+
+
+def with_scopes(groups: Iterable[str | None], top: str | None) -> Iterator[str]:
+    """Containers' groups, each after what its runtime has around it inside of the pod, ``top``.
+
+    crun nests a group in its scope: it is the scope's weight that counts among neighbours, and its
+    protection that the kernel asks first.
+    """
+    for group in groups:
+        if group is not None:
+            yield from reversed(cgroup.between(group, top) if top else ())
+            yield group
 
 
 def files(

@@ -143,7 +143,11 @@ def _within(path: str, group: str) -> bool:
     return path == group or path.startswith(f"{group}/")
 
 
-def below(children: Iterable[str]) -> dict[str, str]:
-    """Container id to group, of the groups directly in a pod. Monitors are no containers."""
-    found = ((container_names.parse(path.rpartition("/")[2]), path) for path in children)
-    return {leaf.id: path for leaf, path in found if leaf is not None}
+def below(pod: str, children: Callable[[str], Iterable[str]]) -> dict[str, str]:
+    """Container id to the group that it lives in, of a pod's containers. Monitors are none."""
+    found = ((container_names.parse(path.rpartition("/")[2]), path) for path in children(pod))
+    return {
+        leaf.id: container_names.home(path, tuple(children(path))) if leaf.scope else path
+        for leaf, path in found
+        if leaf is not None
+    }

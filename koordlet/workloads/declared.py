@@ -25,6 +25,8 @@ _HASHES = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
 
 
 _Found = tuple[pod.Pod, pod.Pod]
+#: A pod's UID and a container's name to the container's id.
+Begun = Mapping[tuple[str, str], str]
 
 
 class Declared:
@@ -39,13 +41,20 @@ class Declared:
         self._proved = False
         #: By identity: a pod as it is declared, and where it was found.
         self._found: dict[int, _Found] = {}
+        self._begun: Begun = {}
 
     def doubt(self) -> None:
         """A tree of another kubelet may be here now: look for it where a pod is not found."""
         self._proved = False
 
-    def find(self, pods: Sequence[pod.Pod], *, search: bool) -> tuple[pod.Pod, ...]:
-        """The pods with their groups. ``search`` allows walking the slices for unknown units."""
+    def find(
+        self, pods: Sequence[pod.Pod], *, search: bool, begun: Begun | None = None
+    ) -> tuple[pod.Pod, ...]:
+        """The pods with their groups. ``search`` allows walking the slices for unknown units.
+
+        ``begun`` are ids that the runtime told, of containers that no source lists with theirs yet.
+        """
+        self._begun = begun or {}
         wanted = {one.match for one in pods}
         self._units = {match: path for match, path in self._units.items() if match in wanted}
         before, self._found = self._found, {}
@@ -64,9 +73,13 @@ class Declared:
         """The pod's group, and its containers with theirs."""
         group = self._group(one, search=search)
         boxes = one.containers
-        if any(box.id for box in boxes):
-            there = containers.below(self.reader.children(group)) if group is not None else {}
-            boxes = tuple(replace(box, group=there.get(box.id)) for box in boxes)
+        ids = [self._begun.get((one.uid, box.name), "") for box in boxes]
+        if any(box.id for box in boxes) or any(ids):
+            there = containers.below(group, self.reader.children) if group is not None else {}
+            boxes = tuple(
+                replace(box, group=there.get(box.id) or there.get(told))
+                for box, told in zip(boxes, ids, strict=True)
+            )
         return group, boxes
 
     def _group(self, one: pod.Pod, *, search: bool) -> str | None:

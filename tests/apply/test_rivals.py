@@ -11,6 +11,7 @@ from koordlet.apply import rivals
     ("group", "who"),
     [
         ("kubepods.slice/kubepods-pod1.slice/cri-containerd-ab.scope", "container runtime"),
+        ("kubepods.slice/kubepods-pod1.slice/crio-ab.scope/container", "crun update"),
         ("kubepods/besteffort/pod1", "kubelet"),
         ("docker/ab", "Docker"),
         ("system.slice/nginx.service", "systemd"),

@@ -73,10 +73,10 @@ class Scene:
         return str(path)
 
 
-@pytest.fixture
-def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
+@pytest.fixture(params=["runc", "crun"])
+def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A runtime with one pod; the pod, its groups and the runtime are gone afterwards."""
-    reason = programs.why_not()
+    reason = programs.why_not(request.param)
     if reason:
         pytest.skip(reason)
     if len(place.read("cpuset.cpus")) == 1:
@@ -85,7 +85,7 @@ def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     parent = f"{place.name}/{group_of(uid)}"
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        one = stack.enter_context(runtime.running(tmp_path / "containerd"))
+        one = stack.enter_context(runtime.running(tmp_path / "containerd", oci=request.param))
         yield Scene(place=place, client=one.client, sandbox=one.client.run_pod(uid, f"/{parent}"))
     assert [] == tidy.tops(place.name)
 
@@ -132,6 +132,22 @@ def test_a_container_that_has_ended_is_gone(scene: Scene) -> None:
     scene.client.remove(first)
     assert absence.Gone(paths[0]) == reader.read(paths[0])
     assert {paths[1], scene.group} == set(reader.read_all([*paths, scene.group]))
+
+
+def test_what_a_killed_agent_leaves_is_put_back(scene: Scene) -> None:
+    """``koordlet restore`` after kill -9: pod and container have what they had."""
+    whole = scene.cpus()
+    old = scene.client.run(scene.sandbox, "old")
+    with scene.place.running("--config", scene.config()) as one:
+        one.until("READY=1")
+        ours = deadline.until(lambda: scene.cpus() if scene.cpus() != whole else "", "a set")
+        deadline.until(lambda: scene.cpus(old) == ours, "the container's set")
+        one.process.kill()
+        one.process.wait()
+    assert ours == scene.allowed(old)
+    assert 0 == scene.place.call("restore").returncode
+
+    assert [whole] * 3 == [scene.cpus(), scene.cpus(old), scene.allowed(old)]
 
 
 def test_sets_come_stay_and_go(scene: Scene) -> None:

@@ -106,16 +106,18 @@ class Scene:
 
 
 @pytest.fixture
-def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
-    """Pods, groups and the runtime are gone afterwards."""
-    reason = programs.why_not()
+def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """Pods, groups and the runtime are gone afterwards. runc makes containers, or who is named."""
+    oci = getattr(request, "param", "runc")
+    reason = programs.why_not(oci)
     if reason:
         pytest.skip(reason)
     if len(place.read("cpuset.cpus")) == 1:
         pytest.skip("needs two CPUs")
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
-        one = stack.enter_context(runtime.running(tmp_path / "containerd", nri=True))
+        where = tmp_path / "containerd"
+        one = stack.enter_context(runtime.running(where, nri=True, oci=oci))
         yield Scene(place=place, runtime=one, folder=tmp_path)
     assert [] == tidy.tops(place.name)
 
@@ -140,12 +142,13 @@ def _ended(scene: Scene, pod: cri.Sandbox) -> bool:
     return False
 
 
+@pytest.mark.parametrize(("scene", "many"), [("runc", 25), ("crun", 5)], indirect=["scene"])
 @pytest.mark.parametrize("more", ["", STATIC], ids=["inherited", "adjusted"])
-def test_right_from_the_first_instruction(scene: Scene, more: str) -> None:
+def test_right_from_the_first_instruction(scene: Scene, more: str, many: int) -> None:
     """Every container's first act sees the right CPUs, inherited or by adjustment."""
     with scene.agent(more) as one:
-        assert ["1"] * 25 == starts(scene, 25, 5)
-        assert (25 if more else 0) == one.err.count('"nri.adjusted"')
+        assert ["1"] * many == starts(scene, many, 5)
+        assert (many if more else 0) == one.err.count('"nri.adjusted"')
         assert "ContainerAdjustmentCeased" not in one.err
         assert "nri.failed" not in one.err
         assert 0 == one.ends(signal.SIGTERM)
@@ -167,6 +170,7 @@ def test_a_silent_connection_is_made_anew(scene: Scene) -> None:
         assert 0 == one.ends(signal.SIGTERM)
 
 
+@pytest.mark.parametrize("scene", ["runc", "crun"], indirect=True)
 def test_restarts_and_kills(scene: Scene) -> None:
     """A killed agent's tiers go on narrowing what starts; the next one has all of it in hand."""
     with scene.agent() as first:
@@ -191,6 +195,7 @@ def test_restarts_and_kills(scene: Scene) -> None:
     assert ["0-1"] * 4 == [scene.cpus(*where) for where in everybody]
 
 
+@pytest.mark.parametrize("scene", ["runc", "crun"], indirect=True, ids=["runc", "crun"])
 @pytest.mark.parametrize("more", ["", STATIC], ids=["inherited", "adjusted"])
 def test_an_update_does_not_undo_us(scene: Scene, more: str) -> None:
     """The kubelet's CPU manager asks for other CPUs and gets ours; other fields are applied.

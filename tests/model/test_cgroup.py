@@ -107,3 +107,12 @@ def test_a_damaged_set_is_no_set(text: str, cpus: str | None) -> None:
 
     assert (None if cpus is None else cpuset.CPUSet.parse(cpus)) == group.cpus()
     assert None is group.effective()
+
+
+def test_what_lies_between() -> None:
+    """Neither end belongs to it; a group that is elsewhere has nothing in between."""
+    assert ("a/b/c", "a/b") == cgroup.between("a/b/c/d", "a")
+    assert ("a",) == cgroup.between("a/b", "")
+    assert (
+        () == cgroup.between("a/b", "a") == cgroup.between("a", "a") == cgroup.between("ab/c", "a")
+    )

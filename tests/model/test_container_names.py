@@ -83,3 +83,20 @@ def test_nothing_is_refused(text: str) -> None:
     """No text raises, and what is read is written as it was."""
     leaf = container_names.parse(text)
     assert leaf is None or text == str(leaf)
+
+
+@pytest.mark.parametrize(
+    ("scope", "inside", "nested"),
+    [
+        (f"p/cri-containerd-{ID}.scope", ("container",), True),
+        (f"p/crio-{ID}.scope", ("container", "init.scope"), False),
+        (f"p/crio-{ID}.scope", ("other",), False),
+        (f"p/crio-{ID}.scope", (), False),
+        (f"p/{ID}", ("container",), False),
+    ],
+)
+def test_where_a_container_lives(scope: str, inside: tuple[str, ...], *, nested: bool) -> None:
+    """In what crun nests in a scope, where there is that alone; else in its own group."""
+    home = container_names.home(scope, [f"{scope}/{name}" for name in inside])
+
+    assert (f"{scope}/container" if nested else scope) == home

@@ -97,6 +97,19 @@ def test_a_pod_and_its_containers() -> None:
     assert made.lasting
 
 
+def test_what_crun_nests_in_a_scope() -> None:
+    """The scope's weight is what counts among neighbours; what is inside is limited as well."""
+    nested = dataclasses.replace(box(), group="p/main.scope/container")
+    now = moment(batch(nested))
+    now = dataclasses.replace(
+        now, groups={**now.groups, "p/main.scope": group("p/main.scope", "0")}
+    )
+    made = decided(now)
+
+    assert wanted(512, 50_000, 64 * MIB) == files(made, "p/main.scope")
+    assert wanted(512, 50_000, 64 * MIB) == files(made, "p/main.scope/container")
+
+
 @pytest.mark.parametrize(
     ("cpu", "memory", "expected"),
     [

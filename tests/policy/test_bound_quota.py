@@ -66,6 +66,19 @@ def test_the_quota_of_a_bound_pod_is_taken_away(layout: cgroup.Layout, value: st
     assert {"p": value, "p/main": value} == {one.group: one.value for one in files}
 
 
+def test_what_crun_nests_in_a_scope() -> None:
+    """The limit is inside, where crun puts it; none around it may stay, either."""
+    one = bound("p")
+    nested = dataclasses.replace(one.containers[0], group="p/main.scope/container")
+    now = moment([dataclasses.replace(one, containers=(nested,))], layout=moments.FULL_V2)
+    seen = {**now.groups, "p/main.scope": group("p/main.scope", "")}
+    made = decided(dataclasses.replace(now, groups=seen)).actions
+
+    assert ["p", "p/main.scope", "p/main.scope/container"] == [
+        one.group for one in made if isinstance(one, action.WriteFile)
+    ]
+
+
 @pytest.mark.parametrize(
     ("one", "kubelet"),
     [

@@ -109,6 +109,17 @@ def test_a_promise_is_held_all_the_way_up() -> None:
     }
 
 
+def test_what_crun_nests_in_a_scope() -> None:
+    """The kernel protects it as far as the scope around it is protected."""
+    one = web()
+    inside = f"{one.group}/crio-ab.scope/container"
+    nested = replace(one, containers=(replace(one.containers[0], group=inside),))
+    decided = texts(decide(nested, classes={"LS": asked(min_limit_percent=40)}))
+
+    scope = f"{one.group}/crio-ab.scope"
+    assert [str(40 * MIB)] * 2 == [decided[f"{at}/memory.min"] for at in (scope, inside)]
+
+
 def test_throttling() -> None:
     """So far on the way from request to limit, in whole pages; without a limit, to allocatable."""
     some = asked(throttling_percent=33)

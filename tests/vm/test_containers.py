@@ -1,6 +1,7 @@
-"""Containers of containerd and runc on cgroup v2, with both drivers, under a running systemd.
+"""Containers of containerd on cgroup v2, with both drivers, by runc and crun, under systemd.
 
-Covers: names and nesting as the runtime makes them, our sets on them, who else writes, the end.
+Covers: names and nesting as the runtime makes them, our sets on them, who else writes, the end;
+what crun nests in a scope: limits of every class there, an agent that is killed and comes back.
 Does not cover: cgroup v1 (``tests.e2e.test_containers``), what a container begins with (NRI).
 """
 
@@ -23,26 +24,27 @@ CACHE = "/srv/cache"
 EVERY, OURS = "0-7", "1-7"
 
 
-def played(boot: Boot, driver: str) -> dict[str, Any]:
-    """What a machine with this driver saw."""
-    found = programs.kept()
-    if not found.there:
-        pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
-    guest = boot(
-        "2s8t", systemd=True, shares={f"{CACHE}/koordlet/{found.folder.name}": found.folder}
-    )
+def played(boot: Boot, probe: str, *words: str) -> dict[str, Any]:
+    """What a probe saw in a machine with containerd, runc and crun."""
+    kept = [programs.kept(name) for name in ("containerd", "crun")]
+    if not all(found.there for found in kept):
+        pytest.skip("containerd or crun is not here: python -m tests.kit.containerd fetch")
+    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder for found in kept}
+    guest = boot("2s8t", systemd=True, shares=shares)
     # Emulated, each of a container's dozen programs takes seconds to begin.
     patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "200"}
-    words = ["python3", "-m", "tests.vm.probes.containers", driver]
-    done = guest.run(words, env=patient, timeout=500).check()
+    done = guest.run(
+        ["python3", "-m", f"tests.vm.probes.{probe}", *words], env=patient, timeout=500
+    ).check()
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 
 
+@pytest.mark.parametrize("oci", ["runc", "crun"])
 @pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
-def test_pods_of_a_real_runtime(boot: Boot, driver: str) -> None:
+def test_pods_of_a_real_runtime(boot: Boot, driver: str, oci: str) -> None:
     """Its names are understood; our sets come, are kept against others who are named, and go."""
-    said = played(boot, driver)
+    said = played(boot, "containers", driver, oci)
 
     known = {"group": True, "class": "BestEffort", "ids": True, "container": True}
     assert known == said["understood"], said["names"]
@@ -54,3 +56,29 @@ def test_pods_of_a_real_runtime(boot: Boot, driver: str) -> None:
     assert [True, True] == said["kubelet"], said["log"]
     assert ["cpu.weight", "cpuset.cpus"] == said["contested"], said["log"]
     assert (0, [EVERY] * 3) == (said["status"], said["after"]), said["log"]
+
+
+def test_limits_of_what_crun_nests_in_a_scope(boot: Boot) -> None:
+    """Each class's limits count there, for one that begins with them, too; afterwards all is back.
+
+    crun leaves the scope unlimited but for its weight: what is written to the scope alone neither
+    takes a quota away nor lets one be saved up, and protects no memory inside it.
+    """
+    said = played(boot, "limits")
+    before, under = said["before"], said["under"]
+
+    assert ("200000 100000", "100000 100000") == tuple(before[n]["cpu.max"] for n in ("own", "web"))
+    assert {"max 100000"} == {one["cpu.max"] for name, one in before.items() if "scope" in name}
+    assert "max 100000" == under["own"]["cpu.max"], said["log"]
+    assert 2 == len(under["own"]["cpuset.cpus.effective"].replace("-", ",").split(","))
+    assert "100000" == under["web"]["cpu.max.burst"], said["log"]
+    assert [str(16 << 20)] * 2 == [under[name]["memory.min"] for name in ("web scope", "web")]
+    batch = {"cpu.max": "50000 100000", "cpu.weight": "20", "memory.max": str(64 << 20)}
+    born, unlisted = said["born"]["late"], said["unlisted"]["late"]
+    for one in (under["job"], under["job scope"], born, unlisted, under["late"]):
+        assert batch == {name: one[name] for name in batch}, said["log"]
+    assert under == said["again"], said["log"]
+    assert 0 == said["status"], said["log"]
+    late = {name: said["after"].pop(name) for name in ("late scope", "late")}
+    assert before == said["after"], said["log"]
+    assert [before["job scope"], before["job"]] == list(late.values()), said["log"]

@@ -1,4 +1,4 @@
-"""Containerd and runc ask the agent on cgroup v2: containers are right before they begin.
+"""Containerd asks the agent on cgroup v2: containers of runc and crun are right before they begin.
 
 Covers: CPUs with both drivers, under a running systemd; an update; a silent connection; the end.
 Does not cover: cgroup v1 and failures (``tests.e2e.test_nri``).
@@ -24,10 +24,10 @@ EVERY, OURS = "0-7", "1-7"
 
 def played(*words: str) -> dict[str, Any]:
     """What a probe saw in a machine with containerd."""
-    found = programs.kept()
-    if not found.there:
-        pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
-    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder}
+    kept = [programs.kept(name) for name in ("containerd", "crun")]
+    if not all(found.there for found in kept):
+        pytest.skip("containerd or crun is not here: python -m tests.kit.containerd fetch")
+    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder for found in kept}
     # Emulated, each of a container's dozen programs takes seconds to begin.
     patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
     try:
@@ -40,10 +40,12 @@ def played(*words: str) -> dict[str, Any]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
-def test_a_container_s_first_act_is_on_its_cpus(driver: str) -> None:
+@pytest.mark.parametrize(
+    ("driver", "oci"), [("systemd", "runc"), ("cgroupfs", "runc"), ("systemd", "crun")]
+)
+def test_a_container_s_first_act_is_on_its_cpus(driver: str, oci: str) -> None:
     """It inherits them; an update leaves them; at the end it has all again."""
-    said = played("tests/vm/probes/first_acts.py", driver)
+    said = played("tests/vm/probes/first_acts.py", driver, oci)
 
     assert [OURS] * 3 == [said[k] for k in ("first", "updated", "again")], said["log"]
     assert (True, 0, EVERY) == (said["renewed"], said["status"], said["after"]), said["log"]

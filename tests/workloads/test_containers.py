@@ -63,7 +63,12 @@ def test_what_nobody_declared() -> None:
 
 
 def test_containers_below_a_pod() -> None:
-    """Ids of the children, without monitors and strangers."""
-    found = containers.below((f"a/crio-{ONE}.scope", f"a/crio-conmon-{ONE}.scope", "a/other", "a/"))
+    """Ids of the children, without monitors and strangers; what crun nests is where they live."""
+    scopes = [f"a/crio-{one}.scope" for one in (ONE, TWO)]
+    nested = f"{scopes[1]}/container"
+    _, children = tree(
+        scopes[0], nested, f"a/crio-conmon-{ONE}.scope", "a/other", f"a/{THREE}/container"
+    )
+    found = containers.below("a", children)
 
-    assert {ONE: f"a/crio-{ONE}.scope"} == found
+    assert {ONE: scopes[0], TWO: nested, THREE: f"a/{THREE}"} == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,24 @@ def test_pods_below_a_root_of_the_kubelets_own(group: str) -> None:
     assert where.find([one], search=False)[0].group is None
     assert group == where.find([one], search=True)[0].group
     assert group == where.find([one], search=False)[0].group
+
+
+def test_a_container_that_the_runtime_told_of() -> None:
+    """It counts until a source lists its id, and no longer than its group is there."""
+    box, told = pod.Container(name="c"), {("abc-1", "c"): ID}
+    one = moments.workload(
+        "w", uid="abc-1", match="pod=abc-1", kube_qos=qos.KubeQos.GUARANTEED, containers=(box,)
+    )
+    there = f"kubepods/podabc-1/{ID}"
+    finding = finder(machine(there))
+    listed = replace(one, containers=(replace(box, id=ID),))
+    old = replace(one, containers=(replace(box, id="b" * 64),))
+    found = [
+        finding.find([each], search=True, begun=begun)[0].containers[0].group
+        for each, begun in ((one, None), (one, told), (old, told), (listed, None), (old, None))
+    ]
+
+    assert [None, there, there, there, None] == found
 
 
 def test_the_groups_of_containers() -> None:

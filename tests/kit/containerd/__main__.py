@@ -1,4 +1,7 @@
-"""The command line: ``python -m tests.kit.containerd fetch`` makes ready what the tests need."""
+"""The command line: ``python -m tests.kit.containerd fetch`` makes ready what the tests need.
+
+``fetch crun`` fetches one bundle alone.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ import sys
 
 from tests.kit.containerd import programs
 
+#: What the tests of every run need.
+ORDINARY = ("containerd", "crun")
+
 
 def main() -> int:
     """Do what is asked for; 1 with a sentence where it cannot be done."""
     parser = argparse.ArgumentParser(prog="python -m tests.kit.containerd", description=__doc__)
     parser.add_argument("what", choices=["fetch"], help="fetch, unpack and check the programs")
-    parser.parse_args()
-    try:
-        found = programs.fetch()
-    except programs.FetchError as error:
-        print(f"containerd: {error}", file=sys.stderr)
-        return 1
-    print(f"containerd: {found.folder}")
+    parser.add_argument("bundles", nargs="*", help=f"of: {', '.join(programs.BUNDLES)}")
+    for name in parser.parse_args().bundles or ORDINARY:
+        try:
+            found = programs.fetch(name)
+        except programs.FetchError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        print(f"{name}: {found.folder}")
     return 0
 
 

@@ -46,7 +46,7 @@ snapshotter = "native"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-BinaryName = "{runc}"
+BinaryName = "{program}"
 SystemdCgroup = {systemd}
 [plugins."io.containerd.nri.v1.nri"]
 disable = {no_nri}
@@ -55,7 +55,22 @@ socket_path = "{folder}/nri.sock"
 plugin_path = "{folder}/nri/plugins"
 plugin_config_path = "{folder}/nri/conf.d"
 """
-_INSIDE = 'mount -t tmpfs koordlet-test /run && "$@"; exit $?'
+#: crun 1.8 takes specifications of version 1.0 alone, and containerd 1.7 writes a newer number.
+_CRUN = """\
+#!/bin/sh
+for word; do
+  [ "$last" = --bundle ] &&
+    sed -i 's/"ociVersion":"[^"]*"/"ociVersion":"1.0.2"/' "$word/config.json"
+  last=$word
+done
+LD_LIBRARY_PATH={found.libraries} exec {found.crun} "$@"
+"""
+#: Nor does it take a hybrid machine whose v2 hierarchy has controllers: containerd does not see it.
+_INSIDE = """
+mount -t tmpfs koordlet-test /run || exit 1
+[ {oci} = runc ] || umount /sys/fs/cgroup/unified || exit 1
+"$@"; exit $?
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +93,17 @@ class Runtime:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, *, nri: bool = False, bare: bool = False, systemd: bool = False
+    folder: Path,
+    *,
+    nri: bool = False,
+    bare: bool = False,
+    systemd: bool = False,
+    oci: str = "runc",
 ) -> Iterator[Runtime]:
     """A runtime with the image imported; at the end all its pods and processes are gone.
 
-    ``systemd``: groups are units of systemd's; only with ``bare``.
+    ``systemd``: groups are units of systemd's; only with ``bare``. ``oci`` is the program
+    that makes containers: runc or crun.
     """
     found = programs.kept()
     folder.mkdir(parents=True)
@@ -90,7 +111,7 @@ def running(
         _CONFIG.format(
             folder=folder,
             image=image.NAME,
-            runc=found.runc,
+            program=found.runc if oci == "runc" else _crun(folder / "crun"),
             no_nri=_toml(not nri),
             systemd=_toml(systemd),
         )
@@ -98,12 +119,10 @@ def running(
     path = (
         f"{found.bin}:{found.runc.parent}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
     )
-    namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-    contained = (*namespaces, "sh", "-c", _INSIDE, "sh")
     config = str(folder / "config.toml")
     with (folder / "log").open("wb") as log, cri.Client(str(folder / "containerd.sock")) as client:
         process = subprocess.Popen(
-            [*(() if bare else contained), str(found.containerd), "--config", config],
+            [*(() if bare else contained(oci)), str(found.containerd), "--config", config],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -118,6 +137,19 @@ def running(
             raise
         finally:
             _end(one, process)
+
+
+def contained(oci: str) -> tuple[str, ...]:
+    """What a daemon is started by that shall leave nothing behind."""
+    namespaces = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    return (*namespaces, "sh", "-c", _INSIDE.format(oci=oci), "sh")
+
+
+def _crun(path: Path) -> Path:
+    """crun, as this containerd can use it."""
+    path.write_text(_CRUN.format(found=programs.kept("crun")))
+    path.chmod(0o755)
+    return path
 
 
 def _toml(truth: bool) -> str:  # noqa: FBT001 -- its only argument

@@ -1,6 +1,6 @@
 """Runs in the machine: pods of a real runtime on cgroup v2, and the agent at work on them.
 
-    python3 -m tests.vm.probes.containers (cgroupfs|systemd)
+    python3 -m tests.vm.probes.containers (cgroupfs|systemd) (runc|crun)
 
 Prints JSON: how the runtime named its groups and what we took them for; the sets before, under the
 agent, after others rewrote them, and after the agent's end; what the audit log says of the others.
@@ -26,6 +26,7 @@ from tests.kit import deadline
 from tests.kit.containerd import cri, runtime
 
 GROUPS = pathlib.Path("/sys/fs/cgroup")
+OCI = sys.argv[2]
 WORK = pathlib.Path("/run/containers-probe", *sys.argv[1:])
 CONFIG = """apiVersion: koordlet.io/v1
 kind: Config
@@ -52,8 +53,9 @@ class Driver:
         )
 
     def box(self, container: str) -> str:
-        """Below the pod's group."""
-        return f"cri-containerd-{container}.scope" if self.systemd else container
+        """Below the pod's group, where its processes are."""
+        nested = "/container" if OCI == "crun" else ""
+        return f"cri-containerd-{container}.scope{nested}" if self.systemd else container
 
 
 class Scene:
@@ -192,7 +194,8 @@ def main() -> None:
     pathlib.Path("/etc/resolv.conf").touch()
     uid = str(uuid.uuid4())
     driver, said = Driver(sys.argv[1], uid), dict[str, Any]()
-    with runtime.running(WORK / "containerd", bare=True, systemd=driver.systemd) as one:
+    folder = WORK / "containerd"
+    with runtime.running(folder, bare=True, systemd=driver.systemd, oci=OCI) as one:
         try:
             play(Scene(driver, one.client, one.client.run_pod(uid, driver.parent)), said)
         finally:

@@ -1,0 +1,139 @@
+"""Runs in the machine: containers of Docker on cgroup v2, and the agent at work on them.
+
+    python3 -m tests.vm.probes.dockers (cgroupfs|systemd)
+
+One container lies where Docker puts it and is declared by itself; one lies in a group or slice that
+is declared as a whole; one nobody declares.
+
+Prints JSON: the groups' names and what they are taken for; the sets before, under the agent, after
+``docker update``, after ``daemon-reload``, after a kill and ``koordlet restore``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from koordlet.host import cgroups, hierarchies, root
+from koordlet.workloads import containers, unmanaged
+from tests.kit import deadline
+from tests.kit.containerd import docker
+
+SYSTEMD = sys.argv[1] == "systemd"
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+WORK = pathlib.Path("/run/dockers", sys.argv[1])
+#: A parent of one's own, as each driver takes it.
+PARENT = "batch.slice" if SYSTEMD else "/batch"
+CONFIG = """apiVersion: koordlet.io/v1
+kind: Config
+report: {http: {enabled: false}, grpc: {enabled: false}}
+policies:
+  reserved_cpus: {cpus: "0"}
+  shared_pools: {enableControllers: true}
+workloads:
+  - {name: one, qos: BE, match: {%s}}
+  - {name: batch, qos: BE, match: {%s}}
+"""
+
+
+def group_of(box: str) -> str:
+    """A container's group, wherever it is."""
+    (found,) = (one for one in GROUPS.glob(f"**/*{box}*") if one.is_dir())
+    return str(found.relative_to(GROUPS))
+
+
+def allowed(box: str) -> str:
+    """Of its first process, as the scheduler sees it."""
+    pid = (GROUPS / group_of(box) / "cgroup.procs").read_text().split()[0]
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    return found[1] if found else ""
+
+
+@contextlib.contextmanager
+def agent(config: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The agent as a process."""
+    path = WORK / "koordlet.yaml"
+    path.write_text(config)
+    words = [sys.executable, "-m", "koordlet", "run", "--config", str(path)]
+    with (WORK / "agent.log").open("ab") as log:
+        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log, stdout=log)
+        try:
+            yield one
+        finally:
+            one.kill()
+            one.wait()
+
+
+def understood() -> dict[str, Any]:
+    """What we take Docker's groups for."""
+    host = root.LiveHost()
+    reader = cgroups.Reader(host, hierarchies.discover(host))
+    seen = containers.find(containers.walk(reader.children))
+    strangers = unmanaged.Finder(host)
+    strangers.look(reader.layout, [])
+    reader.close()
+    return {
+        "containers": {one.id: [one.group, one.runtime] for one in seen.containers.values()},
+        "pods": list(seen.pods),
+        "strangers": [one.group for one in strangers.pods],
+    }
+
+
+def play(one: docker.Docker, said: dict[str, Any]) -> None:
+    """The agent comes, is killed, is undone; comes again, and goes."""
+    boxes = [one.run(), one.run(PARENT), one.run()]
+    said["boxes"], said["groups"] = boxes, [group_of(box) for box in boxes]
+    said["understood"] = understood()
+    said["before"] = [allowed(box) for box in boxes]
+    if SYSTEMD:
+        config = CONFIG % (f"unit: docker-{boxes[0]}.scope", "unit: batch.slice")
+    else:
+        config = CONFIG % (f"cgroup: docker/{boxes[0]}", "cgroup: batch")
+    every = said["before"][0]
+    with agent(config) as who:
+
+        def narrowed() -> bool:
+            return every not in (allowed(boxes[0]), allowed(boxes[1]))
+
+        deadline.until(narrowed, "sets")
+        said["ours"] = [allowed(box) for box in boxes]
+        for box in boxes[:2]:
+            one.update(box, CpusetCpus=every)
+        deadline.until(narrowed, "sets after docker update")
+        said["updated"] = [allowed(box) for box in boxes]
+        if SYSTEMD:
+            subprocess.run(["systemctl", "daemon-reload"], check=True)
+            said["reloaded"] = [allowed(box) for box in boxes]
+        who.kill()
+        who.wait()
+    words = [sys.executable, "-m", "koordlet", "restore", "--state-dir", str(WORK / "state")]
+    said["restore"] = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+    said["restored"] = [allowed(box) for box in boxes]
+    with agent(config) as who:
+        deadline.until(narrowed, "sets of the next agent")
+        who.terminate()
+        said["status"] = who.wait(deadline.PATIENCE)
+    said["after"] = [allowed(box) for box in boxes]
+
+
+def main() -> None:
+    """One life of a daemon with two agents."""
+    WORK.mkdir(parents=True)
+    said: dict[str, Any] = {}
+    with docker.running(WORK / "d", bare=True, systemd=SYSTEMD) as one:
+        try:
+            play(one, said)
+        finally:
+            log = WORK / "agent.log"
+            said["log"] = log.read_text()[-6000:] if log.exists() else ""
+            print(json.dumps(said), flush=True)
+
+
+main()
