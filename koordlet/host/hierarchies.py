@@ -40,9 +40,7 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
             continue
         key = "unified" if one.unified else one.controllers
         before = found.get(key)
-        # Mounted twice: what is below /sys/fs/cgroup is where other programs look, too; of
-        # two there, the later covers the earlier.
-        if before is None or _usual(one) or not _usual(before):
+        if before is None or _replaces(one, before):
             found[key] = one
     return cgroup.Layout(
         hierarchies=tuple(
@@ -91,6 +89,18 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
             if len(found) == _SAMPLES:
                 break
     return found
+
+
+def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
+    """Which of two mounts of one hierarchy is looked at, the later line of mountinfo or the earlier.
+
+    What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
+    the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the
+    kubelet's group) shows less and hides nothing.
+    """
+    if one.mount.startswith(f"{before.mount}/"):
+        return False
+    return _usual(one) or not _usual(before)
 
 
 def _usual(one: cgroup.Hierarchy) -> bool:
