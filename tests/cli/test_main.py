@@ -74,7 +74,8 @@ def test_the_help_page_lists_every_command(
     "words",
     [
         *([], ["nonsense"], ["plan", "--nonsense"], ["plan", "-o", "xml"], ["run", "extra"]),
-        ["topology", "--now", "soon"],
+        *(["topology", "--now", text] for text in ("soon", "nan", "inf", "-5", "1e300")),
+        *(["plan", "--cgroup-root", text] for text in ("../..", "/a/../../b", "a//b", "a\nb")),
     ],
 )
 def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
