@@ -42,11 +42,14 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
         before = found.get(key)
         if before is None or _replaces(one, before):
             found[key] = one
-    return cgroup.Layout(
-        hierarchies=tuple(
-            dataclasses.replace(one, lacks=_lacks(host, one)) for one in found.values()
-        )
-    )
+    return cgroup.Layout(hierarchies=tuple(_looked_at(host, one) for one in found.values()))
+
+
+def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy) -> cgroup.Hierarchy:
+    """With what is known only from its directories."""
+    if one.base and one.writable and not host.exists(host.at(one.directory(""))):
+        one = dataclasses.replace(one, writable=False, why=f"it has no group {one.base}")
+    return dataclasses.replace(one, lacks=_lacks(host, one))
 
 
 def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:

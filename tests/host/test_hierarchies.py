@@ -82,3 +82,16 @@ def test_a_later_mount_on_the_same_place_covers_the_earlier() -> None:
         ("/", "/sys/fs/cgroup", "cgroup2 rw"),
         ("/", "/mnt/again", "cgroup2 rw"),
     ) == ["/sys/fs/cgroup"]
+
+
+def test_a_root_that_is_not_there_is_named() -> None:
+    """A mistyped --cgroup-root is no right that is missing, and not all is as it should be."""
+    host = Machine("0-1", cgroup="v2")
+
+    for found in (
+        hierarchies.discover(host, "kubelte"),
+        hierarchies.writable(host, hierarchies.discover(host, "kubelte")),
+    ):
+        gap = found.why_not(knob.CPUSET_CPUS)
+        assert gap is not None
+        assert gap.why == "/sys/fs/cgroup: it has no group kubelte"
