@@ -115,7 +115,9 @@ def changed(args: argparse.Namespace) -> dict[str, object]:
         key, equals, value = text.partition("=")
         if not equals or key not in known:
             why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
-            fix = problems.suggest(key, known, "known") or "see 'koordlet config'"
+            # There are hundreds: a list of all is no help.
+            near = problems.nearest(key, known)
+            fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
             raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
         found[key] = loader.Flag(value, "--set")
     return found
