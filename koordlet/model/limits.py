@@ -135,7 +135,9 @@ def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tu
     if not isinstance(form, forms.Number):
         msg = f"{row.name} holds no number of bytes"
         raise TypeError(msg)
-    return _one(layout, group, row, form.text(size))
+    # A limit follows what is in use: a file that says more than memory can be stops no policy.
+    inside = None if size is None else min(size, form.high)
+    return _one(layout, group, row, form.text(inside))
 
 
 def _one(layout: cgroup.Layout, group: str, row: Knob, text: str) -> tuple[Setting, ...]:

@@ -76,6 +76,11 @@ def said(settings: tuple[limits.Setting, ...]) -> dict[str, str]:
             {"memory.max": "1048576"},
         ),
         (
+            lambda layout: limits.memory_max(layout, "pod", 10**24),
+            {"memory.limit_in_bytes": str(2**63 - 1)},
+            {"memory.max": str(2**63 - 1)},
+        ),
+        (
             lambda layout: limits.memory_max(layout, "pod", None),
             {"memory.limit_in_bytes": "-1"},
             {"memory.max": "max"},
