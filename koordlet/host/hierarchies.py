@@ -95,7 +95,7 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
 
 
 def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
-    """Which of two mounts of one hierarchy is looked at, the later line of mountinfo or the earlier.
+    """Whether the later of two mounts of one hierarchy is looked at in place of the earlier.
 
     What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
     the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the

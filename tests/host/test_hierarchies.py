@@ -67,7 +67,7 @@ def _mounted(*lines: tuple[str, str, str]) -> list[str]:
 
 @pytest.mark.parametrize("what", ["cgroup cpuset", "cgroup2 nsdelegate"])
 def test_a_part_bound_to_its_own_place_hides_nothing(what: str) -> None:
-    """kind binds the kubelet's group onto itself: the node is still the mount around it."""
+    """As kind does with the kubelet's group: the node is still the mount around it."""
     assert _mounted(
         ("/docker/c1", "/sys/fs/cgroup/top", what),
         ("/docker/c1/kubelet", "/sys/fs/cgroup/top/kubelet", what),
