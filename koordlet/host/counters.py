@@ -341,5 +341,6 @@ class _Lane:
                 continue
             kept.append(slot)
             rows.append(tuple(map(operator.itemgetter(0), columns)))
-        columns = zip(*rows, strict=True) if rows else [()] * len(self.file.meters)
-        return kept, [array("d", one) for one in columns]
+        if not rows:
+            return kept, [array("d") for _ in self.file.meters]
+        return kept, [array("d", one) for one in zip(*rows, strict=True)]

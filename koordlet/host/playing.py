@@ -134,7 +134,7 @@ class Recording:
 
 def _seconds(head: Mapping[str, Any], name: str) -> float:
     """A time of the first line. One that no clock shows would be drawn and computed with."""
-    found = head.get(name)
+    found: Any = head.get(name)
     if type(found) not in (int, float) or not 0 <= found <= _LAST:
         said = "is missing" if found is None else f"is {str(found)[:40]!r}"
         raise ValueError(f"the time {name!r} {said}, and shall be seconds")
