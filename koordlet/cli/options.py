@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from koordlet.config import catalog, loader, problems
-from koordlet.model import errors
+from koordlet.model import cgroup, errors
+
+#: The end of the year 9999, as seconds since 1970.
+_LAST = 253_402_300_799
 
 
 def root(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +26,28 @@ def root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--now",
         metavar="UNIX-TIME",
-        type=float,
+        type=_moment,
         default=None,
         help="with --root: the time to take as now (default: the newest timestamp recorded)",
     )
+
+
+def _moment(text: str) -> float:
+    """Seconds since 1970; NaN, infinity and years of five digits are no time of a machine."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _LAST:
+        raise argparse.ArgumentTypeError(f"not a time in Unix seconds: {text!r}")
+    return value
+
+
+def _group(text: str) -> str:
+    """A group that stays below the root; slashes around it do not matter."""
+    if text.strip("/") and not cgroup.is_plain(text.strip("/")):
+        raise argparse.ArgumentTypeError(f"not a plain cgroup path such as /kubelet: {text!r}")
+    return text
 
 
 def config(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +88,7 @@ def cgroup_root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cgroup-root",
         metavar="GROUP",
+        type=_group,
         default=None,
         help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
     )
@@ -93,7 +115,9 @@ def changed(args: argparse.Namespace) -> dict[str, object]:
         key, equals, value = text.partition("=")
         if not equals or key not in known:
             why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
-            fix = problems.suggest(key, known, "known") or "see 'koordlet config'"
+            # There are hundreds: a list of all is no help.
+            near = problems.nearest(key, known)
+            fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
             raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
         found[key] = loader.Flag(value, "--set")
     return found

@@ -258,7 +258,7 @@ class _Lane:
             pairs = enumerate(zip(texts, said.texts, strict=True))
             changed = [at for at, (text, before) in pairs if text != before]
             try:
-                columns = self.file.columns([texts[at] for at in changed])
+                columns = self._columns([texts[at] for at in changed])
             except (ValueError, IndexError):
                 self._said[turn] = None
                 return self._batches(turn, slots, texts)
@@ -303,7 +303,7 @@ class _Lane:
         if not texts:
             return []
         try:
-            columns = self.file.columns(texts)
+            columns = self._columns(texts)
         except (ValueError, IndexError):
             slots, columns = self._bearable(slots, texts)
         length = len(range(turn, self._width, every))
@@ -311,7 +311,7 @@ class _Lane:
         for one, column in zip(meters, columns, strict=False):
             if slots and slots[-1] // every == len(slots) - 1:
                 # Slots are given from the lowest on, so mostly there are no holes.
-                values = array("d", column)
+                values = column
                 values.extend([counters.NAN] * (length - len(slots)))
             else:
                 values = array("d", [counters.NAN]) * length
@@ -320,18 +320,27 @@ class _Lane:
             made.append(counters.Batch(one, turn, every, values))
         return made
 
+    def _columns(self, texts: Sequence[bytes]) -> list[array[float]]:
+        """What a file's texts say. What no float holds is damage, too."""
+        try:
+            return [array("d", one) for one in self.file.columns(texts)]
+        except OverflowError:
+            raise ValueError("a number of hundreds of digits") from None
+
     def _bearable(
         self, slots: list[int], texts: list[bytes]
-    ) -> tuple[list[int], counter_files.Columns]:
+    ) -> tuple[list[int], list[array[float]]]:
         """One text after the other; those that say nothing are left out and counted."""
         kept: list[int] = []
         rows: list[tuple[float, ...]] = []
         for slot, text in zip(slots, texts, strict=True):
             try:
-                columns = self.file.columns([text])
+                columns = self._columns([text])
             except (ValueError, IndexError):
                 self._room.counts["damaged"] += 1
                 continue
             kept.append(slot)
             rows.append(tuple(map(operator.itemgetter(0), columns)))
-        return kept, list(zip(*rows, strict=True)) or [()] * len(self.file.meters)
+        if not rows:
+            return kept, [array("d") for _ in self.file.meters]
+        return kept, [array("d", one) for one in zip(*rows, strict=True)]

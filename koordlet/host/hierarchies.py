@@ -40,15 +40,16 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
             continue
         key = "unified" if one.unified else one.controllers
         before = found.get(key)
-        # Mounted twice: what is below /sys/fs/cgroup is where other programs look, too; of
-        # two there, the later covers the earlier.
-        if before is None or _usual(one) or not _usual(before):
+        if before is None or _replaces(one, before):
             found[key] = one
-    return cgroup.Layout(
-        hierarchies=tuple(
-            dataclasses.replace(one, lacks=_lacks(host, one)) for one in found.values()
-        )
-    )
+    return cgroup.Layout(hierarchies=tuple(_looked_at(host, one) for one in found.values()))
+
+
+def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy) -> cgroup.Hierarchy:
+    """With what is known only from its directories."""
+    if one.base and one.writable and not host.exists(host.at(one.directory(""))):
+        one = dataclasses.replace(one, writable=False, why=f"it has no group {one.base}")
+    return dataclasses.replace(one, lacks=_lacks(host, one))
 
 
 def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:
@@ -91,6 +92,18 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
             if len(found) == _SAMPLES:
                 break
     return found
+
+
+def _replaces(one: cgroup.Hierarchy, before: cgroup.Hierarchy) -> bool:
+    """Whether the later of two mounts of one hierarchy is looked at in place of the earlier.
+
+    What is below /sys/fs/cgroup is where other programs look, too; of two there, the later covers
+    the earlier, unless it lies inside of it: a part bound to its own place (kind does that with the
+    kubelet's group) shows less and hides nothing.
+    """
+    if one.mount.startswith(f"{before.mount}/"):
+        return False
+    return _usual(one) or not _usual(before)
 
 
 def _usual(one: cgroup.Hierarchy) -> bool:

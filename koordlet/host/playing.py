@@ -21,6 +21,8 @@ from typing import Any, cast
 from koordlet.host import archive, machine, root, roots, tarindex
 from koordlet.model import errors
 
+#: The end of the year 9999, as seconds since 1970.
+_LAST = 253_402_300_799
 _FIX = "record it again with 'koordlet record'"
 
 
@@ -110,8 +112,8 @@ class Recording:
 
     def _apply(self, number: int, data: bytes) -> machine.Now:
         try:
-            head, *changes = (_object(line) for line in data.splitlines())
-            now = machine.Now(at=float(head["monotonic"]), wall=float(head["wall"]))
+            head, *changes = [_object(line) for line in data.splitlines()] or [{}]
+            now = machine.Now(at=_seconds(head, "monotonic"), wall=_seconds(head, "wall"))
             for one in changes:
                 path = str(one["path"])
                 if one.get("gone"):
@@ -128,6 +130,15 @@ class Recording:
 
     def _refuse(self, number: int, why: str) -> errors.ConfigError:
         return errors.ConfigError(f"frame {number} {why}", culprit=self.name, fix=_FIX)
+
+
+def _seconds(head: Mapping[str, Any], name: str) -> float:
+    """A time of the first line. One that no clock shows would be drawn and computed with."""
+    found: Any = head.get(name)
+    if type(found) not in (int, float) or not 0 <= found <= _LAST:
+        said = "is missing" if found is None else f"is {str(found)[:40]!r}"
+        raise ValueError(f"the time {name!r} {said}, and shall be seconds")
+    return float(found)
 
 
 def _object(line: bytes) -> Mapping[str, Any]:

@@ -19,6 +19,10 @@ class Unsupported:
     feature: str
     why: str
 
+    def __str__(self) -> str:
+        """As conditions say it."""
+        return f"{self.feature}: {self.why}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:

@@ -38,6 +38,10 @@ def load(text: str) -> list[object]:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         msg = f"neither JSON nor YAML: {first[:200]}"
         raise ValueError(msg) from error
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:
+        # PyYAML lets out whatever a conversion stumbles over: ``!!int ""``, ``!!bool perhaps``.
+        msg = "neither JSON nor YAML: a value is not what its tag (such as !!int) says"
+        raise ValueError(msg) from error
 
 
 class _Bounds:

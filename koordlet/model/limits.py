@@ -23,8 +23,6 @@ _SHARES = (2, 262_144)
 _WEIGHTS = (1, 10_000)
 #: What the kernel starts with, and what the kubelet and the runtimes use unless told otherwise.
 PERIOD_USEC = 100_000
-#: The least quota that the kernel takes, in microseconds.
-_LEAST_QUOTA = 1_000
 _DEVICE_FIELDS = {
     "rbps": knob.READ_BPS,
     "wbps": knob.WRITE_BPS,
@@ -73,8 +71,8 @@ def cpu_quota(
 def cpu_time(
     layout: cgroup.Layout, group: str, usec: int | None, *, period_usec: int = PERIOD_USEC
 ) -> tuple[Setting, ...]:
-    """CPU time in microseconds of each period; ``None`` is no limit."""
-    usec = None if usec is None else max(_LEAST_QUOTA, usec)
+    """CPU time in microseconds of each period, cut to the kernel's range; ``None`` is no limit."""
+    usec = None if usec is None else min(max(forms.QUOTAS[0], usec), forms.QUOTAS[-1])
     on_v1 = "-1" if usec is None else str(usec)
     on_v2 = forms.Bandwidth().text(forms.Quota(usec, period_usec))
     return _one(layout, group, knob.CPU_CFS_QUOTA, on_v1) or _one(
@@ -85,7 +83,7 @@ def cpu_time(
 def cpu_period(seen: cgroup.Group | None) -> int:
     """The period of a group's quota as it was observed: v1 has it in a file of its own."""
     text = "" if seen is None else seen.values.get(knob.CPU_CFS_PERIOD.name, "")
-    return int(text) if text.isdecimal() and int(text) > 0 else PERIOD_USEC
+    return int(text) if text.isdecimal() and int(text) in forms.PERIODS else PERIOD_USEC
 
 
 def cpu_burst(layout: cgroup.Layout, group: str, usec: int) -> tuple[Setting, ...]:
@@ -137,7 +135,9 @@ def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tu
     if not isinstance(form, forms.Number):
         msg = f"{row.name} holds no number of bytes"
         raise TypeError(msg)
-    return _one(layout, group, row, form.text(size))
+    # A limit follows what is in use: a file that says more than memory can be stops no policy.
+    inside = None if size is None else min(size, form.high)
+    return _one(layout, group, row, form.text(inside))
 
 
 def _one(layout: cgroup.Layout, group: str, row: Knob, text: str) -> tuple[Setting, ...]:

@@ -15,7 +15,7 @@ The order of the choice:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from koordlet.model import cpuset, topology
 
@@ -35,23 +35,24 @@ def choose(
 
 
 def pick(machine: topology.Topology, pool: cpuset.CPUSet, wanted: int) -> tuple[int, ...]:
-    """So many CPUs of a pool, in the order of the choice; none where it has fewer."""
-    if wanted <= 0 or wanted > len(pool):
-        return ()
+    """So many CPUs of a pool, in the order of the choice; none where fewer of it are online."""
     buckets = _buckets(machine, pool)
-    taken: list[int] = []
+    if wanted <= 0 or wanted > sum(map(len, buckets)):
+        return ()
+    taken: dict[int, None] = {}
+    # What is used stays used, so nobody looks twice: each bucket goes on where it stopped.
+    pairs = [_pairs(bucket, taken) for bucket in buckets]
+    singles = [_singles(bucket, taken) for bucket in buckets]
     at, before = 0, -1
     while wanted - len(taken) > 1:
         if at == 0:
             if len(taken) == before:
                 break
             before = len(taken)
-        taken += _pair(buckets[at], taken)
+        taken.update(dict.fromkeys(next(pairs[at], ())))
         at = (at + 1) % len(buckets)
     while len(taken) < wanted:
-        single = next((one.cpu for one in buckets[at] if one.cpu not in taken), None)
-        if single is not None:
-            taken.append(single)
+        taken.update(dict.fromkeys(next(singles[at], ())))
         at = (at + 1) % len(buckets)
     return tuple(taken)
 
@@ -66,9 +67,14 @@ def _buckets(machine: topology.Topology, pool: cpuset.CPUSet) -> list[Sequence[t
     return sorted(found.values(), key=lambda bucket: (-len(bucket), bucket[0].cpu))
 
 
-def _pair(bucket: Sequence[topology.Cpu], taken: Sequence[int]) -> tuple[int, ...]:
+def _pairs(bucket: Sequence[topology.Cpu], taken: Container[int]) -> Iterator[tuple[int, ...]]:
+    """Neighbours on one core that are both unused when they are asked for."""
     for one, other in itertools.pairwise(bucket):
         free = one.cpu not in taken and other.cpu not in taken
         if free and one.core is not None and one.core == other.core:
-            return one.cpu, other.cpu
-    return ()
+            yield one.cpu, other.cpu
+
+
+def _singles(bucket: Sequence[topology.Cpu], taken: Container[int]) -> Iterator[tuple[int, ...]]:
+    """CPUs that are unused when they are asked for."""
+    return ((one.cpu,) for one in bucket if one.cpu not in taken)

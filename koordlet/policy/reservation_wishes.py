@@ -127,7 +127,10 @@ def _annotated(body: Mapping[str, object]) -> Wish | None:
         cpus = _list("reservedCPUs", listed)
         return Wish(source=NODE, origin=origin, cpus=cpus, problem=problem)
     amounts = body.get("resources")
-    amount = amounts.get(resources.CPU) if isinstance(amounts, dict) else None
+    if amounts is not None and not isinstance(amounts, dict):
+        msg = f"resources: expected an object, found {str(amounts)[:40]!r}"
+        raise ValueError(msg)
+    amount = (amounts or {}).get(resources.CPU)
     if amount is None:
         return None
     try:

@@ -20,9 +20,12 @@ _FIX = "give kubectl's JSON or YAML"
 def load(path: str) -> list[Body]:
     """The objects of a file, Lists unfolded; ``ConfigError`` where it holds none."""
     try:
-        if Path(path).stat().st_size > _MAX_BYTES:
+        with Path(path).open("rb") as file:
+            # A pipe or a device does not tell its size; one byte more is enough to know.
+            raw = file.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
             raise errors.ConfigError("larger than 1 GiB", culprit=path, fix="split the file")
-        text = Path(path).read_text(encoding="utf-8")
+        text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise errors.ConfigError(f"cannot be read: {error}", culprit=path, fix=_FIX) from error
     return [

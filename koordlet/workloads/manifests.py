@@ -59,11 +59,14 @@ class Manifests:
 def load(path: str) -> Manifests:
     """Read a file; ``ConfigError`` when it is no set of objects."""
     try:
-        if Path(path).stat().st_size > _MAX_BYTES:
+        with Path(path).open("rb") as file:
+            # A pipe or a device does not tell its size; one byte more is enough to know.
+            raw = file.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
             raise errors.ConfigError(
                 f"larger than {_MAX_BYTES >> 20} MiB", culprit=path, fix="split the file"
             )
-        text = Path(path).read_bytes().decode()
+        text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise errors.ConfigError(
             f"cannot be read: {error}", culprit=path, fix="give kubectl's JSON or YAML"

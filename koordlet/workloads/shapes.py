@@ -156,9 +156,8 @@ def units(value: object, problems: list[str]) -> int:
 
 
 def cpus(value: object, problems: list[str]) -> cpuset.CPUSet | None:
-    """A CPU list; an empty text names none."""
-    found = text(value, problems)
-    return cpuset.CPUSet.parse(found) if found else None
+    """A CPU list; a text without any CPU, such as a blank, is as if it were missing."""
+    return cpuset.CPUSet.parse(text(value, problems)) or None
 
 
 def listing(of: Reader) -> Reader:

@@ -74,7 +74,8 @@ def test_the_help_page_lists_every_command(
     "words",
     [
         *([], ["nonsense"], ["plan", "--nonsense"], ["plan", "-o", "xml"], ["run", "extra"]),
-        ["topology", "--now", "soon"],
+        *(["topology", "--now", text] for text in ("soon", "nan", "inf", "-5", "1e300")),
+        *(["plan", "--cgroup-root", text] for text in ("../..", "/a/../../b", "a//b", "a\nb")),
     ],
 )
 def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
@@ -93,6 +94,23 @@ def test_errors_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert (2, "") == (status, out)
     assert err.startswith(f"koordlet: {missing}: does not exist (")
     assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("policies.cpu_supress.mode", 'did you mean "policies.cpu_suppress.mode"?'),
+        ("a.b", "see 'koordlet config'"),
+    ],
+)
+def test_an_unknown_key_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, fix: str
+) -> None:
+    """The key that was meant, or where all are listed; not hundreds of keys in one line."""
+    status, out, err = main(capsys, "plan", "--root", str(tmp_path), "--set", f"{key}=1")
+
+    assert (2, "") == (status, out)
+    assert f"koordlet: --set {key}=1: no key {key} in the configuration ({fix})\n" == err
 
 
 def test_errors_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

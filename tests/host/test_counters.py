@@ -131,6 +131,22 @@ def test_a_text_that_is_no_number(text: str) -> None:
     assert 1 == look.counts["damaged"]
 
 
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("one", [meter.CPU, meter.MEMORY], ids=["cpu", "memory"])
+def test_a_number_that_no_float_holds(version: Cgroup, one: meter.Meter) -> None:
+    """Hundreds of digits are damage as any other text, at the first look and later."""
+    host = counting.machine(version, "a", "b")
+    top = "/sys/fs/cgroup/"
+    memory = {"v1": f"{top}memory/a/memory.usage_in_bytes", "v2": f"{top}a/memory.current"}
+    look = reader(host)
+    assert {"a", "b"} == values(look.read(0), one).keys()
+    host.texts = {CPU[version].format("a"): said(version, "9" * 400), memory[version]: "9" * 400}
+
+    assert {"b"} == values(look.read(1), one).keys()
+    assert {"b"} == values(reader(host).read(0), one).keys()
+    assert look.counts["damaged"] >= 2
+
+
 def test_all_texts_damaged() -> None:
     """Also where no group says anything, the reading comes, with nothing in it."""
     host = counting.machine("v2", "a", "b")

@@ -6,6 +6,7 @@ import pytest
 
 from koordlet.host import hierarchies
 from koordlet.model import cgroup, knob
+from tests.kit import machines
 from tests.kit.kernel import Machine
 from tests.kit.kernel.machine import Cgroup
 
@@ -51,3 +52,46 @@ def test_a_controller_that_nobody_handed_down() -> None:
     host.mkdir(host.at(f"{top}/web"))
 
     assert hierarchies.discover(host).file(knob.CPU_BURST, "web") is not None
+
+
+def _mounted(*lines: tuple[str, str, str]) -> list[str]:
+    """Where what is found is mounted; a line is (root, mount point, type and options)."""
+    text = "".join(
+        f"{30 + n} 22 0:26 {top} {at} rw,nosuid,nodev - {kind} cgroup rw,{options}\n"
+        for n, (top, at, what) in enumerate(lines)
+        for kind, _, options in (what.partition(" "),)
+    )
+    host = machines.to_host({"proc/self/mountinfo": text})
+    return [one.mount for one in hierarchies.discover(host).hierarchies]
+
+
+@pytest.mark.parametrize("what", ["cgroup cpuset", "cgroup2 nsdelegate"])
+def test_a_part_bound_to_its_own_place_hides_nothing(what: str) -> None:
+    """As kind does with the kubelet's group: the node is still the mount around it."""
+    assert _mounted(
+        ("/docker/c1", "/sys/fs/cgroup/top", what),
+        ("/docker/c1/kubelet", "/sys/fs/cgroup/top/kubelet", what),
+    ) == ["/sys/fs/cgroup/top"]
+
+
+def test_a_later_mount_on_the_same_place_covers_the_earlier() -> None:
+    """The host's tree over the container's own; one elsewhere is only for want of a usual one."""
+    assert _mounted(
+        ("/", "/run/cilium/cgroupv2", "cgroup2 rw"),
+        ("/kubepods/p/c", "/sys/fs/cgroup", "cgroup2 rw"),
+        ("/", "/sys/fs/cgroup", "cgroup2 rw"),
+        ("/", "/mnt/again", "cgroup2 rw"),
+    ) == ["/sys/fs/cgroup"]
+
+
+def test_a_root_that_is_not_there_is_named() -> None:
+    """A mistyped --cgroup-root is no right that is missing, and not all is as it should be."""
+    host = Machine("0-1", cgroup="v2")
+
+    for found in (
+        hierarchies.discover(host, "kubelte"),
+        hierarchies.writable(host, hierarchies.discover(host, "kubelte")),
+    ):
+        gap = found.why_not(knob.CPUSET_CPUS)
+        assert gap is not None
+        assert gap.why == "/sys/fs/cgroup: it has no group kubelte"

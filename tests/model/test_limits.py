@@ -50,6 +50,12 @@ def said(settings: tuple[limits.Setting, ...]) -> dict[str, str]:
             {"cpu.max": "1000 100000"},
         ),
         (
+            # More than the kernel takes is what it takes: one pod's number must not stop a policy.
+            lambda layout: limits.cpu_quota(layout, "pod", 2**63 - 1),
+            {"cpu.cfs_quota_us": "17592186044415"},
+            {"cpu.max": "17592186044415 100000"},
+        ),
+        (
             lambda layout: limits.cpu_quota(layout, "pod", None),
             {"cpu.cfs_quota_us": "-1"},
             {"cpu.max": "max 100000"},
@@ -68,6 +74,11 @@ def said(settings: tuple[limits.Setting, ...]) -> dict[str, str]:
             lambda layout: limits.memory_max(layout, "pod", MIB),
             {"memory.limit_in_bytes": "1048576"},
             {"memory.max": "1048576"},
+        ),
+        (
+            lambda layout: limits.memory_max(layout, "pod", 10**24),
+            {"memory.limit_in_bytes": str(2**63 - 1)},
+            {"memory.max": str(2**63 - 1)},
         ),
         (
             lambda layout: limits.memory_max(layout, "pod", None),

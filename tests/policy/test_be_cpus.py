@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -51,6 +53,26 @@ def test_reserved_cpus_are_shared_in_proportion() -> None:
 def test_no_pool_no_choice() -> None:
     """Nothing is divided by nothing."""
     assert not be_cpus.choose(SIXTEEN, 4, cpuset.CPUSet(), cpuset.CPUSet())
+
+
+def test_a_pool_with_cpus_that_are_not_there() -> None:
+    """CPUs that are offline or never were cannot be had: no choice, and no search without end."""
+    pool = cpuset.CPUSet.span(8, 23)
+
+    assert () == be_cpus.pick(SIXTEEN, pool, 9)
+    assert 8 == len(be_cpus.pick(SIXTEEN, pool, 8))
+
+
+def test_a_large_machine_costs_in_proportion() -> None:
+    """Eight times the CPUs are about eight times the work: the fast lane asks for all of them."""
+    costs = []
+    for cores in (512, 4096):
+        machine = moments.machine(1, cores, threads=1)
+        began = time.process_time()
+        assert cores == len(be_cpus.pick(machine, machine.online, cores))
+        costs.append(time.process_time() - began)
+
+    assert costs[1] < 30 * costs[0]
 
 
 @hypothesis.given(pool=moments.sets(16), wanted=st.integers(0, 20))

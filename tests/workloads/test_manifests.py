@@ -71,3 +71,9 @@ def test_what_is_no_object_is_an_error_with_its_place(body: object) -> None:
     """The operator sees which document."""
     with pytest.raises(errors.ConfigError, match="document 1"):
         manifests.collect([body], "f")
+
+
+def test_a_device_without_an_end_is_not_read_to_it() -> None:
+    """What does not tell its size is read up to the limit, and refused like any file beyond it."""
+    with pytest.raises(errors.ConfigError, match="larger than 64 MiB"):
+        manifests.load("/dev/zero")

@@ -175,6 +175,16 @@ def test_a_pod_without_a_name_is_refused(body: object) -> None:
         poddecode.from_bytes(json.dumps(body).encode(), "kubelet", "here")
 
 
+@pytest.mark.parametrize("text", ["", " ", ",", "\\n"])
+def test_a_list_without_any_cpu_grants_none(text: str) -> None:
+    """It is as if it were missing: an empty grant would be refused, and nothing chosen here."""
+    key = "scheduling.koordinator.sh/resource-status"
+    one = decode(pods.annotated(key, f'{{"cpuset":"{text}"}}'))
+
+    assert one.cpus is None
+    assert () == one.problems
+
+
 def test_the_grant_of_a_scheduler_is_the_pods_cpus() -> None:
     """``resource-status`` names them."""
     one = decode(pods.annotated("scheduling.koordinator.sh/resource-status", '{"cpuset":"0-3"}'))
