@@ -69,6 +69,8 @@ class Single:
 
     def __call__(self, texts: Sequence[bytes]) -> Columns:
         numbers = list(map(int, texts))
+        if max(numbers, default=0) >> 64:
+            raise ValueError("more than the kernel counts to, or cut")
         return (numbers if self._scale == 1.0 else [one * self._scale for one in numbers],)
 
 
