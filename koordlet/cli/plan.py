@@ -17,6 +17,13 @@ from koordlet.state import checkpoint
 
 NAME = "plan"
 HELP = "show what would be done now, and why; change nothing"
+_RIGHT = "Nothing to do: everything is as it should be."
+_WRONG = "Nothing to write; what is wrong is named below."
+#: Why a CPU is in a pool.
+_POOLS = {
+    "LS": "neither reserved nor held by a workload alone",
+    "BE": "neither reserved nor held by an LSE workload or a reservation",
+}
 EXAMPLES = """\
 koordlet plan                                  this machine, this configuration
 koordlet plan --config new.yaml                what a new configuration would change
@@ -114,7 +121,8 @@ def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:
                 text += _step(step)
         text.append("")
     else:
-        text += ["", "Nothing to do: everything is as it should be."]
+        wrong = made.failures or any(one.status for one in made.conditions)
+        text += ["", _WRONG if wrong else _RIGHT]
     text += evictions(made)
     for one in made.conditions:
         if not one.status:
@@ -157,7 +165,12 @@ def owners(made: plan.Plan) -> list[str]:
     """Claims and pools as a table."""
     rows = [(claim.owner.value, str(claim.cpus), "", claim.reason) for claim in made.ledger.claims]
     rows += [
-        (f"{pool.kind} pool", str(pool.cpus), "" if pool.node is None else str(pool.node), "")
+        (
+            f"{pool.kind} pool",
+            str(pool.cpus),
+            "" if pool.node is None else str(pool.node),
+            _POOLS.get(pool.kind, ""),
+        )
         for pool in made.ledger.pools
     ]
     if not rows:

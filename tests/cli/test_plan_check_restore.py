@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
+from koordlet.cli import plan as plan_command
+from koordlet.model import decision, plan
 from tests.kit import agents
 
+_GONE = {"type": "CPUSetNotApplied", "reason": "R", "message": "gone"}
 MOUNT = "30 25 0:26 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
 FILES = {
     "proc/self/mountinfo": MOUNT,
@@ -96,6 +99,18 @@ def test_the_plan_for_people(capsys: pytest.CaptureFixture[str], recorded: list[
 
     for part in ("reserved", "LSR", "LS pool", "0-3 → 2-3", "shared_pools: LSR host/web"):
         assert part in out
+    assert [] == [line for line in out.splitlines() if " pool " in line and line.endswith(" ")]
+
+
+def test_nothing_to_write_is_not_all_is_well() -> None:
+    """What no write can change is not called right."""
+    found = [
+        plan_command.lines(plan.Plan(conditions=(decision.Condition(status=status, **_GONE),)))
+        for status in (True, False)
+    ]
+
+    assert "Nothing to write; what is wrong is named below." in found[0]
+    assert "Nothing to do: everything is as it should be." in found[1]
 
 
 def test_the_plan_is_grouped_by_workload(
