@@ -139,6 +139,8 @@ class Agent:
     ) -> bool:
         """Look, decide, do, tell. ``True`` when something was changed."""
         started = time.process_time()
+        # Also where nothing is done: what was put back last is still on its way to the disk.
+        self.book.collect()
         made = self.line.run_once(self.book.entries, slow=slow)
         results: tuple[result.Result, ...] = ()
         moved = 0
@@ -146,7 +148,6 @@ class Agent:
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
-            self.book.collect()
             wanted = self._wanted(made, again=slow)
             with self.teller.carrying_out() as heard:
                 results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)

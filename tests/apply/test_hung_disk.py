@@ -164,6 +164,30 @@ def test_a_deadline_that_cannot_be_written_is_no_hand_over(
     assert {} == images.difference(before, site.image())
 
 
+def test_an_agent_that_ceased_to_act_hears_of_its_disk(
+    who: agent.Agent,
+    gate: threading.Event,
+    clock: Clock,
+    site: agents.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it wrote last is written: a disk that has answered is not said to hang."""
+    monkeypatch.setattr(disk, "LONG", 0.01)
+    agents.settle(who, site.clock)
+    gate.clear()
+    who.switch(enforce=False)
+    clock.now += 12.0
+    who.one_pass(slow=True)
+    said = check(who)
+    gate.set()
+    assert who.disks[0]._worker.drain(20.0)  # noqa: SLF001 -- it answers, and nobody has heard
+    clock.now += 1.0
+    who.one_pass(slow=False)
+
+    assert "the journal of originals" in said
+    assert "" == check(who)
+
+
 def test_a_start_gives_up(
     site: agents.Site, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
