@@ -74,8 +74,8 @@ class Journal:
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
         #: The file and what is counted of it belong to an errand while one is out.
         self._records = 0
-        #: Facts that a crash may lose, until the next write.
-        self._notes: list[bytes] = []
+        #: Facts that a crash may lose, until the next write: of each target the newest.
+        self._notes: dict[str, bytes] = {}
         #: Targets whose values were read back since; what is intended next says more than that.
         self._readings: set[str] = set()
         #: Entries of the errand that is out, each with the one that it takes the place of.
@@ -120,7 +120,7 @@ class Journal:
             if not self.disk.wait(_ERRAND, patience):
                 return {entry.target for entry in fresh}
             fresh = self._fresh(fresh)
-        notes, self._notes = self._notes, []
+        notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
         if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
@@ -153,7 +153,7 @@ class Journal:
     def note(self, entry: Entry) -> None:
         """Know of an entry now; on disk it is when the disk answers."""
         self.entries[entry.target] = entry
-        self._notes.append(records.intent(entry))
+        self._notes[entry.target] = records.intent(entry)
 
     def done(self, target: str, value: str, inode: int) -> None:
         """Our value is there, as read back."""
@@ -168,7 +168,7 @@ class Journal:
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
-            self._notes.append(records.line({"forget": {"target": target}}))
+            self._notes[target] = records.line({"forget": {"target": target}})
 
     def flush(self, *, readings: bool = True) -> None:
         """Write the facts that may be lost; a disk without room loses them. Waits for nothing.
@@ -177,12 +177,10 @@ class Journal:
         """
         if self.disk.out(_ERRAND):
             return
-        if readings:
-            self._notes += self._read_back()
-        if self._notes:
-            notes, self._notes = self._notes, []
-            if not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
-                return
+        notes, self._notes = list(self._notes.values()), {}
+        notes += self._read_back() if readings else ()
+        if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+            return
         self._bound()
 
     def _read_back(self) -> Iterator[bytes]:
@@ -212,7 +210,7 @@ class Journal:
             *(records.intent(entry) for entry in self.entries.values()),
         ]
         # They are in the entries.
-        notes, self._notes = self._notes, []
+        notes, self._notes = self._notes, {}
         self._readings.clear()
         try:
             self._errand(functools.partial(self._replace, lines), _nothing, patience)

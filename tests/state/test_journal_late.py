@@ -127,3 +127,18 @@ def test_compaction_in_between_keeps_everything(late: Late) -> None:
 
     assert 300 > late.where.read_bytes().count(b"\n{")
     assert late.book.entries == reread(late.where).entries
+
+
+def test_what_is_held_back_is_bounded(late: Late) -> None:
+    """A file that is fought over for hours while the disk hangs is one fact, not one for each."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+    late.book.intend([entry(2)], 0.0)
+    for number in range(200):
+        late.book.note(entry(1, values=(str(number),)))
+    late.comes_back()
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert 10 > late.where.read_bytes().count(b"\n{")
+    assert late.book.entries == reread(late.where).entries
