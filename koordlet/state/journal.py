@@ -96,11 +96,14 @@ class Journal:
             self.close()
             raise
 
-    def close(self) -> None:
-        """Give the descriptor back; one that the disk holds stays with it."""
+    def close(self) -> bool:
+        """Give the descriptor back; ``False`` where the disk holds it: then it stays with that."""
+        self.disk.wait(_ERRAND, disk.LONG)
         self.flush()
-        if self.disk.close():
+        closed = self.disk.close()
+        if closed:
             os.close(self._file)
+        return closed
 
     # Facts ---------------------------------------------------------------------------------------
 
@@ -175,7 +178,7 @@ class Journal:
 
         ``readings``: with what was read back, and was not written over since.
         """
-        if self.disk.out(_ERRAND):
+        if not self.disk.wait(_ERRAND, 0.0):
             return
         notes, self._notes = list(self._notes.values()), {}
         notes += self._read_back() if readings else ()

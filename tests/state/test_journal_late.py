@@ -142,3 +142,18 @@ def test_what_is_held_back_is_bounded(late: Late) -> None:
 
     assert 10 > late.where.read_bytes().count(b"\n{")
     assert late.book.entries == reread(late.where).entries
+
+
+def test_an_end_writes_what_was_held_back(late: Late) -> None:
+    """The disk answers meanwhile, and nobody has heard of it."""
+    late.book.intend([entry(1), entry(2)])
+    late.gate.clear()
+    late.book.intend([entry(3)], 0.0)
+    late.book.forget(entry(1).target)
+    late.book.flush()
+    threading.Timer(0.05, late.gate.set).start()
+    assert late.book.close()
+    kept = late.book.entries
+
+    late.__post_init__()
+    assert kept == late.book.entries
