@@ -25,6 +25,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -140,10 +141,10 @@ class Journal:
         self._lose(notes)
         self._append(lines, sync=True)
 
-    def _landed(self) -> None:
+    def _landed(self, error: OSError | None) -> None:
         """What was intended is on disk; where something newer is known already, that stays."""
         known, readings = self.entries, self._readings
-        for entry, before in self._coming:
+        for entry, before in self._coming if error is None else ():
             if known.get(entry.target) is before:
                 known[entry.target] = entry
                 readings.discard(entry.target)
@@ -214,20 +215,25 @@ class Journal:
         ]
         # They are in the entries.
         notes, self._notes = self._notes, {}
-        self._readings.clear()
-        try:
-            self._errand(functools.partial(self._replace, lines), _nothing, patience)
-        except OSError:
-            self._notes = notes
-            raise
+        readings, self._readings = self._readings, set()
 
-    def _errand(self, work: Callable[[], None], then: Callable[[], None], patience: float) -> bool:
+        def heard(error: OSError | None) -> None:
+            if error is None:
+                self._limit = _MIN_RECORDS
+                return
+            # A full disk leaves the long file as it is, whenever it says so.
+            self._notes = {**notes, **self._notes}
+            self._readings |= readings
+            self._limit = max(_MIN_RECORDS, 2 * self._records)
+
+        self._errand(functools.partial(self._replace, lines), heard, patience)
+
+    def _errand(self, work: Callable[[], None], then: disk.Then, patience: float) -> bool:
         """Have the disk do something to the file; ``OSError`` where it refuses in time."""
 
         def heard(error: OSError | None) -> None:
             self._failure = error
-            if error is None:
-                then()
+            then(error)
 
         # Nobody else asks this disk, and there is nothing out: so it takes it.
         self.disk.ask(_ERRAND, work, heard)
@@ -279,11 +285,8 @@ class Journal:
 
     def _tidy(self, patience: float = disk.LONG) -> None:
         """A full disk leaves the long file as it is, which holds the same facts."""
-        try:
+        with contextlib.suppress(OSError):
             self.compact(patience)
-            self._limit = _MIN_RECORDS
-        except OSError:
-            self._limit = 2 * self._records
 
     def _load(self, root: str) -> bool:
         """Read the file; ``True`` where it is of an older format."""
@@ -363,5 +366,5 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _nothing() -> None:
+def _nothing(_error: OSError | None) -> None:
     """What follows from notes: nothing."""

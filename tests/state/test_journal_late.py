@@ -157,3 +157,32 @@ def test_an_end_writes_what_was_held_back(late: Late) -> None:
 
     late.__post_init__()
     assert kept == late.book.entries
+
+
+def test_a_compaction_that_is_refused_late_costs_nothing(
+    late: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read back is written all the same, and not every pass tries again."""
+    for number in range(250):
+        late.book.intend([entry(1, values=("0", str(number)))])
+    sync, tries = os.fsync, []
+
+    def full(handle: int) -> None:
+        if os.readlink(f"/proc/self/fd/{handle}").endswith(".new"):
+            tries.append(handle)
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr("os.fsync", full)
+    for number in range(10):
+        late.book.intend([entry(1, values=("0", str(number)))])
+    late.book.done(entry(1).target, "9", inode=1)
+    for _ in range(20):
+        late.book.flush(readings=False)
+        late.disk.settle(20.0)
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert 1 == len(tries)
+    monkeypatch.setattr("os.fsync", sync)
+    assert late.book.entries == reread(late.where).entries
