@@ -75,6 +75,8 @@ class Journal:
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
         #: The file and what is counted of it belong to an errand while one is out.
         self._records = 0
+        #: The cgroup root in the file's header; ``None`` while it has no header.
+        self._headed: str | None = None
         #: Facts that a crash may lose, until the next write: of each target the newest.
         self._notes: dict[str, bytes] = {}
         #: Targets whose values were read back since; what is intended next says more than that.
@@ -124,6 +126,10 @@ class Journal:
             if not self.disk.wait(_ERRAND, patience):
                 return {entry.target for entry in fresh}
             fresh = self._fresh(fresh)
+        if self._headed != self.root:
+            self.compact(patience)
+            if self.disk.out(_ERRAND):
+                return {entry.target for entry in fresh}
         notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
@@ -181,10 +187,11 @@ class Journal:
         """
         if not self.disk.wait(_ERRAND, 0.0):
             return
-        notes, self._notes = list(self._notes.values()), {}
-        notes += self._read_back() if readings else ()
-        if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
-            return
+        if self._headed == self.root:
+            notes, self._notes = list(self._notes.values()), {}
+            notes += self._read_back() if readings else ()
+            if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+                return
         self._bound()
 
     def _read_back(self) -> Iterator[bytes]:
@@ -208,7 +215,8 @@ class Journal:
         """Write the header and the live entries anew, atomically."""
         if not self.disk.wait(_ERRAND, patience):
             return  # it is written anew when there is a reason the next time
-        header = {"format": FORMAT, **self._stamp, "root": self.root}
+        root = self.root
+        header = {"format": FORMAT, **self._stamp, "root": root}
         lines = [
             *(records.line(header) for _ in range(_HEADERS)),
             *(records.intent(entry) for entry in self.entries.values()),
@@ -226,7 +234,7 @@ class Journal:
             self._readings |= readings
             self._limit = max(_MIN_RECORDS, 2 * self._records)
 
-        self._errand(functools.partial(self._replace, lines), heard, patience)
+        self._errand(functools.partial(self._replace, lines, root), heard, patience)
 
     def _errand(self, work: Callable[[], None], then: disk.Then, patience: float) -> bool:
         """Have the disk do something to the file; ``OSError`` where it refuses in time."""
@@ -243,7 +251,7 @@ class Journal:
             raise self._failure
         return True
 
-    def _replace(self, lines: list[bytes]) -> None:
+    def _replace(self, lines: list[bytes], root: str) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
         handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
         try:
@@ -256,7 +264,7 @@ class Journal:
             raise
         os.close(self._file)
         self._file = handle
-        self._records = len(lines)
+        self._records, self._headed = len(lines), root
         sync_directory(self.path.parent)
 
     def _append(self, lines: list[bytes], *, sync: bool = False) -> None:
@@ -306,8 +314,9 @@ class Journal:
             if record is None or not ("format" in record or records.fold(self.entries, record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
         self._records = len(facts)
+        self._headed = str(header.get("root", root))
         if self.entries:
-            self.root = str(header.get("root", root))
+            self.root = self._headed
         return header["format"] != FORMAT or header.get("root") != self.root
 
     def _is_mine(self, header: Mapping[str, object]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,3 +187,59 @@ def test_a_compaction_that_is_refused_late_costs_nothing(
     assert 1 == len(tries)
     monkeypatch.setattr("os.fsync", sync)
     assert late.book.entries == reread(late.where).entries
+
+
+def test_entries_are_below_the_root_in_the_header(late: Late) -> None:
+    """Whatever the disk does meanwhile: none of another root's file is taken for one of this."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+    late.book.intend([entry(1, values=("2",))], 0.0)
+    late.book.forget(entry(1).target)
+    late.disk._clock = Steps()  # noqa: SLF001 -- nobody waits for it
+    late.book.move("other")
+    late.disk._clock = time.monotonic  # noqa: SLF001 -- as above
+    late.comes_back()
+
+    assert () == late.book.intend([entry(3)])
+    assert ("other", {entry(3).target}) == _found(late.where)
+
+
+def test_nothing_is_intended_in_a_file_without_a_header(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new journal whose first write was late and refused is begun again with the next one."""
+    sync, gate = os.fsync, threading.Event()
+
+    def refuse(_handle: int) -> None:
+        gate.wait(20.0)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    on = disk.Disk(ram, inline=False, clock=Steps())
+    book = journal.Journal(ram / "journal", machine_id="m", boot_id="b", on=on)
+    gate.set()
+    on._clock = time.monotonic  # noqa: SLF001 -- it is waited for again
+    on.settle(20.0)
+    monkeypatch.setattr("os.fsync", sync)
+
+    assert () == book.intend([entry(1)])
+    book.close()
+    assert book.entries == reread(ram / "journal").entries
+
+
+class Steps:
+    """A clock by which everything has taken long."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def __call__(self) -> float:
+        self.now += 100.0
+        return self.now
+
+
+def _found(where: Path) -> tuple[str, set[str]]:
+    """The root and the targets that the next process finds."""
+    book = journal.Journal(where, machine_id="m", boot_id="b", root="other")
+    book.close()
+    return book.root, set(book.entries)
