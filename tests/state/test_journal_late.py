@@ -169,7 +169,7 @@ def test_a_compaction_that_is_refused_late_costs_nothing(
     sync, tries = os.fsync, []
 
     def full(handle: int) -> None:
-        if os.readlink(f"/proc/self/fd/{handle}").endswith(".new"):
+        if Path(f"/proc/self/fd/{handle}").readlink().name.endswith(".new"):
             tries.append(handle)
             raise OSError(28, "No space left on device")
         sync(handle)
@@ -195,9 +195,9 @@ def test_entries_are_below_the_root_in_the_header(late: Late) -> None:
     late.gate.clear()
     late.book.intend([entry(1, values=("2",))], 0.0)
     late.book.forget(entry(1).target)
-    late.disk._clock = Steps()  # noqa: SLF001 -- nobody waits for it
+    late.disk._clock = Steps()
     late.book.move("other")
-    late.disk._clock = time.monotonic  # noqa: SLF001 -- as above
+    late.disk._clock = time.monotonic
     late.comes_back()
 
     assert () == late.book.intend([entry(3)])
@@ -218,7 +218,7 @@ def test_nothing_is_intended_in_a_file_without_a_header(
     on = disk.Disk(ram, inline=False, clock=Steps())
     book = journal.Journal(ram / "journal", machine_id="m", boot_id="b", on=on)
     gate.set()
-    on._clock = time.monotonic  # noqa: SLF001 -- it is waited for again
+    on._clock = time.monotonic
     on.settle(20.0)
     monkeypatch.setattr("os.fsync", sync)
 
