@@ -204,12 +204,13 @@ class Agent:
         if same and self._followed is not None and not (again or self._unadopted):
             return None
         self._asked = asked
-        self._unadopted = False
+        self._unadopted = True
         wanted = tuple(planner.desired(enforced).actions.values())
         # Where the journal cannot be written the run says so, for each of its steps.
         with contextlib.suppress(OSError):
-            for one, original in copies.find(wanted, made.snapshot, self.book.entries):
-                self._unadopted |= not self.adopt(one, original)
+            found = copies.find(wanted, made.snapshot, self.book.entries)
+            known = [self.adopt(*each) for each in found]
+            self._unadopted = not all(known)
         return wanted
 
     def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
