@@ -360,7 +360,7 @@ class Agent:
         if self.book.entries:
             try:
                 self.handover.record(machine.boottime() + seconds)
-            except TimeoutError as error:
+            except OSError as error:
                 self.teller.log.warning("handover.not_recorded", detail=str(error))
                 self.restore()
         return seconds

@@ -164,6 +164,22 @@ def test_a_deadline_that_cannot_be_written_is_no_hand_over(
     assert {} == images.difference(before, site.image())
 
 
+def test_a_deadline_that_is_refused_is_no_hand_over(
+    who: agent.Agent, site: agents.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is no better than one that hangs."""
+    before = site.image()
+    agents.settle(who, site.clock)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("koordlet.state.checkpoint.write_atomically", full)
+    who.hand_over()
+
+    assert {} == images.difference(before, site.image())
+
+
 def test_an_agent_that_ceased_to_act_hears_of_its_disk(
     who: agent.Agent,
     gate: threading.Event,
