@@ -139,6 +139,8 @@ class Agent:
     ) -> bool:
         """Look, decide, do, tell. ``True`` when something was changed."""
         started = time.process_time()
+        # Also where nothing is done: what was put back last is still on its way to the disk.
+        self.book.collect()
         made = self.line.run_once(self.book.entries, slow=slow)
         results: tuple[result.Result, ...] = ()
         moved = 0
@@ -146,7 +148,6 @@ class Agent:
         if self.enforce and self.elsewhere():
             moved = self.restore(final=False).restored
         elif self.enforce:
-            self.book.collect()
             wanted = self._wanted(made, again=slow)
             with self.teller.carrying_out() as heard:
                 results = self.hands.run(made.draft, made.snapshot, heard, patience=patience)
@@ -203,12 +204,13 @@ class Agent:
         if same and self._followed is not None and not (again or self._unadopted):
             return None
         self._asked = asked
-        self._unadopted = False
+        self._unadopted = True
         wanted = tuple(planner.desired(enforced).actions.values())
         # Where the journal cannot be written the run says so, for each of its steps.
         with contextlib.suppress(OSError):
-            for one, original in copies.find(wanted, made.snapshot, self.book.entries):
-                self._unadopted |= not self.adopt(one, original)
+            found = copies.find(wanted, made.snapshot, self.book.entries)
+            known = [self.adopt(*each) for each in found]
+            self._unadopted = not all(known)
         return wanted
 
     def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
@@ -358,7 +360,7 @@ class Agent:
         if self.book.entries:
             try:
                 self.handover.record(machine.boottime() + seconds)
-            except TimeoutError as error:
+            except OSError as error:
                 self.teller.log.warning("handover.not_recorded", detail=str(error))
                 self.restore()
         return seconds

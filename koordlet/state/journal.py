@@ -25,6 +25,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -74,8 +75,10 @@ class Journal:
         self._stamp = {"machine_id": machine_id, "boot_id": boot_id}
         #: The file and what is counted of it belong to an errand while one is out.
         self._records = 0
-        #: Facts that a crash may lose, until the next write.
-        self._notes: list[bytes] = []
+        #: The cgroup root in the file's header; ``None`` while it has no header.
+        self._headed: str | None = None
+        #: Facts that a crash may lose, until the next write: of each target the newest.
+        self._notes: dict[str, bytes] = {}
         #: Targets whose values were read back since; what is intended next says more than that.
         self._readings: set[str] = set()
         #: Entries of the errand that is out, each with the one that it takes the place of.
@@ -96,11 +99,14 @@ class Journal:
             self.close()
             raise
 
-    def close(self) -> None:
-        """Give the descriptor back; one that the disk holds stays with it."""
+    def close(self) -> bool:
+        """Give the descriptor back; ``False`` where the disk holds it: then it stays with that."""
+        self.disk.wait(_ERRAND, disk.LONG)
         self.flush()
-        if self.disk.close():
+        closed = self.disk.close()
+        if closed:
             os.close(self._file)
+        return closed
 
     # Facts ---------------------------------------------------------------------------------------
 
@@ -120,7 +126,11 @@ class Journal:
             if not self.disk.wait(_ERRAND, patience):
                 return {entry.target for entry in fresh}
             fresh = self._fresh(fresh)
-        notes, self._notes = self._notes, []
+        if self._headed != self.root:
+            self.compact(patience)
+            if self.disk.out(_ERRAND):
+                return {entry.target for entry in fresh}
+        notes, self._notes = list(self._notes.values()), {}
         self._coming = [(entry, self.entries.get(entry.target)) for entry in fresh]
         lines = [records.intent(entry) for entry in fresh]
         if not self._errand(functools.partial(self._write, notes, lines), self._landed, patience):
@@ -137,10 +147,10 @@ class Journal:
         self._lose(notes)
         self._append(lines, sync=True)
 
-    def _landed(self) -> None:
+    def _landed(self, error: OSError | None) -> None:
         """What was intended is on disk; where something newer is known already, that stays."""
         known, readings = self.entries, self._readings
-        for entry, before in self._coming:
+        for entry, before in self._coming if error is None else ():
             if known.get(entry.target) is before:
                 known[entry.target] = entry
                 readings.discard(entry.target)
@@ -153,7 +163,7 @@ class Journal:
     def note(self, entry: Entry) -> None:
         """Know of an entry now; on disk it is when the disk answers."""
         self.entries[entry.target] = entry
-        self._notes.append(records.intent(entry))
+        self._notes[entry.target] = records.intent(entry)
 
     def done(self, target: str, value: str, inode: int) -> None:
         """Our value is there, as read back."""
@@ -168,20 +178,19 @@ class Journal:
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
-            self._notes.append(records.line({"forget": {"target": target}}))
+            self._notes[target] = records.line({"forget": {"target": target}})
 
     def flush(self, *, readings: bool = True) -> None:
         """Write the facts that may be lost; a disk without room loses them. Waits for nothing.
 
         ``readings``: with what was read back, and was not written over since.
         """
-        if self.disk.out(_ERRAND):
+        if not self.disk.wait(_ERRAND, 0.0):
             return
-        if readings:
-            self._notes += self._read_back()
-        if self._notes:
-            notes, self._notes = self._notes, []
-            if not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
+        if self._headed == self.root:
+            notes, self._notes = list(self._notes.values()), {}
+            notes += self._read_back() if readings else ()
+            if notes and not self._errand(functools.partial(self._lose, notes), _nothing, 0.0):
                 return
         self._bound()
 
@@ -206,27 +215,33 @@ class Journal:
         """Write the header and the live entries anew, atomically."""
         if not self.disk.wait(_ERRAND, patience):
             return  # it is written anew when there is a reason the next time
-        header = {"format": FORMAT, **self._stamp, "root": self.root}
+        root = self.root
+        header = {"format": FORMAT, **self._stamp, "root": root}
         lines = [
             *(records.line(header) for _ in range(_HEADERS)),
             *(records.intent(entry) for entry in self.entries.values()),
         ]
         # They are in the entries.
-        notes, self._notes = self._notes, []
-        self._readings.clear()
-        try:
-            self._errand(functools.partial(self._replace, lines), _nothing, patience)
-        except OSError:
-            self._notes = notes
-            raise
+        notes, self._notes = self._notes, {}
+        readings, self._readings = self._readings, set()
 
-    def _errand(self, work: Callable[[], None], then: Callable[[], None], patience: float) -> bool:
+        def heard(error: OSError | None) -> None:
+            if error is None:
+                self._limit = _MIN_RECORDS
+                return
+            # A full disk leaves the long file as it is, whenever it says so.
+            self._notes = {**notes, **self._notes}
+            self._readings |= readings
+            self._limit = max(_MIN_RECORDS, 2 * self._records)
+
+        self._errand(functools.partial(self._replace, lines, root), heard, patience)
+
+    def _errand(self, work: Callable[[], None], then: disk.Then, patience: float) -> bool:
         """Have the disk do something to the file; ``OSError`` where it refuses in time."""
 
         def heard(error: OSError | None) -> None:
             self._failure = error
-            if error is None:
-                then()
+            then(error)
 
         # Nobody else asks this disk, and there is nothing out: so it takes it.
         self.disk.ask(_ERRAND, work, heard)
@@ -236,7 +251,7 @@ class Journal:
             raise self._failure
         return True
 
-    def _replace(self, lines: list[bytes]) -> None:
+    def _replace(self, lines: list[bytes], root: str) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
         handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
         try:
@@ -249,7 +264,7 @@ class Journal:
             raise
         os.close(self._file)
         self._file = handle
-        self._records = len(lines)
+        self._records, self._headed = len(lines), root
         sync_directory(self.path.parent)
 
     def _append(self, lines: list[bytes], *, sync: bool = False) -> None:
@@ -278,11 +293,8 @@ class Journal:
 
     def _tidy(self, patience: float = disk.LONG) -> None:
         """A full disk leaves the long file as it is, which holds the same facts."""
-        try:
+        with contextlib.suppress(OSError):
             self.compact(patience)
-            self._limit = _MIN_RECORDS
-        except OSError:
-            self._limit = 2 * self._records
 
     def _load(self, root: str) -> bool:
         """Read the file; ``True`` where it is of an older format."""
@@ -302,8 +314,9 @@ class Journal:
             if record is None or not ("format" in record or records.fold(self.entries, record)):
                 self.damage.append(f"{self.path}:{number}: damaged record skipped")
         self._records = len(facts)
+        self._headed = str(header.get("root", root))
         if self.entries:
-            self.root = str(header.get("root", root))
+            self.root = self._headed
         return header["format"] != FORMAT or header.get("root") != self.root
 
     def _is_mine(self, header: Mapping[str, object]) -> bool:
@@ -362,5 +375,5 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _nothing() -> None:
+def _nothing(_error: OSError | None) -> None:
     """What follows from notes: nothing."""

@@ -64,6 +64,30 @@ def test_a_copy_follows_the_set_above(ram: Path) -> None:
         assert cpus(site, "web") == cpus(site, "web/copy")
 
 
+def test_an_original_that_could_not_be_written_down_is_asked_for_again(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk in the one pass that saw a group come costs no original in the next."""
+    site = test_interrupted.workloads("v1", ram)
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        ours = cpus(site, "web")
+        born(site, "web/copy", ours)
+        adopted = who.adopt
+
+        def full(*_args: object, **_more: object) -> bool:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(who, "adopt", full)
+        who.one_pass(slow=True)
+        monkeypatch.setattr(who, "adopt", adopted)
+        site.clock.tick()
+        who.one_pass(slow=False)
+        known = f"{TOP}/web/copy/cpuset.cpus" in who.book.entries
+
+    assert known
+
+
 @pytest.mark.parametrize(
     ("has", "known", "adopted"), [(1000, True, True), (0, True, False), (1000, False, False)]
 )

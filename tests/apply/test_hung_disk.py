@@ -164,12 +164,57 @@ def test_a_deadline_that_cannot_be_written_is_no_hand_over(
     assert {} == images.difference(before, site.image())
 
 
+def test_a_deadline_that_is_refused_is_no_hand_over(
+    who: agent.Agent, site: agents.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is no better than one that hangs."""
+    before = site.image()
+    agents.settle(who, site.clock)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("koordlet.state.checkpoint.write_atomically", full)
+    who.hand_over()
+
+    assert {} == images.difference(before, site.image())
+
+
+def test_an_agent_that_ceased_to_act_hears_of_its_disk(
+    who: agent.Agent,
+    gate: threading.Event,
+    clock: Clock,
+    site: agents.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it wrote last is written: a disk that has answered is not said to hang."""
+    monkeypatch.setattr(disk, "LONG", 0.01)
+    agents.settle(who, site.clock)
+    gate.clear()
+    who.switch(enforce=False)
+    clock.now += 12.0
+    who.one_pass(slow=True)
+    said = check(who)
+    gate.set()
+    assert who.disks[0]._worker.drain(20.0)  # it answers, and nobody has heard
+    clock.now += 1.0
+    who.one_pass(slow=False)
+
+    assert "the journal of originals" in said
+    assert "" == check(who)
+
+
 def test_a_start_gives_up(
     site: agents.Site, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without its journal an agent does not know what is its own: it says so, and ends."""
     monkeypatch.setattr(disk, "OPENING", 0.1)
-    monkeypatch.setattr(journal.Journal, "_load", lambda *_: gate.wait(60.0))
+
+    def hang(*_: object) -> bool:
+        gate.wait(60.0)
+        raise OSError(5, "Input/output error")  # what hung writes nothing when the test is over
+
+    monkeypatch.setattr(journal.Journal, "_load", hang)
     monkeypatch.setattr(site.host, "live", True)
     gate.clear()
     with pytest.raises(errors.HostError, match="does not answer") as refused:

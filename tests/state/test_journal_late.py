@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,3 +128,118 @@ def test_compaction_in_between_keeps_everything(late: Late) -> None:
 
     assert 300 > late.where.read_bytes().count(b"\n{")
     assert late.book.entries == reread(late.where).entries
+
+
+def test_what_is_held_back_is_bounded(late: Late) -> None:
+    """A file that is fought over for hours while the disk hangs is one fact, not one for each."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+    late.book.intend([entry(2)], 0.0)
+    for number in range(200):
+        late.book.note(entry(1, values=(str(number),)))
+    late.comes_back()
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert 10 > late.where.read_bytes().count(b"\n{")
+    assert late.book.entries == reread(late.where).entries
+
+
+def test_an_end_writes_what_was_held_back(late: Late) -> None:
+    """The disk answers meanwhile, and nobody has heard of it."""
+    late.book.intend([entry(1), entry(2)])
+    late.gate.clear()
+    late.book.intend([entry(3)], 0.0)
+    late.book.forget(entry(1).target)
+    late.book.flush()
+    threading.Timer(0.05, late.gate.set).start()
+    assert late.book.close()
+    kept = late.book.entries
+
+    late.__post_init__()
+    assert kept == late.book.entries
+
+
+def test_a_compaction_that_is_refused_late_costs_nothing(
+    late: Late, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read back is written all the same, and not every pass tries again."""
+    for number in range(250):
+        late.book.intend([entry(1, values=("0", str(number)))])
+    sync, tries = os.fsync, []
+
+    def full(handle: int) -> None:
+        if Path(f"/proc/self/fd/{handle}").readlink().name.endswith(".new"):
+            tries.append(handle)
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr("os.fsync", full)
+    for number in range(10):
+        late.book.intend([entry(1, values=("0", str(number)))])
+    late.book.done(entry(1).target, "9", inode=1)
+    for _ in range(20):
+        late.book.flush(readings=False)
+        late.disk.settle(20.0)
+    late.book.flush()
+    late.disk.settle(20.0)
+
+    assert 1 == len(tries)
+    monkeypatch.setattr("os.fsync", sync)
+    assert late.book.entries == reread(late.where).entries
+
+
+def test_entries_are_below_the_root_in_the_header(late: Late) -> None:
+    """Whatever the disk does meanwhile: none of another root's file is taken for one of this."""
+    late.book.intend([entry(1)])
+    late.gate.clear()
+    late.book.intend([entry(1, values=("2",))], 0.0)
+    late.book.forget(entry(1).target)
+    late.disk._clock = Steps()
+    late.book.move("other")
+    late.disk._clock = time.monotonic
+    late.comes_back()
+
+    assert () == late.book.intend([entry(3)])
+    assert ("other", {entry(3).target}) == _found(late.where)
+
+
+def test_nothing_is_intended_in_a_file_without_a_header(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new journal whose first write was late and refused is begun again with the next one."""
+    sync, gate = os.fsync, threading.Event()
+
+    def refuse(_handle: int) -> None:
+        gate.wait(20.0)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    on = disk.Disk(ram, inline=False, clock=Steps())
+    book = journal.Journal(ram / "journal", machine_id="m", boot_id="b", on=on)
+    gate.set()
+    on._clock = time.monotonic
+    on.settle(20.0)
+    monkeypatch.setattr("os.fsync", sync)
+
+    assert () == book.intend([entry(1)])
+    book.close()
+    assert book.entries == reread(ram / "journal").entries
+
+
+class Steps:
+    """A clock by which everything has taken long."""
+
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def __call__(self) -> float:
+        self.now += 100.0
+        return self.now
+
+
+def _found(where: Path) -> tuple[str, set[str]]:
+    """The root and the targets that the next process finds."""
+    book = journal.Journal(where, machine_id="m", boot_id="b", root="other")
+    book.close()
+    return book.root, set(book.entries)
