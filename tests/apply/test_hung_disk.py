@@ -106,7 +106,8 @@ def test_nothing_is_written_before_its_original_is_on_disk(
     assert "/state does not answer: more than 10 s for the journal of originals; put" in said
     assert said == check(who)
     gate.set()
-    who.disks[0].settle(20.0)
+    for one in who.disks:
+        one.settle(20.0)
     who.one_pass(slow=True)
     assert ("0-1", "2-3") == (text(host, "a"), text(host, "c"))
     assert "" == check(who)
@@ -197,6 +198,7 @@ def test_an_agent_that_ceased_to_act_hears_of_its_disk(
     said = check(who)
     gate.set()
     assert who.disks[0]._worker.drain(20.0)  # it answers, and nobody has heard
+    who.disks[1].settle(20.0)
     clock.now += 1.0
     who.one_pass(slow=False)
 
