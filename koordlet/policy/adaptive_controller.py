@@ -18,8 +18,9 @@ Rules, in this order:
    has at most what is unused but for a spare part, and the floor as soon as it hurts. After that it
    has at once what it was allowed before.
 2. **It hurts.** Pain of a moment is noise below ``sudden``; the mean of two steps one after the
-   other is none. Either cuts what is allowed to ``cut`` of it: sudden pain at most once in
-   ``settle`` seconds, steady pain once in ``patience`` (each cut must be felt before the next).
+   other is none, nor is what its sense calls ``sure``. Each cuts what is allowed to ``cut`` of it:
+   sudden pain at most once in ``settle`` seconds, any other once in ``patience`` (a cut must be
+   felt before the next).
    Where it hurt, less a tenth, is the new *ceiling*. Pain in a crowd, and in the ``echo`` of it (a
    mean that still holds the crowd), is the crowd's own.
 3. **It does not hurt.** Pain below a half, ``pause`` seconds after the last cut and the last new
@@ -31,22 +32,20 @@ Rules, in this order:
 5. **It was not us.** ``prove`` seconds after the first cut, the mean waiting since then is compared
    with that before it, whoever is to blame (best-effort work's part of the blame is less after any
    cut). Where it is nearly as large, work waits for itself, or for strangers: best-effort work has
-   at once what it was allowed before, and pain up to ``excuse`` times that which was felt is not
-   listened to for a while, each time twice as long.
+   at once what it was allowed before. For a while, each time twice as long, pain as it was then is
+   not listened to; up to ``excuse`` times as much only ends growth, and more is heard.
 
 Why it is stable. The limit is bounded by construction. Under a constant load the crest is the load,
 so rule 1 is either on or off for good, and what it leaves is constant. What is allowed is cut by
 nothing but pain, and pain cuts only after growth has reached a limit at which it hurts; that limit,
 less a tenth, is then the ceiling. So the ceilings of successive cuts fall by a tenth at least, and
 after ``log(floor / machine) / log(0.9)`` cuts (66 for a floor of a thousandth) there is none left
-to make: the limit is constant until rule 4 or rule 5, whose periods double up to ``longest``.
-Where a cut takes time to be felt, ``settle`` and the band between a half and one
-keep the loop from answering its own echo. Under a load that swings, the limit turns with each swing
-(the band between ``roomy`` and ``crowded``, and the fading from the one to the other, are what a
-swing must be larger and slower than), and once more for each tenth of the machine that the load
-rises by:
-nothing grows while use rises. For equal states, more use and more pain never give a higher limit,
-but for rule 5.
+to make: the limit is constant until rule 4 or rule 5, whose periods double up to ``longest``. Where
+a cut takes time to be felt, ``settle`` and the band between a half and one keep the loop from
+answering its own echo. Under a load that swings, the limit turns with each swing (the band between
+``roomy`` and ``crowded``, and the fading from the one to the other, are what a swing must be larger
+and slower than), and once more for each tenth of the machine that the load rises by: nothing grows
+while use rises. For equal states, more use and more pain never give a higher limit, but for rule 5.
 """
 
 from __future__ import annotations
