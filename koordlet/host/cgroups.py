@@ -37,7 +37,7 @@ _READ = (
 #: Written in one group, these change what the groups below it have.
 _SPREADING = ("cpuset.", "cgroup.subtree_control")
 #: A watched group is doubted, and all its files are read, at one of this many rescans.
-_TURNS = 12
+_TURNS = 24
 
 
 class Reader:
@@ -48,6 +48,8 @@ class Reader:
         self.layout = layout
         #: Grows when something that was read may not be so any more.
         self.generation = 0
+        #: Grows with what others did, as far as it was told.
+        self.disturbed = 0
         self._room = handles
         self._rows = tuple(row for row in _READ if layout.file(row, "") is not None)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
@@ -67,6 +69,7 @@ class Reader:
         self._events = events
         self._doubt()
         self.generation += 1
+        self.disturbed += 1
 
     @property
     def watched(self) -> bool:
@@ -84,7 +87,9 @@ class Reader:
         if self._take(events):
             self.generation += 1
             mine = frozenset(ours)
-            return any(self._where(event) not in mine for event in events if self._matters(event))
+            heard = any(self._where(event) not in mine for event in events if self._matters(event))
+            self.disturbed += heard
+            return heard
         return False
 
     def _matters(self, event: inotify.Event) -> bool:
@@ -100,6 +105,7 @@ class Reader:
         heard = self.hear()
         sampled = self._events is None or self._sample()
         self.generation += sampled
+        self.disturbed += sampled
         return heard or sampled
 
     def _take(self, events: Iterable[inotify.Event]) -> bool:

@@ -108,13 +108,23 @@ class Reader:
             lane.release(slot)
 
     def read(
-        self, at: float, suspended: float = 0.0, *, thorough: bool = False
+        self,
+        at: float,
+        suspended: float = 0.0,
+        *,
+        thorough: bool = False,
+        comparing: bool = False,
     ) -> counters.Reading:
-        """The files whose turn it is; all of them where that is asked for."""
+        """The files whose turn it is; all, or those to compare groups by, where that is asked.
+
+        Memory is read of all groups where one is new.
+        """
         batches: list[counters.Batch] = []
         self._tick += 1
         for lane in self._lanes:
-            for turn in range(lane.file.every) if thorough else (0,):
+            file = lane.file
+            whole = thorough or (comparing and file.compared) or (self._renewed and file.urgent)
+            for turn in range(file.every) if whole else (0,):
                 batches += lane.read(self._tick + turn)
         renewed, self._renewed = self._renewed, []
         return counters.Reading(
