@@ -118,7 +118,7 @@ def files(look: counters.Reader) -> Iterator[str]:
         every = lane.file.every
         plain = set().union(*lane._pending)
         for slot in sorted(lane._handles.keys() | plain):
-            yield f"{every} {slot % every} {int(slot not in plain)} {lane._paths[slot]}\n"
+            yield f"{every} {slot % every} {int(slot not in plain)} {lane.path(slot)}\n"
 
 
 class Node(NamedTuple):
