@@ -57,6 +57,11 @@ class File:
         return self.every < _SELDOM
 
     @property
+    def short(self) -> bool:
+        """Whether it is a single number."""
+        return self.size == _SIZE_OF_NUMBER
+
+    @property
     def compared(self) -> bool:
         """Whether it says what workloads are compared by where memory or processes run out."""
         return self.meters in ((meter.MEMORY,), _STAT, (meter.PIDS,))

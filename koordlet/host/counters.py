@@ -178,7 +178,8 @@ class _Said(NamedTuple):
 
     slots: list[int]
     width: int
-    texts: list[bytes]
+    #: Short texts, hashes of long ones: 750 ``memory.stat`` are a megabyte.
+    marks: Sequence[bytes | int]
     batches: Sequence[counters.Batch]
 
 
@@ -267,9 +268,10 @@ class _Lane:
         said = self._said[turn]
         if said is None or said.slots is not slots or said.width != self._width:
             return self._anew(turn, slots, texts)
-        if texts != said.texts:
-            pairs = enumerate(zip(texts, said.texts, strict=True))
-            changed = [at for at, (text, before) in pairs if text != before]
+        marks = self._marks(texts)
+        if marks != said.marks:
+            pairs = enumerate(zip(marks, said.marks, strict=True))
+            changed = [at for at, (mark, before) in pairs if mark != before]
             if len(changed) > len(texts) // 2:
                 # To put so many into their places takes longer than to understand the others.
                 return self._anew(turn, slots, texts)
@@ -279,15 +281,19 @@ class _Lane:
                 return self._anew(turn, slots, texts)
             where = [slots[at] // self.file.every for at in changed]
             batches = [_with(*both, where) for both in zip(said.batches, columns, strict=False)]
-            self._said[turn] = said = _Said(slots, self._width, texts, batches)
+            self._said[turn] = said = _Said(slots, self._width, marks, batches)
         return said.batches
+
+    def _marks(self, texts: list[bytes]) -> Sequence[bytes | int]:
+        return texts if self.file.short else list(map(hash, texts))
 
     def _anew(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
         """All of it is understood. What is damaged is counted each time, so not remembered."""
         damaged = self._room.counts["damaged"]
         batches = self._batches(turn, slots, texts)
         keep = batches and damaged == self._room.counts["damaged"]
-        self._said[turn] = _Said(slots, self._width, texts, batches) if keep else None
+        marks = self._marks(texts)
+        self._said[turn] = _Said(slots, self._width, marks, batches) if keep else None
         return batches
 
     def path(self, slot: int) -> root.HostPath:
