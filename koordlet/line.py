@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet import asking, assembly, feeling, guarding, pressure_settings
-from koordlet.apply import planner, present, standstill, units
+from koordlet.apply import drafting, planner, present, units
 from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, pressure, root, usage
@@ -26,6 +26,7 @@ from koordlet.model import (
     plan,
     pod,
     prediction,
+    remember,
     result,
     snapshot,
 )
@@ -93,7 +94,7 @@ class Line:
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
         self._before: Pass | None = None
-        self._trust = standstill.Trust()
+        self._drafter = drafting.Drafter(host)
         #: The workloads as they were found last, and what was known then.
         self._found: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
@@ -185,7 +186,7 @@ class Line:
         self.pressure.configure(seen.layout, self.places)
         readings = self.usage.read(now, self.strangers.beside(seen.groups), seen.pods)
         self.history.take(readings)
-        self.history.complete = self.usage.thorough
+        self.history.complete = self.usage.thorough or self.usage.comparing
         if readings:
             self.history.share(readings["groups"], seen.pods)
             self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
@@ -276,12 +277,7 @@ class Line:
         )
         self._keep(said)
         # While the node lacks something, its pods are compared: by counters of this moment.
-        self.usage.thorough = any(
-            one.met
-            for outcome in said.outcomes
-            if outcome.decision is not None
-            for one in outcome.decision.signals
-        )
+        self.usage.comparing = said.compares
         return replace(said, conditions=self.guard.conditions())
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
@@ -330,46 +326,39 @@ class Line:
                 self.states[outcome.stem] = outcome.decision.next_state
                 self.last[outcome.stem] = outcome.decision
 
-    def draft(
-        self,
-        seen: snapshot.Snapshot,
-        said: chain.Round,
-        entries: Mapping[str, journal.Entry],
-    ) -> planner.Draft:
-        """Compare what the policies want with what is there."""
-        if seen.through_systemd:
-            wanted = planner.desired(said.outcomes, lambda one: self.units.route(seen.layout, one))
-        else:
-            wanted = planner.desired(said.outcomes)
-        there = present.read(self.host, seen, wanted.actions.values(), entries.values())
-        return planner.draft(said, wanted, seen, there, entries)
+    def _route(self, seen: snapshot.Snapshot) -> drafting.Route:
+        """Which way an action takes on this machine."""
+        if not seen.through_systemd:
+            return planner.as_it_is
+        return lambda one: self.units.route(seen.layout, one)
 
-    def run_once(self, entries: Mapping[str, journal.Entry], *, slow: bool = True) -> Pass:
-        """Look, decide and draft."""
+    def run_once(
+        self, entries: Mapping[str, journal.Entry], *, slow: bool = True, acting: bool = True
+    ) -> Pass:
+        """Look, decide and draft; ``acting``: what is drafted will be carried out."""
         full = slow and not self.observer.reader.watched
         seen = self.look(entries.values(), slow=slow, full=full)
         said = self.decide(seen)
-        before = self._before
-        known = self.observer.reader, self.observer.reader.generation
-        if (
-            before is not None
-            and not slow
-            and standstill.stands(before.draft, (before.snapshot, before.said), (seen, said))
-            and self._trust.lasts(known)
-        ):
-            again = planner.again(before.draft, said, seen)
-            made = Pass(snapshot=seen, said=said, draft=again, repeated=True)
-        else:
-            self._trust.begins(known)
-            made = Pass(snapshot=seen, said=said, draft=self.draft(seen, said, entries))
-        self._before = made
-        return replace(
-            made,
+        reader = self.observer.reader
+        draft, repeated = self._drafter.next(
+            (seen, said),
+            entries,
+            told=(reader, reader.disturbed),
+            trusting=reader.watched and not slow,
+            acting=acting,
+            route=self._route(seen),
+        )
+        self._before = Pass(
+            snapshot=seen,
+            said=said,
+            draft=draft,
+            repeated=repeated,
             used=self.history.usage(),
             predicted=self.history.predicted,
             files=self.usage.counts,
             descriptors=self.usage.groups.handles,
         )
+        return self._before
 
     def done(self, made: Pass, results: Sequence[result.Result]) -> None:
         """A plan was carried out: who acted is watched."""
@@ -378,6 +367,7 @@ class Line:
 
     def moved(self, results: Iterable[result.Result]) -> None:
         """What a plan changed has to be seen."""
+        self._drafter.touched(results)
         asking.acted(self.observer, results)
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
@@ -395,5 +385,9 @@ class Line:
 
 def shadowed(made: plan.Plan) -> plan.Plan:
     """The plan of an agent that only observes: the same steps, none of them to be done."""
-    steps = tuple(replace(step, mode=plan.Mode.SHADOW) for step in made.steps)
-    return replace(made, steps=steps)
+    return replace(made, steps=_in_shadow(made.steps))
+
+
+@remember.last
+def _in_shadow(steps: tuple[plan.Step, ...]) -> tuple[plan.Step, ...]:
+    return tuple(replace(step, mode=plan.Mode.SHADOW) for step in steps)

@@ -100,9 +100,11 @@ def _sets(
     rows = sorted({one.knob for one in writes}, key=_mems_first)
     for row in rows:
         moves = [_move(one, texts, effects) for one in writes if one.knob == row]
+        moves.sort(key=lambda move: _top_down(move.write))
+        tree = _tree(moves)
         yield from _pin(moves)
-        yield from _widen(moves)
-        yield from _narrow(moves)
+        yield from _widen(moves, tree)
+        yield from _narrow(moves, tree)
 
 
 def _mems_first(row: str) -> tuple[bool, str]:
@@ -123,8 +125,27 @@ def _parse(text: str) -> cpuset.CPUSet:
         return cpuset.CPUSet()
 
 
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """What is known of planned groups, by path."""
+
+    #: Levels of planned groups below it: 0 for a leaf.
+    heights: Mapping[str, int]
+    #: The set that it will live on, as far as the planned groups above it decide that.
+    effects: Mapping[str, cpuset.CPUSet]
+    #: Emptied groups around such as keep a set, which nothing planned bounds: they are first.
+    free: frozenset[str]
+
+
+def _tree(moves: Sequence[_Move]) -> _Tree:
+    """Of moves from the top. Cost: n times the depth."""
+    effects = _effects(moves)
+    around = {above for one in moves if one.new for above in cgroup.ancestors(one.write.group)}
+    free = frozenset(group for group, end in effects.items() if not end and group in around)
+    return _Tree(_heights(moves), effects, free)
+
+
 def _heights(moves: Sequence[_Move]) -> dict[str, int]:
-    """Levels of planned groups below each planned group: 0 for a leaf. Cost: n times the depth."""
     heights = {move.write.group: 0 for move in moves}
     for move in moves:
         own = cgroup.depth(move.write.group)
@@ -137,7 +158,7 @@ def _heights(moves: Sequence[_Move]) -> dict[str, int]:
 def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
     """Step 0: what lives on its parent's set gets it as its own before the parent's is widened."""
     wider = {move.write.group for move in moves if move.new - move.old}
-    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+    for move in moves:
         above = wider.intersection(cgroup.ancestors(move.write.group))
         if move.borrowed and move.new and above:
             yield Ordered(
@@ -145,28 +166,27 @@ def _pin(moves: Sequence[_Move]) -> Iterable[Ordered]:
             )
 
 
-def _widen(moves: Sequence[_Move]) -> Iterable[Ordered]:
+def _widen(moves: Sequence[_Move], tree: _Tree) -> Iterable[Ordered]:
     """Step 1: groups with planned groups inside them, from the top, to ``old | new``."""
-    heights, effects, free = _heights(moves), _effects(moves), _freed(moves)
-    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+    for move in moves:
         group = move.write.group
-        both = move.old | effects[group]
-        if group in free:
+        both = move.old | tree.effects[group]
+        if group in tree.free:
             yield Ordered(action=move.write)
-        elif heights[group] and both != move.old:
+        elif tree.heights[group] and both != move.old:
             yield Ordered(action=replace(move.write, value=str(both)), interim=both != move.new)
 
 
-def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
+def _narrow(moves: Sequence[_Move], tree: _Tree) -> Iterable[Ordered]:
     """Steps 2 and 3: every group to ``new``, from the bottom; givers before takers."""
-    heights, effects, free = _heights(moves), _effects(moves), _freed(moves)
+    heights, effects = tree.heights, tree.effects
 
     def turn(move: _Move) -> tuple[int, int, str]:
         end = effects[move.write.group]
         gain = 0 if end <= move.old else 1 if move.old - end else 2
         return (heights[move.write.group], gain, move.write.target)
 
-    in_turn = [move for move in sorted(moves, key=turn) if move.write.group not in free]
+    in_turn = [move for move in sorted(moves, key=turn) if move.write.group not in tree.free]
     for move in in_turn:
         end = effects[move.write.group]
         # A parent that only gains had this value in step 1.
@@ -179,21 +199,13 @@ def _narrow(moves: Sequence[_Move]) -> Iterable[Ordered]:
 
 
 def _effects(moves: Sequence[_Move]) -> dict[str, cpuset.CPUSet]:
-    """The set that each group will live on, as far as the planned groups above it decide that.
+    """Without a set of its own, or with one that has nothing of theirs, it has the nearest one's.
 
-    Without a set of its own, or with one that has nothing of theirs, it has the nearest one's.
     Empty where no set is planned at all: it will live on one that does not change.
     """
     effects: dict[str, cpuset.CPUSet] = {}
-    for move in sorted(moves, key=lambda m: _top_down(m.write)):
+    for move in moves:
         above = (effects[one] for one in cgroup.ancestors(move.write.group) if effects.get(one))
         bound = next(above, move.new)
         effects[move.write.group] = move.new & bound or bound
     return effects
-
-
-def _freed(moves: Sequence[_Move]) -> frozenset[str]:
-    """Emptied groups around such as keep a set, which nothing planned bounds: they are first."""
-    effects = _effects(moves)
-    around = {above for one in moves if one.new for above in cgroup.ancestors(one.write.group)}
-    return frozenset(group for group, end in effects.items() if not end and group in around)

@@ -94,12 +94,13 @@ def _narrowed(wide: action.WriteFile, narrow: action.WriteFile) -> action.WriteF
     return replace(narrow, value=str(both) if both else narrow.value)
 
 
-def _as_it_is(one: action.Action) -> action.Action:
+def as_it_is(one: action.Action) -> action.Action:
+    """The way of an action that needs none of its own."""
     return one
 
 
 def desired(
-    outcomes: Iterable[chain.Outcome], route: Callable[[action.Action], action.Action] = _as_it_is
+    outcomes: Iterable[chain.Outcome], route: Callable[[action.Action], action.Action] = as_it_is
 ) -> Wanted:
     """What all policies want together; ``route`` gives each merged action the way that it takes."""
     wanted = Wanted()

@@ -36,15 +36,20 @@ class Present:
     untold: frozenset[str] = frozenset()
 
 
+_NOTHING = Present()
+
+
 def read(
     host: root.HostRoot,
     now: snapshot.Snapshot,
     actions: Iterable[action.Action],
     journaled: Iterable[journal.Entry],
+    known: Present = _NOTHING,
 ) -> Present:
     """Look at every target of ``actions`` and of ``journaled``.
 
-    Files that the snapshot already holds are not read again.
+    Files that the snapshot already holds are not read again, nor those that are ``known`` to say
+    what is wanted.
     """
     look = _Look(host, now)
     through_systemd = []
@@ -52,7 +57,11 @@ def read(
     for one in actions:
         # Of a thousand actions nearly all are files.
         if isinstance(one, kinds.FILES):
-            look.file(one.target, one.group, one.knob)
+            text, inode = known.texts.get(one.target), known.inodes.get(one.target)
+            if text is not None and inode is not None and kinds.same(one, one.value, text):
+                look.texts[one.target], look.inodes[one.target] = text, inode
+            else:
+                look.file(one.target, one.group, one.knob)
         else:
             look.at(one)
         if isinstance(one, action.SetUnitProperty):

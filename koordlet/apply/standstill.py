@@ -1,4 +1,4 @@
-"""Whether the last draft still stands: nothing was to be done, and nothing has changed.
+"""Whether the last draft still stands: nothing of it was to be done, and nothing has changed.
 
 Covers: comparing two passes, how long the files that neither shows are trusted to be as they were.
 Does not cover: the slow lane, which trusts nothing (``line``).
@@ -7,7 +7,7 @@ Does not cover: the slow lane, which trusts nothing (``line``).
 from __future__ import annotations
 
 from koordlet.apply import planner
-from koordlet.model import snapshot
+from koordlet.model import plan, snapshot
 from koordlet.policy import chain
 
 #: Passes in a row that may trust that files of which nothing was told did not change.
@@ -35,15 +35,18 @@ def stands(
     draft: planner.Draft,
     before: tuple[snapshot.Snapshot, chain.Round],
     now: tuple[snapshot.Snapshot, chain.Round],
+    *,
+    acting: bool = True,
 ) -> bool:
-    """Whether the draft of the pass before found nothing to do, and would again.
+    """Whether nothing of the draft of the pass before was to be done, and that would be said again.
 
+    What policies in shadow would do is not done; where nobody acts, neither is the rest.
     Only while the kernel tells what happens are the groups the same object; else each draft is made
     anew.
     """
     (then, wanted), (seen, wants) = before, now
     return (
-        not draft.plan.steps
+        not (acting and any(step.mode is plan.Mode.ENFORCE for step in draft.plan.steps))
         and not draft.left
         and then.groups is seen.groups
         and then.unsupported == seen.unsupported

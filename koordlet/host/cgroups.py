@@ -37,7 +37,7 @@ _READ = (
 #: Written in one group, these change what the groups below it have.
 _SPREADING = ("cpuset.", "cgroup.subtree_control")
 #: A watched group is doubted, and all its files are read, at one of this many rescans.
-_TURNS = 12
+_TURNS = 24
 
 
 class Reader:
@@ -48,8 +48,13 @@ class Reader:
         self.layout = layout
         #: Grows when something that was read may not be so any more.
         self.generation = 0
+        #: Grows with what others did, as far as it was told.
+        self.disturbed = 0
         self._room = handles
-        self._rows = tuple(row for row in _READ if layout.file(row, "") is not None)
+        found = ((row, layout.place(row)) for row in _READ)
+        #: What is read here, with its hierarchy and its name there.
+        self._rows = tuple((row, *place) for row, place in found if place is not None)
+        self._set = layout.place(knob.CPUSET_CPUS)
         self._home = layout.holder("cpuset") or layout.tree or next(iter(layout.hierarchies), None)
         self._known: dict[str, known_groups.Known] = {}
         self._round = 0
@@ -67,6 +72,7 @@ class Reader:
         self._events = events
         self._doubt()
         self.generation += 1
+        self.disturbed += 1
 
     @property
     def watched(self) -> bool:
@@ -84,7 +90,9 @@ class Reader:
         if self._take(events):
             self.generation += 1
             mine = frozenset(ours)
-            return any(self._where(event) not in mine for event in events if self._matters(event))
+            heard = any(self._where(event) not in mine for event in events if self._matters(event))
+            self.disturbed += heard
+            return heard
         return False
 
     def _matters(self, event: inotify.Event) -> bool:
@@ -100,6 +108,7 @@ class Reader:
         heard = self.hear()
         sampled = self._events is None or self._sample()
         self.generation += sampled
+        self.disturbed += sampled
         return heard or sampled
 
     def _take(self, events: Iterable[inotify.Event]) -> bool:
@@ -200,9 +209,8 @@ class Reader:
         known.inode = found.inode
         if full or known.stale or known.group is None:
             return self._group(path, known)
-        if known.watch is None and self._hot(known) != known.group.values.get(
-            knob.CPUSET_CPUS.name
-        ):
+        held = known.group.values.get(knob.CPUSET_CPUS.name)
+        if known.watch is None and self._hot(path, known) != held:
             return self._group(path, known)
         return known.group
 
@@ -231,12 +239,9 @@ class Reader:
 
     def _know(self, path: str) -> known_groups.Known:
         """Begin to know a group."""
-        files = {row.name: self.layout.file(row, path) for row in self._rows}
         home = cast("cgroup.Hierarchy", self._home)
-        known = self._known[path] = known_groups.Known(
-            self.host.at(home.directory(path)),
-            {name: self.host.at(where) for name, where in files.items() if where is not None},
-        )
+        known = known_groups.Known(self.host.at(home.directory(path)))
+        self._known[path] = known
         self._samples.forget()
         return known
 
@@ -286,11 +291,11 @@ class Reader:
 
     def _group(self, path: str, known: known_groups.Known) -> cgroup.Group:
         values = {}
-        for row in self._rows:
+        for row, where, name in self._rows:
             if row is knob.EVENTS and knob.SUBTREE.name not in values:
                 continue  # every group of the v2 tree has both: beside v1, most are not in it
             hot = row is knob.CPUSET_CPUS
-            text = self._hot(known) if hot else self._text(known.paths.get(row.name))
+            text = self._hot(path, known) if hot else self._text(where, name, path)
             if text is not None:
                 values[row.name] = text
         known.stale = False
@@ -300,37 +305,36 @@ class Reader:
             self._samples.forget()
         return cast("cgroup.Group", known.group)
 
-    def _hot(self, known: known_groups.Known) -> str | None:
-        before = known.hot
-        known.hot, text = self._pread(before, known.paths.get(knob.CPUSET_CPUS.name))
-        if known.hot != before:
-            self._samples.forget()
-        return text
-
-    def _pread(
-        self, handle: int | None, path: root.HostPath | None
-    ) -> tuple[int | None, str | None]:
-        """The text, and the handle to keep. A handle of a group that went and came is renewed."""
-        if handle is None and (path is None or self._room <= 0):
-            return None, self._text(path)
-        try:
-            if handle is None:
-                handle = self.host.open(cast("root.HostPath", path))
-                self._room -= 1
-            return handle, self.host.pread(handle, known_groups.HOT).decode(
-                "utf-8", "replace"
-            ).rstrip("\n")
-        except OSError:
-            if handle is not None:
-                self.host.close(handle)
-                self._room += 1
-            return None, self._text(path)
-
-    def _text(self, path: root.HostPath | None) -> str | None:
-        if path is None:
+    def _hot(self, path: str, known: known_groups.Known) -> str | None:
+        """The group's set. The handle of a group that went and came is renewed."""
+        if self._set is None:
             return None
+        before = known.hot
         try:
-            return self.host.text(path).rstrip("\n")
+            if known.hot is None:
+                if self._room <= 0:
+                    return self._text(*self._set, path)
+                known.hot = self.host.open(self._file(*self._set, path))
+                self._room -= 1
+            data = self.host.pread(known.hot, known_groups.HOT)
+            return data.decode("utf-8", "replace").rstrip("\n")
+        except OSError:
+            if known.hot is not None:
+                self.host.close(known.hot)
+                self._room += 1
+                known.hot = None
+            return self._text(*self._set, path)
+        finally:
+            if known.hot != before:
+                self._samples.forget()
+
+    def _file(self, where: cgroup.Hierarchy, name: str, group: str) -> root.HostPath:
+        # Made anew: paths of all files of a thousand groups would be a megabyte.
+        return self.host.at(f"{where.directory(group)}/{name}")
+
+    def _text(self, where: cgroup.Hierarchy, name: str, group: str) -> str | None:
+        try:
+            return self.host.text(self._file(where, name, group)).rstrip("\n")
         except OSError:
             return None
 

@@ -2,9 +2,10 @@
 
 Covers: names on v1 and v2, parsers of whole batches. Does not cover: reading (``host.counters``).
 
-How often: CPU time and memory say at once that something is wrong, so they are read at every tick;
-the rest in turns, a fraction of the groups at each tick, because each costs as much as those. On
-v2 one read of ``cpu.stat`` brings the throttling, too.
+How often: CPU time says at once that something is wrong, so it is read at every tick, and memory at
+every other one; the rest in turns, a fraction of the groups at each tick, because each costs as
+much as those, ``memory.stat`` five times as much. On v2 one read of ``cpu.stat`` brings the
+throttling, too. Turns of a group coincide: a working set is memory less page cache of one moment.
 
 Kernel facts: Documentation/admin-guide/cgroup-v1/{cpuacct,memory,blkio-controller}.rst,
 cgroup-v2.rst. ``cpuacct.stat`` counts in USER_HZ; ``memory.numa_stat`` counts pages on v1 and bytes
@@ -54,6 +55,21 @@ class File:
     def kept(self) -> bool:
         """Whether a descriptor is worth its page of kernel memory: not for one read in 30 ticks."""
         return self.every < _SELDOM
+
+    @property
+    def short(self) -> bool:
+        """Whether it is a single number."""
+        return self.size == _SIZE_OF_NUMBER
+
+    @property
+    def compared(self) -> bool:
+        """Whether it says what workloads are compared by where memory or processes run out."""
+        return self.meters in ((meter.MEMORY,), _STAT, (meter.PIDS,))
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it is wanted of a new group at once, before limits are set there."""
+        return self.meters == (meter.MEMORY,)
 
     def here(self, layout: cgroup.Layout) -> cgroup.Hierarchy | None:
         """The hierarchy in which groups have this file, on this machine."""
@@ -252,8 +268,8 @@ def table() -> tuple[File, ...]:
     """Every file, of both versions; parsers that learn are new for each reader."""
     v1: tuple[_Row, ...] = (
         ("cpuacct", "cpuacct.usage", 1, (meter.CPU,), Single(_NANO)),
-        ("memory", "memory.usage_in_bytes", 1, (meter.MEMORY,), Single()),
-        ("memory", "memory.stat", 5, _STAT, _memory_stat(b"total_")),
+        ("memory", "memory.usage_in_bytes", 2, (meter.MEMORY,), Single()),
+        ("memory", "memory.stat", 10, _STAT, _memory_stat(b"total_")),
         (
             "cpu",
             "cpu.stat",
@@ -295,8 +311,8 @@ def table() -> tuple[File, ...]:
                 (_MICRO, (b"throttled_usec",)),
             ),
         ),
-        ("memory", "memory.current", 1, (meter.MEMORY,), Single()),
-        ("memory", "memory.stat", 5, _STAT, _memory_stat(b"")),
+        ("memory", "memory.current", 2, (meter.MEMORY,), Single()),
+        ("memory", "memory.stat", 10, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", "io.stat", 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),

@@ -43,8 +43,10 @@ class Reader:
         self._room = _Room(host, handles)
         files = list(counter_files.table())
         files += [counter_files.numa(nodes, unified=u) for u in (False, True) if nodes > 1]
+        #: By slot.
+        self._paths: list[str] = []
         self._lanes = [
-            _Lane(self._room, file, where)
+            _Lane(self._room, file, where, self._paths)
             for file in files
             if (where := file.here(layout)) is not None
         ]
@@ -91,15 +93,17 @@ class Reader:
         if not self._free:
             start = len(self._inodes)
             self._inodes += [0] * _STEP
+            self._paths += [""] * _STEP
             self._free += range(start, start + _STEP)
             for lane in self._lanes:
                 lane.widen(_STEP)
         slot = heapq.heappop(self._free)
         self._slots[path] = slot
         self._inodes[slot] = inode
+        self._paths[slot] = path
         self._renewed.append(slot)
         for lane in self._lanes:
-            lane.assign(slot, path)
+            lane.assign(slot)
 
     def _release(self, slot: int) -> None:
         heapq.heappush(self._free, slot)
@@ -108,13 +112,23 @@ class Reader:
             lane.release(slot)
 
     def read(
-        self, at: float, suspended: float = 0.0, *, thorough: bool = False
+        self,
+        at: float,
+        suspended: float = 0.0,
+        *,
+        thorough: bool = False,
+        comparing: bool = False,
     ) -> counters.Reading:
-        """The files whose turn it is; all of them where that is asked for."""
+        """The files whose turn it is; all, or those to compare groups by, where that is asked.
+
+        Memory is read of all groups where one is new.
+        """
         batches: list[counters.Batch] = []
         self._tick += 1
         for lane in self._lanes:
-            for turn in range(lane.file.every) if thorough else (0,):
+            file = lane.file
+            whole = thorough or (comparing and file.compared) or (self._renewed and file.urgent)
+            for turn in range(file.every) if whole else (0,):
                 batches += lane.read(self._tick + turn)
         renewed, self._renewed = self._renewed, []
         return counters.Reading(
@@ -164,7 +178,8 @@ class _Said(NamedTuple):
 
     slots: list[int]
     width: int
-    texts: list[bytes]
+    #: Short texts, hashes of long ones: 750 ``memory.stat`` are a megabyte.
+    marks: Sequence[bytes | int]
     batches: Sequence[counters.Batch]
 
 
@@ -179,12 +194,19 @@ def _with(before: counters.Batch, column: Sequence[float], where: Sequence[int])
 class _Lane:
     """One file of all groups."""
 
-    def __init__(self, room: _Room, file: counter_files.File, where: cgroup.Hierarchy) -> None:
+    def __init__(
+        self,
+        room: _Room,
+        file: counter_files.File,
+        where: cgroup.Hierarchy,
+        paths: Sequence[str],
+    ) -> None:
         self.file = file
         self._room = room
         self._where = where
         self._width = 0
-        self._paths: dict[int, root.HostPath] = {}
+        #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
+        self._paths = paths
         self._handles: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
         self._pending: list[set[int]] = [set() for _ in range(file.every)]
@@ -203,16 +225,13 @@ class _Lane:
         """There are more slots."""
         self._width += by
 
-    def assign(self, slot: int, path: str) -> None:
-        """The slot belongs to that group."""
-        name = f"{self._where.directory(path)}/{self.file.name}"
-        self._paths[slot] = self._room.host.at(name)
+    def assign(self, slot: int) -> None:
+        """The slot belongs to a group."""
         self._pending[slot % self.file.every].add(slot)
 
     def release(self, slot: int) -> None:
         """The slot belongs to nobody."""
         turn = slot % self.file.every
-        self._paths.pop(slot, None)
         self._pending[turn].discard(slot)
         self._absent[turn].discard(slot)
         self._drop(slot, turn)
@@ -248,24 +267,38 @@ class _Lane:
         """What differs from the last time is understood; the rest says what it said."""
         said = self._said[turn]
         if said is None or said.slots is not slots or said.width != self._width:
-            damaged = self._room.counts["damaged"]
-            batches = self._batches(turn, slots, texts)
-            # What is damaged is counted each time, so it is not remembered.
-            keep = batches and damaged == self._room.counts["damaged"]
-            self._said[turn] = _Said(slots, self._width, texts, batches) if keep else None
-            return batches
-        if texts != said.texts:
-            pairs = enumerate(zip(texts, said.texts, strict=True))
-            changed = [at for at, (text, before) in pairs if text != before]
+            return self._anew(turn, slots, texts)
+        marks = self._marks(texts)
+        if marks != said.marks:
+            pairs = enumerate(zip(marks, said.marks, strict=True))
+            changed = [at for at, (mark, before) in pairs if mark != before]
+            if len(changed) > len(texts) // 2:
+                # To put so many into their places takes longer than to understand the others.
+                return self._anew(turn, slots, texts)
             try:
                 columns = self._columns([texts[at] for at in changed])
             except (ValueError, IndexError):
-                self._said[turn] = None
-                return self._batches(turn, slots, texts)
+                return self._anew(turn, slots, texts)
             where = [slots[at] // self.file.every for at in changed]
             batches = [_with(*both, where) for both in zip(said.batches, columns, strict=False)]
-            self._said[turn] = said = _Said(slots, self._width, texts, batches)
+            self._said[turn] = said = _Said(slots, self._width, marks, batches)
         return said.batches
+
+    def _marks(self, texts: list[bytes]) -> Sequence[bytes | int]:
+        return texts if self.file.short else list(map(hash, texts))
+
+    def _anew(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
+        """All of it is understood. What is damaged is counted each time, so not remembered."""
+        damaged = self._room.counts["damaged"]
+        batches = self._batches(turn, slots, texts)
+        keep = batches and damaged == self._room.counts["damaged"]
+        marks = self._marks(texts)
+        self._said[turn] = _Said(slots, self._width, marks, batches) if keep else None
+        return batches
+
+    def path(self, slot: int) -> root.HostPath:
+        """The file of the group in a slot."""
+        return self._room.host.at(f"{self._where.directory(self._paths[slot])}/{self.file.name}")
 
     def _open(self, turn: int) -> dict[int, bytes]:
         """Find descriptors for what has none; the texts of what gets none."""
@@ -274,9 +307,9 @@ class _Lane:
             try:
                 if self._room.full or not self.file.kept:
                     # It stays pending: there may be room the next time.
-                    plain[slot] = self._room.host.read(self._paths[slot])[: self.file.size]
+                    plain[slot] = self._room.host.read(self.path(slot))[: self.file.size]
                     continue
-                self._handles[slot] = self._room.open(self._paths[slot])
+                self._handles[slot] = self._room.open(self.path(slot))
                 self._ready[turn] = None
             except OSError:
                 self._absent[turn].add(slot)

@@ -27,17 +27,14 @@ class Known:
         "hot",
         "inode",
         "links",
-        "paths",
         "round",
         "stale",
         "stat",
         "watch",
     )
 
-    def __init__(self, directory: root.HostPath, paths: dict[str, root.HostPath]) -> None:
+    def __init__(self, directory: root.HostPath) -> None:
         self.directory = directory
-        #: Row name to path.
-        self.paths = paths
         #: What stat said; ``None`` asks again.
         self.stat: root.Stat | None = None
         self.inode = 0

@@ -18,11 +18,13 @@ Documentation/accounting/psi.rst.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from koordlet.host import psi, root, subgroups
 from koordlet.model import cgroup, knob, strain
+from koordlet.model.record import dataclass
 
 _GROUPS = 32
 _THREADS = 64
@@ -38,25 +40,69 @@ _LEAST_SECONDS = 0.001
 _NANO, _MICRO = 1e-9, 1e-6
 
 
-class _Totals(dict[str, float]):
-    """Growing numbers by subject."""
+#: Growing numbers of one file; NaN where it says none.
+_Numbers = tuple[float, ...]
 
-    def since(self, before: Mapping[str, float]) -> float:
-        """How much those grew that were there before."""
-        return sum(
-            [now - before[name] for name, now in self.items() if now >= before.get(name, now + 1)]
+
+class _Totals:
+    """What some files said: the same object while none of them says anything else."""
+
+    __slots__ = ("files", "known", "numbers", "texts")
+
+    def __init__(
+        self, files: Sequence[str], texts: Sequence[bytes], numbers: Sequence[_Numbers]
+    ) -> None:
+        self.files = files
+        self.texts = texts
+        self.numbers = numbers
+        #: Whether one of them says a number.
+        self.known = any(one[0] >= 0 for one in numbers)
+
+    def next(
+        self,
+        files: Sequence[str],
+        texts: Sequence[bytes],
+        understand: Callable[[bytes], _Numbers],
+    ) -> _Totals:
+        """What files say now; of a text that is still the same, the numbers are."""
+        if files is not self.files:
+            return _Totals(files, texts, [understand(text) for text in texts])
+        if texts == self.texts:
+            return self
+        before = zip(texts, self.texts, self.numbers, strict=True)
+        return _Totals(
+            files, texts, [one if text == old else understand(text) for text, old, one in before]
         )
 
+    def since(self, before: _Totals, which: int = 0) -> float:
+        """How much those grew that were there before."""
+        if self is before:
+            return 0.0
+        olds: Iterable[_Numbers] = before.numbers
+        if self.files is not before.files:
+            there = dict(zip(before.files, before.numbers, strict=True))
+            olds = (there.get(file, _NONE) for file in self.files)
+        pairs = zip(olds, self.numbers, strict=True)
+        # False for what is missing, and for what fell.
+        return sum([new[which] - old[which] for old, new in pairs if new[which] >= old[which]])
 
+
+#: As many numbers as any of the files has.
+_NONE = (math.nan, math.nan)
+_NOTHING = _Totals((), (), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Moment:
     """Everything that one look found."""
 
-    def __init__(self, at: float) -> None:
-        self.at = at
-        self.plus, self.minus, self.be = _Totals(), _Totals(), _Totals()
-        self.stalled = _Totals()
-        #: Time on a CPU, time waited, by thread.
-        self.ran, self.waited = _Totals(), _Totals()
+    at: float
+    plus: _Totals = _NOTHING
+    minus: _Totals = _NOTHING
+    be: _Totals = _NOTHING
+    stalled: _Totals = _NOTHING
+    #: Time on a CPU, time waited.
+    threads: _Totals = _NOTHING
 
 
 class Reader:
@@ -67,12 +113,12 @@ class Reader:
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
-        #: Groups with their files: CPU time by kind, pressure.
-        self._uses: tuple[Sequence[tuple[str, str]], ...] = ((), (), ())
-        self._stalls: Sequence[tuple[str, str]] = ()
+        #: Files of groups: CPU time by kind, pressure.
+        self._uses: tuple[Sequence[str], ...] = ((), (), ())
+        self._stalls: Sequence[str] = ()
         #: Of those, what is looked at while none is there, and who has not had a turn in it.
-        self._tried: Sequence[tuple[str, str]] = ()
-        self._untried: list[tuple[str, str]] = []
+        self._tried: Sequence[str] = ()
+        self._untried: list[str] = []
         self._handles: dict[str, int] = {}
         #: Files that are not there: not looked for again before the next renewal.
         self._absent: set[str] = set()
@@ -113,9 +159,9 @@ class Reader:
         self._looked = self._passed = self.latest = None
         self.close()
 
-    def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[tuple[str, str]]:
-        found = ((group, self._layout.file(row, group)) for group in groups)
-        return [(group, path) for group, path in found if path is not None]
+    def _files(self, row: knob.Knob, groups: Iterable[str]) -> Sequence[str]:
+        found = (self._layout.file(row, group) for group in groups)
+        return [path for path in found if path is not None]
 
     def look(self, at: float) -> strain.Strain | None:
         """Look now; the same as before where that was a moment ago."""
@@ -123,7 +169,7 @@ class Reader:
             return self.latest
         if at - self._renewed >= _RENEW:
             self._absent.clear()
-        if at - self._renewed >= _RENEW and not (self._looked and self._looked.stalled):
+        if at - self._renewed >= _RENEW and not (self._looked and self._looked.stalled.known):
             self._renew(at)
         now = self._read(at)
         lately, since = self._looked, self._passed
@@ -147,32 +193,28 @@ class Reader:
     # Reading -------------------------------------------------------------------------------------
 
     def _read(self, at: float) -> _Moment:
-        now = _Moment(at)
-        for files, into in zip(self._uses, (now.plus, now.minus, now.be), strict=True):
-            for (group, _), text in zip(files, self._texts(files), strict=True):
-                seconds = _used(text)
-                if seconds is not None:
-                    into[group] = seconds
-        stalls = self._stalls if self._looked and self._looked.stalled else self._tried
-        for (group, _), text in zip(stalls, self._texts(stalls), strict=True):
-            try:
-                if text:
-                    now.stalled[group] = psi.values(text)[3]
-            except ValueError:
-                continue
-        threads = [] if now.stalled else [(path, path) for path in self._threads]
-        for (path, _), text in zip(threads, self._texts(threads), strict=True):
-            words = text.split()
-            if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
-                now.ran[path], now.waited[path] = int(words[0]) * _NANO, int(words[1]) * _NANO
-        return now
+        before = self._looked or _Moment(at=at)
+        plus, minus, be = self._uses
+        tried = self._stalls if before.stalled.known else self._tried
+        stalled = before.stalled.next(tried, self._texts(tried), _stalled)
+        threads: Sequence[str] = () if stalled.known else self._threads
+        return _Moment(
+            at=at,
+            plus=before.plus.next(plus, self._texts(plus), _used),
+            minus=before.minus.next(minus, self._texts(minus), _used),
+            be=before.be.next(be, self._texts(be), _used),
+            stalled=stalled,
+            threads=before.threads.next(threads, self._texts(threads), _waited),
+        )
 
-    def _texts(self, files: Sequence[tuple[str, str]]) -> Sequence[bytes]:
+    def _texts(self, files: Sequence[str]) -> Sequence[bytes]:
         """The texts of files, all at one stroke where nothing has changed."""
-        handles = [self._handles.get(path, -1) for _, path in files]
-        texts = self._host.preads(handles, _SIZE) if -1 not in handles else [None]
+        try:
+            texts = self._host.preads([self._handles[path] for path in files], _SIZE)
+        except KeyError:
+            texts = [None]
         if None in texts:
-            return [self._text(path) for _, path in files]
+            return [self._text(path) for path in files]
         return cast("list[bytes]", texts)
 
     def _text(self, path: str) -> bytes:
@@ -217,7 +259,10 @@ class Reader:
 
     def _alive(self, threads: Iterable[str]) -> bool:
         """Whether one of them could be read at the last look."""
-        return self._looked is None or not self._looked.ran.keys().isdisjoint(threads)
+        if self._looked is None:
+            return True
+        known = zip(self._looked.threads.files, self._looked.threads.numbers, strict=True)
+        return not {file for file, (ran, _) in known if ran >= 0}.isdisjoint(threads)
 
     def _of_group(self, group: str, most: int) -> list[str]:
         """So many threads of a group, of the groups inside it where it has none itself."""
@@ -253,11 +298,11 @@ class Reader:
             at=now.at,
             ls_cores=_cores(now, since),
             ls_lately=_cores(now, lately),
-            be_cores=now.be.since(since.be) / _seconds(now, since) if now.be else None,
-            be_lately=now.be.since(lately.be) / _seconds(now, lately) if now.be else None,
+            be_cores=now.be.since(since.be) / _seconds(now, since) if now.be.known else None,
+            be_lately=now.be.since(lately.be) / _seconds(now, lately) if now.be.known else None,
             waiting=_waiting(now, since),
             waiting_lately=_waiting(now, lately),
-            signal="pressure" if now.stalled else "threads" if now.waited else "",
+            signal="pressure" if now.stalled.known else "threads" if now.threads.known else "",
         )
 
 
@@ -267,28 +312,48 @@ def _seconds(now: _Moment, before: _Moment) -> float:
 
 def _cores(now: _Moment, before: _Moment) -> float | None:
     """What latency-sensitive work used between two looks."""
-    if not now.plus:
+    if not now.plus.known:
         return None
     used = now.plus.since(before.plus) - now.minus.since(before.minus)
     return max(0.0, used) / _seconds(now, before)
 
 
 def _waiting(now: _Moment, before: _Moment) -> float | None:
-    if now.stalled:
+    if now.stalled.known:
         used = now.plus.since(before.plus) - now.minus.since(before.minus)
         waited = now.stalled.since(before.stalled)
-    elif now.waited:
-        used, waited = now.ran.since(before.ran), now.waited.since(before.waited)
+    elif now.threads.known:
+        used, waited = (now.threads.since(before.threads, which) for which in (_RAN, _WAITED))
     else:
         return None
     return waited / max(used, _LEAST_SECONDS) if used + waited > _LEAST_SECONDS else 0.0
 
 
-def _used(text: bytes) -> float | None:
+def _used(text: bytes) -> _Numbers:
     """CPU seconds, of ``cpuacct.usage`` or the first line of a v2 ``cpu.stat``."""
     words = text.split(maxsplit=2)
     if words and words[0].isdigit():
-        return int(words[0]) * _NANO
+        return (int(words[0]) * _NANO,)
     if len(words) > 1 and words[0] == b"usage_usec" and words[1].isdigit():
-        return int(words[1]) * _MICRO
-    return None
+        return (int(words[1]) * _MICRO,)
+    return _NONE
+
+
+def _stalled(text: bytes) -> _Numbers:
+    """Seconds in which some task waited."""
+    try:
+        return (psi.values(text)[3],) if text else _NONE
+    except ValueError:
+        return _NONE
+
+
+#: Where they are in what ``_waited`` says.
+_RAN, _WAITED = 0, 1
+
+
+def _waited(text: bytes) -> _Numbers:
+    """Seconds on a CPU, and waiting for one, of a thread's ``schedstat``."""
+    words = text.split()
+    if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
+        return int(words[0]) * _NANO, int(words[1]) * _NANO
+    return _NONE

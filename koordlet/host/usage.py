@@ -45,6 +45,8 @@ class Reader:
         self._traffic: traffic.Reader | None = None
         #: Read everything at once: for commands that look only once.
         self.thorough = False
+        #: Read at once what workloads are compared by.
+        self.comparing = False
 
     @property
     def space(self) -> space.Reader | None:
@@ -99,7 +101,9 @@ class Reader:
         self._last = now.at
         self.groups.follow(groups)
         found = {
-            "groups": self.groups.read(now.at, now.suspended, thorough=self.thorough),
+            "groups": self.groups.read(
+                now.at, now.suspended, thorough=self.thorough, comparing=self.comparing
+            ),
             **self.node.read(now.at, now.suspended),
         }
         if self._space is not None:

@@ -15,6 +15,7 @@ Kernel facts (``lib/bitmap-str.c``, Documentation/admin-guide/kernel-parameters.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -22,6 +23,9 @@ from koordlet.model.record import dataclass
 
 #: No machine has more; a larger number in a file is damage, and would cost memory to represent.
 MAX_CPUS = 1 << 16
+
+#: A machine has few sets and asks for them a thousand times; longer texts are not remembered.
+_REMEMBERED, _SHORT = 1024, 256
 
 #: A list that names each of them alone is shorter; beyond it parsing would take seconds.
 MAX_TEXT = 1 << 19
@@ -56,12 +60,7 @@ class CPUSet:
     @classmethod
     def parse(cls, text: str, *, limit: int | None = None) -> CPUSet:
         """Parse a kernel list. ``limit`` is the number of CPUs that ``all`` and ``N`` refer to."""
-        _sane(text)
-        bits = 0
-        for item in _SEPARATOR.split(text):
-            if item:
-                bits |= _item(item, limit)
-        return cls(bits)
+        return _short(text) if limit is None and len(text) <= _SHORT else cls(_list(text, limit))
 
     @classmethod
     def parse_mask(cls, text: str) -> CPUSet:
@@ -157,7 +156,7 @@ class CPUSet:
 
     def __str__(self) -> str:
         """The kernel's own normal form: ``0-3,8``; the empty set is an empty string."""
-        return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in self.ranges())
+        return _text(self)
 
     def __repr__(self) -> str:
         return f"CPUSet({str(self)!r})"
@@ -174,6 +173,25 @@ def union(sets: Iterable[CPUSet]) -> CPUSet:
     for one in sets:
         bits |= one.bits
     return CPUSet(bits)
+
+
+@functools.lru_cache(_REMEMBERED)
+def _short(text: str) -> CPUSet:
+    return CPUSet(_list(text, None))
+
+
+@functools.lru_cache(_REMEMBERED)
+def _text(one: CPUSet) -> str:
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in one.ranges())
+
+
+def _list(text: str, limit: int | None) -> int:
+    _sane(text)
+    bits = 0
+    for item in _SEPARATOR.split(text):
+        if item:
+            bits |= _item(item, limit)
+    return bits
 
 
 def _sane(text: str) -> None:

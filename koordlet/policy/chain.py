@@ -39,6 +39,8 @@ class Round:
     ledger: ledger.Ledger
     #: What is to be known beside what policies say.
     conditions: tuple[decision.Condition, ...] = ()
+    #: Whether a policy chooses among workloads, or may at the next pass.
+    compares: bool = False
 
 
 class Memory:
@@ -117,7 +119,7 @@ def decide(
     """
     outcomes: list[Outcome] = []
     binding = shown = now.ledger
-    asked = now
+    asked, compares = now, False
     for row in rows:
         mode = modes.get(row.stem, row.default_mode)
         if mode is plan.Mode.OFF:
@@ -136,12 +138,13 @@ def decide(
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
                 memory.keep(row, asked, *with_, said)
+            compares |= row.compares and any(one.met for one in said.signals)
         if not (said.claims or said.pools):
             continue
         shown = shown.with_(said.claims, said.pools)
         if mode is plan.Mode.ENFORCE:
             binding = binding.with_(said.claims, said.pools)
-    return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding)
+    return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
 
 
 def _recalled(row: registry.Row, state: object) -> decision.Decision[object]:

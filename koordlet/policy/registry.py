@@ -81,6 +81,9 @@ class Row:
     #: It looks neither at the time nor at the history: while nothing else changes, its last
     #: decision stands, and it is not asked again.
     timeless: bool = False
+    #: While one of its signals is met it chooses among workloads, by what they use of memory and
+    #: processes at this moment.
+    compares: bool = False
 
 
 def row(
@@ -96,6 +99,7 @@ def row(
     schema: int = 1,
     keep: Callable[[StateT], object] = lambda state: state,
     timeless: bool = False,
+    compares: bool = False,
     default_mode: plan.Mode = plan.Mode.ENFORCE,
     recall: Callable[[StateT], tuple[ledger.Claim, ...]] | None = None,
     admit: Callable[[snapshot.Snapshot, SettingsT, StateT, pod.Pod, str], adjustment.Adjustment]
@@ -112,6 +116,7 @@ def row(
         schema=schema,
         keep=cast("Callable[[object], object]", keep),
         timeless=timeless,
+        compares=compares,
         default_mode=default_mode,
         recall=cast("Callable[[object], tuple[ledger.Claim, ...]] | None", recall),
         admit=cast("Admit | None", admit),
@@ -331,6 +336,7 @@ POLICIES: tuple[Row, ...] = (
         decide=memory_evict.decide,
         settings=memory_evict.Settings(),
         state=None,
+        compares=True,
         default_mode=plan.Mode.SHADOW,
     ),
     row(
@@ -339,6 +345,7 @@ POLICIES: tuple[Row, ...] = (
         decide=memory_allocatable_evict.decide,
         settings=memory_allocatable_evict.Settings(),
         state=None,
+        compares=True,
         default_mode=plan.Mode.SHADOW,
     ),
     row(
@@ -350,5 +357,6 @@ POLICIES: tuple[Row, ...] = (
         revive=node_pressure.revive,
         schema=node_pressure.SCHEMA,
         keep=node_pressure.keep,
+        compares=True,
     ),
 )

@@ -60,3 +60,17 @@ def test_trust_ends_with_news_and_by_itself() -> None:
     trust.begins(2)
 
     assert 9 == [trust.lasts(2) for _ in range(20)].count(True)
+
+
+def test_only_what_is_to_be_done_ends_it() -> None:
+    """A step of a policy in shadow, and any step where nobody acts, is there at every pass."""
+    before = (SEEN, said("1"))
+    wish = WriteFile(target="/a", value="1", reason="r", policy="p")
+    shadow = planner.Draft(
+        plan=plan.Plan(steps=(plan.Step(order=0, action=wish, was="2", mode=plan.Mode.SHADOW),))
+    )
+    todo = planner.Draft(plan=plan.Plan(steps=(plan.Step(order=0, action=wish, was="2"),)))
+
+    assert standstill.stands(shadow, before, before)
+    assert standstill.stands(todo, before, before, acting=False)
+    assert not standstill.stands(todo, before, before)

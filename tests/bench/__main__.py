@@ -44,6 +44,7 @@ GATES: dict[str, Callable[[], gate.Ratio]] = {
     "tick.whole": tick.whole,
     "tick.share": tick.share,
     "tick.lateness": lateness.p99,
+    "agent.share": tick.whole_agent,
     "apply.full_plan": writes.full_plan,
     "history.five_thousand_series": store.five_thousand_series,
     "history.growth": store.growth,

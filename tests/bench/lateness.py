@@ -30,9 +30,9 @@ print(*late)
 
 def p99() -> gate.Ratio:
     """Seconds."""
-    with reading.node() as (_, groups), tempfile.TemporaryDirectory() as folder:
+    with reading.node() as node, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
-        config.write_text(_config([path for path in groups if path.count("/") == 2]))
+        config.write_text(_config([path for path in node.groups if path.count("/") == 2]))
         with started.agent("--config", str(config)) as one:
             one.wait_for("STATUS=all surfaces")
             words = [sys.executable, "-S", "-c", _TIMER, str(_SECONDS)]

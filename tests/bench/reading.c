@@ -1,9 +1,11 @@
 /* Reads files in turns through kept descriptors, as counters are read: the reference of reading.py.
  *
- *     reading LIST TICKS
+ *     reading LIST TICKS < BEATS
  *
  * Each line of LIST is "EVERY TURN KEPT PATH": the file is read at ticks of which EVERY leaves TURN,
- * through a descriptor that is kept, or opened, read and closed where KEPT is 0. Prints the CPU seconds of one tick, and how many bytes came.
+ * through a descriptor that is kept, or opened, read and closed where KEPT is 0. Before each tick a
+ * line is printed and one of standard input waited for. Prints at last the CPU seconds of one tick,
+ * and how many bytes came.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,8 +49,13 @@ int main(int count, char **words)
         }
         files++;
     }
-    double start = now();
-    for (long tick = 0; tick < ticks; tick++)
+    double spent = 0;
+    for (long tick = 0; tick < ticks; tick++) {
+        puts("");
+        fflush(stdout);
+        if (getchar() == EOF)
+            return 1;
+        double start = now();
         for (size_t n = 0; n < files; n++)
             if (tick % all[n].every == all[n].turn) {
                 int fd = all[n].fd < 0 ? open(all[n].path, O_RDONLY | O_CLOEXEC) : all[n].fd;
@@ -57,6 +64,8 @@ int main(int count, char **words)
                 if (all[n].fd < 0)
                     close(fd);
             }
-    printf("%.9f %ld\n", (now() - start) / ticks, bytes);
+        spent += now() - start;
+    }
+    printf("%.9f %ld\n", spent / ticks, bytes);
     return 0;
 }

@@ -2,7 +2,8 @@
 
 Reference: ``reading.c``, which keeps a descriptor of each file and reads the same files at the same
 ticks, but understands nothing. Ours reads, understands and fills columns. Limit: 1.5 times. The
-groups are real ones of this kernel, made for the occasion, in every hierarchy that has counters.
+groups are real ones of this kernel, made for the occasion, in every hierarchy that has counters;
+in each container a process runs between two ticks (``tenants``).
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from koordlet.history import series
 from koordlet.host import counters, hierarchies, root
 from koordlet.model import cgroup
-from tests.bench import gate
+from tests.bench import gate, tenants
+from tests.kit import images
 
 READING = 1.5
 PODS = 250
 _CONTAINERS = 2
+#: Of a container: top, class, pod, container.
+_DEPTH = 3
 #: All turns of all files, but the slowest's, come equally often.
 _TICKS = 30
 #: A tenth of a second each: the more, the nearer both minima are to the truth.
@@ -35,9 +40,9 @@ _HOST = root.LiveHost()
 
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
-    with node() as (layout, groups), tempfile.TemporaryDirectory() as folder:
-        look = counters.Reader(_HOST, layout, nodes=1, handles=counters.HANDLES)
-        look.follow(groups)
+    with node() as made, tempfile.TemporaryDirectory() as folder:
+        look = counters.Reader(_HOST, made.layout, nodes=1, handles=counters.HANDLES)
+        look.follow(made.groups)
         for tick in range(_TICKS):
             look.read(tick)
         program, listed = Path(folder) / "program", Path(folder) / "list"
@@ -45,9 +50,11 @@ def pods() -> gate.Ratio:
         listed.write_text("".join(every))
         build(program)
         ours, best = gate.interleaved(
-            lambda: _ticks(look), lambda: reference(program, listed, _TICKS), repeats=_REPEATS
+            lambda: _ticks(look, made.beat),
+            lambda: reference(program, listed, _TICKS, made.beat),
+            repeats=_REPEATS,
         )
-        _tell(look, len(groups), len(every), best)
+        _tell(look, made, len(every), best)
         look.close()
     return gate.Ratio(
         name=f"reading the counters of {PODS} pods, {len(every)} files",
@@ -59,26 +66,30 @@ def pods() -> gate.Ratio:
     )
 
 
-def _ticks(look: counters.Reader) -> float:
+def _ticks(look: counters.Reader, beat: tenants.Beat) -> float:
     gc.collect()
-    start = time.process_time()
-    for tick in range(_TICKS):
-        look.read(tick)
-    return (time.process_time() - start) / _TICKS
-
-
-def _tell(look: counters.Reader, groups: int, files: int, reference: float) -> None:
-    """What comes after reading, for the record: rates, rows, the table for reports."""
-    past = series.History()
-    start = time.process_time()
     spent = 0.0
     for tick in range(_TICKS):
+        beat()
+        start = time.process_time()
+        look.read(tick)
+        spent += time.process_time() - start
+    return spent / _TICKS
+
+
+def _tell(look: counters.Reader, made: Node, files: int, reference: float) -> None:
+    """What comes after reading, for the record: rates, rows, the table for reports."""
+    past = series.History()
+    spent = 0.0
+    for tick in range(_TICKS):
+        made.beat()
         reading = look.read(tick)
         start = time.process_time()
         past.take({"groups": reading})
         past.usage()
         spent += time.process_time() - start
     after = spent / _TICKS
+    groups = len(made.groups)
     print(f"     {groups} groups, {files} files; history {after / reference:.2f} x the same C")
 
 
@@ -87,11 +98,18 @@ def build(program: Path) -> None:
     subprocess.run(["gcc", "-O2", "-o", program, _SOURCE], check=True)
 
 
-def reference(program: Path, listed: Path, ticks: int) -> float:
-    """CPU seconds of one tick of the reference."""
+def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> float:
+    """CPU seconds of one tick of the reference, with a beat before each."""
     words = [str(program), str(listed), str(ticks)]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
-    return float(done.stdout.split()[0])
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdin is not None
+        assert one.stdout is not None
+        for _ in range(ticks):
+            one.stdout.readline()
+            beat()
+            one.stdin.write("\n")
+            one.stdin.flush()
+        return float(one.stdout.readline().split()[0])
 
 
 def files(look: counters.Reader) -> Iterator[str]:
@@ -100,12 +118,21 @@ def files(look: counters.Reader) -> Iterator[str]:
         every = lane.file.every
         plain = set().union(*lane._pending)
         for slot in sorted(lane._handles.keys() | plain):
-            yield f"{every} {slot % every} {int(slot not in plain)} {lane._paths[slot]}\n"
+            yield f"{every} {slot % every} {int(slot not in plain)} {lane.path(slot)}\n"
+
+
+class Node(NamedTuple):
+    """A node's worth of groups on this kernel."""
+
+    layout: cgroup.Layout
+    groups: dict[str, cgroup.Group]
+    #: Has the process of every container run once.
+    beat: tenants.Beat
 
 
 @contextlib.contextmanager
-def node() -> Iterator[tuple[cgroup.Layout, dict[str, cgroup.Group]]]:
-    """A node's worth of groups on this kernel, gone at the end."""
+def node() -> Iterator[Node]:
+    """The groups and those who live in them, gone at the end."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     layout = hierarchies.discover(_HOST)
@@ -123,10 +150,24 @@ def node() -> Iterator[tuple[cgroup.Layout, dict[str, cgroup.Group]]]:
                 _HOST.mkdir(_HOST.at(directory))
                 made.append(directory)
             groups[path] = cgroup.Group(path=path, inode=len(groups) + 1)
-        yield layout, groups
+        _furnish(layout, next(iter(groups)))
+        leaves = [path for path in groups if path.count("/") == _DEPTH]
+        with tenants.living([one.mount for one in tops], leaves) as beat:
+            yield Node(layout, groups, beat)
     finally:
         for directory in reversed(made):
             _HOST.rmdir(_HOST.at(directory))
+
+
+def _furnish(layout: cgroup.Layout, top: str) -> None:
+    """A v1 cpuset is born empty: each group gets the sets of the one above."""
+    holder = layout.holder("cpuset")
+    if holder is None or holder.unified:
+        return
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        text = _HOST.read(_HOST.at(f"{holder.mount}/{name}"))
+        for directory in images.groups(_HOST, f"{holder.mount}/{top}"):
+            _HOST.write(_HOST.at(f"{directory}/{name}"), text)
 
 
 def _paths(top: str) -> Iterator[str]:

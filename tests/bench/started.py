@@ -1,6 +1,7 @@
 """An agent started for a measurement, watched through systemd's own protocol.
 
-Covers: starting it below a cgroup of its own, its CPU time and memory at a given moment.
+Covers: starting it, alone or beside a node's worth of pods, its CPU time and memory at a given
+moment.
 Does not cover: comparing (``gate``).
 """
 
@@ -22,6 +23,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.bench import reading
 
 DEADLINE = 60.0
 
@@ -89,7 +92,7 @@ def _environment() -> dict[str, str]:
     atexit.register(shutil.rmtree, compiled)
     env = {**os.environ, "PYTHONPYCACHEPREFIX": compiled}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    with _run(env) as one:
+    with _run(env, "--observe") as one:
         one.wait_for("STATUS=all surfaces")
     return env
 
@@ -97,8 +100,24 @@ def _environment() -> dict[str, str]:
 @contextmanager
 def agent(*options: str) -> Iterator[Agent]:
     """An observing agent of this checkout: it changes nothing on the machine."""
-    with _run(_environment(), *options) as one:
+    with _run(_environment(), "--observe", *options) as one:
         yield one
+
+
+@contextmanager
+def beside(node: reading.Node, more: str = "") -> Iterator[Agent]:
+    """An agent that acts on the pods of a node that was made for it, and on nothing else."""
+    top = next(iter(node.groups))
+    pods = [path.removeprefix(f"{top}/") for path in node.groups if path.count("/") == 2]
+    text = "apiVersion: koordlet.io/v1\nkind: Config\nworkloads:\n" + "".join(
+        f"  - {{name: w{number}, qos: {'BE' if 'best' in path else 'LS'},"
+        f" match: {{cgroup: {path}}}}}\n"
+        for number, path in enumerate(pods)
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        Path(file.name).write_text(f"{text}cgroups: {{root: {top}}}\n{more}")
+        with _run(_environment(), "--config", file.name) as one:
+            yield one
 
 
 @contextmanager
@@ -107,7 +126,7 @@ def _run(environment: Mapping[str, str], *options: str) -> Iterator[Agent]:
         inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         inbox.bind(f"{directory}/notify")
         command = [
-            *(sys.executable, "-m", "koordlet", "run", "--observe", "--http", "127.0.0.1:0"),
+            *(sys.executable, "-m", "koordlet", "run", "--http", "127.0.0.1:0"),
             *("--state-dir", f"{directory}/state", *options),
         ]
         env = {**environment, "NOTIFY_SOCKET": f"{directory}/notify"}

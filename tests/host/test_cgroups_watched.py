@@ -177,16 +177,19 @@ def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroups.Reader, tree
 def test_what_we_wrote_ourselves_surprises_nobody(look: cgroups.Reader, tree: Path) -> None:
     """It is read again; what somebody else did meanwhile is told all the same."""
     everything(look)
+    disturbed = look.disturbed
     ours = [str(tree / "pod" / CPUS)]
     (tree / "pod" / CPUS).write_text("1\n")
 
     assert not look.hear(ours)
+    assert disturbed == look.disturbed
     assert "1" == everything(look)["pod"].values[CPUS]
 
     (tree / "pod" / CPUS).write_text("2\n")
     (tree / "pod/inner" / CPUS).write_text("2\n")
 
     assert look.hear(ours)
+    assert disturbed + 1 == look.disturbed
 
 
 def test_a_group_that_is_awaited_is_told_when_it_comes(look: cgroups.Reader, tree: Path) -> None:

@@ -20,6 +20,8 @@ class Said:
 
     claims: str = ""
     fails: bool = False
+    #: Whether its signal is met.
+    met: bool = False
 
 
 def _decide(
@@ -31,10 +33,13 @@ def _decide(
         raise RuntimeError(msg)
     claims = moments.reserved(settings.claims).claims if settings.claims else ()
     seen = {"held": str(now.ledger.held())}
-    return decision.Decision(next_state=state + 1, claims=claims, explanation=seen)
+    signal = decision.Signal(name="s", observed="1", threshold="1", met=settings.met)
+    return decision.Decision(
+        next_state=state + 1, claims=claims, signals=(signal,), explanation=seen
+    )
 
 
-def talker(stem: str) -> registry.Row:
+def talker(stem: str, *, compares: bool = False) -> registry.Row:
     """A policy that claims what it is told and says what was claimed before it."""
     return registry.row(
         stem=stem,
@@ -45,10 +50,11 @@ def talker(stem: str) -> registry.Row:
         revive=lambda _: 0,
         schema=1,
         recall=lambda state: moments.reserved(str(state)).claims if state else (),
+        compares=compares,
     )
 
 
-ROWS = (talker("a"), talker("b"), talker("c"))
+ROWS = (talker("a"), talker("b", compares=True), talker("c"))
 
 
 def asked(
@@ -164,3 +170,11 @@ def test_what_does_not_last_is_asked_again() -> None:
                 memory=memory,
             )
         assert times == len(asked_)
+
+
+def test_only_who_chooses_among_workloads_has_them_compared() -> None:
+    """A signal of another policy, however long it is met, costs no counters of all workloads."""
+    met = Said(met=True)
+
+    assert asked({"b": met})[0].compares
+    assert not asked({"a": met, "c": met})[0].compares

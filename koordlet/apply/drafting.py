@@ -1,0 +1,82 @@
+"""Draft after draft: what is new is compared, what is known to be as it was is not looked at again.
+
+Covers: whether the last draft still stands, which files a draft has to read.
+Does not cover: what is in a draft (``apply.planner``), reading (``apply.present``).
+
+Rules:
+1. The slow lane trusts nothing, and nobody trusts for long (``apply.standstill``).
+2. What is trusted is that a file which says what is wanted still says so. Whatever is to be written
+   is read before: what it said becomes the original.
+3. A file that was written is read again, and so is everything once something else than files was
+   changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from koordlet.apply import kinds, planner, present, standstill
+from koordlet.host import root
+from koordlet.model import action, result, snapshot
+from koordlet.policy import chain
+from koordlet.state import journal
+
+#: Gives each merged action the way that it takes.
+Route = Callable[[action.Action], action.Action]
+
+
+class _Last(NamedTuple):
+    draft: planner.Draft
+    asked: tuple[snapshot.Snapshot, chain.Round]
+
+
+class Drafter:
+    """Makes the drafts of one machine."""
+
+    def __init__(self, host: root.HostRoot) -> None:
+        self._host = host
+        self._trust = standstill.Trust()
+        self._last: _Last | None = None
+        self._there = present.Present()
+
+    def next(
+        self,
+        asked: tuple[snapshot.Snapshot, chain.Round],
+        entries: Mapping[str, journal.Entry],
+        *,
+        told: Hashable,
+        trusting: bool,
+        acting: bool,
+        route: Route = planner.as_it_is,
+    ) -> tuple[planner.Draft, bool]:
+        """The draft, and whether it is that of the last pass.
+
+        ``told`` changes with whatever the kernel tells; ``acting``: drafts are carried out.
+        """
+        seen, said = asked
+        trusted = trusting and self._trust.lasts(told)
+        last = self._last
+        if trusted and last and standstill.stands(last.draft, last.asked, asked, acting=acting):
+            self._last = _Last(planner.again(last.draft, said, seen), asked)
+            return self._last.draft, True
+        if not trusted:
+            self._trust.begins(told)
+        wanted = planner.desired(said.outcomes, route)
+        wishes = wanted.actions.values()
+        known = self._there if trusted else present.Present()
+        self._there = present.read(self._host, seen, wishes, entries.values(), known)
+        made = planner.draft(said, wanted, seen, self._there, entries)
+        self._last = _Last(made, asked)
+        return made, False
+
+    def touched(self, results: Iterable[result.Result]) -> None:
+        """A plan was carried out: what it wrote is not known any more."""
+        texts = dict(self._there.texts)
+        for one in results:
+            texts.pop(one.target, None)
+            if one.step is not None and not isinstance(one.step.action, kinds.FILES):
+                texts.clear()
+                break
+        self._there = replace(self._there, texts=texts)

@@ -1,0 +1,146 @@
+"""Draft after draft: what is trusted, for how long, and what is read in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from koordlet.apply import drafting, planner
+from koordlet.host import hierarchies
+from koordlet.model import action, cgroup, decision, ledger, plan, result, snapshot, topology
+from koordlet.policy import chain
+from koordlet.state import journal
+from tests.kit import counting
+
+TOP = "/sys/fs/cgroup"
+A, B = f"{TOP}/a/cpu.weight", f"{TOP}/b/cpu.weight"
+#: The same object at every pass, as while the kernel tells what happens.
+GROUPS: Mapping[str, cgroup.Group] = {}
+
+
+class Site:
+    """A machine with two groups, and the drafts of its passes."""
+
+    def __init__(self, *, acting: bool = True) -> None:
+        self.host = counting.machine("v2", "a", "b")
+        self.drafter = drafting.Drafter(self.host)
+        self.acting = acting
+        self.seen = snapshot.Snapshot(
+            at=0.0,
+            wall=0.0,
+            boot_id="",
+            machine_id="",
+            node=snapshot.NodeInfo(name="n"),
+            topology=topology.Topology(),
+            layout=hierarchies.discover(self.host),
+            groups=GROUPS,
+        )
+        self.repeated = False
+
+    def holds(self, target: str, weight: int) -> None:
+        """Somebody writes."""
+        self.host.write(self.host.at(target), str(weight).encode())
+
+    def next(
+        self,
+        a: int,
+        b: int,
+        *,
+        told: int = 0,
+        trusting: bool = True,
+        mode: plan.Mode = plan.Mode.ENFORCE,
+        entries: Mapping[str, journal.Entry] | None = None,
+    ) -> planner.Draft:
+        """The draft of a pass that wants these weights."""
+        wishes = tuple(
+            action.WriteFile(target=target, value=str(weight), policy="p", reason="r")
+            for target, weight in ((A, a), (B, b))
+        )
+        said: decision.Decision[object] = decision.Decision(next_state=None, actions=wishes)
+        one = chain.Outcome(stem="p", mode=mode, decision=said)
+        asked = replace(self.seen), chain.Round(outcomes=(one,), ledger=ledger.Ledger())
+        made, self.repeated = self.drafter.next(
+            asked, entries or {}, told=told, trusting=trusting, acting=self.acting
+        )
+        return made
+
+
+def changes(made: planner.Draft) -> dict[str, tuple[str | None, str]]:
+    """Target to what it says and what it shall say."""
+    return {
+        step.action.target: (step.was, step.action.value)
+        for step in made.plan.steps
+        if isinstance(step.action, action.WriteFile)
+    }
+
+
+def test_a_file_that_says_what_is_wanted_is_not_read_again() -> None:
+    """Another file is to be changed: that one is read, whatever was known of it."""
+    site = Site()
+    site.next(100, 100)
+    site.holds(A, 7)
+    site.holds(B, 8)
+
+    assert {B: ("8", "50")} == changes(site.next(100, 50))
+    assert not site.repeated
+
+
+def test_what_is_told_ends_the_trust_and_so_does_the_slow_lane() -> None:
+    """A file that nobody was to write is seen to have been written."""
+    for how in ({"told": 1}, {"trusting": False}):
+        site = Site()
+        site.next(100, 100)
+        site.holds(A, 7)
+
+        assert {A: ("7", "100"), B: ("100", "50")} == changes(site.next(100, 50, **how))
+
+
+def test_trust_does_not_last() -> None:
+    """However often a draft has something to do: after nine passes everything is read."""
+    site = Site()
+    site.next(100, 100)
+    site.holds(A, 7)
+    found = [A in changes(site.next(100, weight)) for weight in range(1, 12)]
+
+    assert [*[False] * 9, True, True] == found
+
+
+def test_what_was_written_is_read_again() -> None:
+    """It may not say what it was told to say."""
+    site = Site()
+    step = site.next(100, 50).plan.steps[0]
+    site.drafter.touched([result.Result(target=B, verdict=result.Verdict.DONE, step=step)])
+    site.holds(A, 7)
+    site.holds(B, 60)
+
+    assert {B: ("60", "50")} == changes(site.next(100, 50))
+
+
+def test_after_anything_but_a_write_everything_is_read() -> None:
+    """A group that was made or removed may be another one under the same path."""
+    site = Site()
+    site.next(100, 100)
+    gone = action.RemoveDir(target=f"{TOP}/a", policy="p", reason="r", group="a")
+    step = plan.Step(order=0, action=gone, was=None)
+    done = result.Result(target=gone.target, verdict=result.Verdict.DONE, step=step)
+    site.drafter.touched([done])
+    site.holds(A, 7)
+
+    assert {A: ("7", "100"), B: ("100", "50")} == changes(site.next(100, 50))
+
+
+def test_whoever_does_not_act_is_not_asked_again() -> None:
+    """An observing agent's plan is long, and it is the same plan; so is that of a shadow."""
+    for acting, mode in ((False, plan.Mode.ENFORCE), (True, plan.Mode.SHADOW)):
+        site = Site(acting=acting)
+        first = site.next(1, 2, mode=mode)
+        second = site.next(1, 2, mode=mode)
+
+        assert site.repeated
+        assert 2 == len(first.plan.steps)
+        assert first.plan.steps is second.plan.steps
+
+    site = Site()
+    site.next(1, 2)
+    site.next(1, 2)
+    assert not site.repeated, "what was to be done may have been done meanwhile"
