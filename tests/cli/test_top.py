@@ -125,6 +125,17 @@ def test_keys() -> None:
     assert top_screen.Show() == after("xyz\x01")
 
 
+def test_keys_of_several_characters() -> None:
+    """Each is one key: it moves, or does nothing; none is Escape and letters."""
+    kept = after("/be\r")
+    assert kept is not None
+    assert 1 == after("jj\x1bOA").first  # type: ignore[union-attr]
+    assert 9 == after("\x1b[6~k").first  # type: ignore[union-attr]
+    assert 0 == after("j\x1b[5~").first  # type: ignore[union-attr]
+    assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
+    assert "m" == after("\x1bm", kept).sort  # type: ignore[union-attr]
+
+
 def test_typing_a_filter() -> None:
     """While it is typed, keys are text; Enter keeps it, Escape clears it."""
     typing = after("/qmc\x7f")
