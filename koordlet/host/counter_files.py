@@ -196,24 +196,27 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
     return columns
 
 
-def numa(nodes: int, *, unified: bool) -> File:
-    """Memory by NUMA node, on a machine with so many."""
+def numa(nodes: Sequence[int], *, unified: bool) -> File:
+    """Memory by NUMA node, on a machine with these: their numbers may have gaps (0, 8 on POWER)."""
     per_node = re.compile(rb" N(\d+)=(\d+)")
+    places = {b"%d" % node: at for at, node in enumerate(nodes)}
 
     def columns(texts: Sequence[bytes]) -> Columns:
         rows = []
         for text in texts:
-            sums = [0] * nodes
+            # The kernel says nothing of a node without memory, and that may be the first.
+            if not per_node.search(text):
+                raise ValueError(f"no memory by node: {text[:60]!r}")
+            sums = [0] * len(nodes)
             for line in text.splitlines():
                 if line.startswith((b"hierarchical_total=", b"anon ", b"file ", b"slab_")):
                     for node, number in per_node.findall(line):
-                        sums[int(node)] += int(number)
-            if b" N0=" not in text:
-                raise ValueError(f"no memory by node: {text[:60]!r}")
+                        if node in places:
+                            sums[places[node]] += int(number)
             rows.append([one if unified else one * _PAGE for one in sums])
         return list(zip(*rows, strict=True))
 
-    meters = tuple(meter.numa_memory(node) for node in range(nodes))
+    meters = tuple(meter.numa_memory(node) for node in nodes)
     return File(
         controller="memory",
         unified=unified,

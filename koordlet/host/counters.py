@@ -38,11 +38,16 @@ class Reader:
     """Reads the counters of the groups of one layout."""
 
     def __init__(
-        self, host: root.HostRoot, layout: cgroup.Layout, *, nodes: int = 0, handles: int = HANDLES
+        self,
+        host: root.HostRoot,
+        layout: cgroup.Layout,
+        *,
+        nodes: Sequence[int] = (),
+        handles: int = HANDLES,
     ) -> None:
         self._room = _Room(host, handles)
         files = list(counter_files.table())
-        files += [counter_files.numa(nodes, unified=u) for u in (False, True) if nodes > 1]
+        files += [counter_files.numa(nodes, unified=u) for u in (False, True) if len(nodes) > 1]
         self._lanes = [
             _Lane(self._room, file, where)
             for file in files

@@ -82,9 +82,8 @@ class Reader:
             self.node.configure(shape, layout)
         if layout is not self._layout:
             self.groups.close()
-            self.groups = counters.Reader(
-                self._host, layout, nodes=len(shape.nodes), handles=self._handles
-            )
+            nodes = [one.node for one in shape.nodes]
+            self.groups = counters.Reader(self._host, layout, nodes=nodes, handles=self._handles)
         self._layout, self._machine = layout, shape
 
     def read(

@@ -36,7 +36,7 @@ _HOST = root.LiveHost()
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
     with node() as (layout, groups), tempfile.TemporaryDirectory() as folder:
-        look = counters.Reader(_HOST, layout, nodes=1, handles=counters.HANDLES)
+        look = counters.Reader(_HOST, layout, nodes=(0,), handles=counters.HANDLES)
         look.follow(groups)
         for tick in range(_TICKS):
             look.read(tick)
