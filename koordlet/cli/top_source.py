@@ -40,7 +40,12 @@ class Agent:
 
     def ask(self, path: str) -> Document:
         """Any document; ``HostError`` also where the agent knows no such thing."""
-        connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
+        try:
+            connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
+        except http.client.InvalidURL as error:
+            raise errors.UsageError(
+                str(error), culprit=self._address, fix="give HOST:PORT, such as 127.0.0.1:9316"
+            ) from None
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -75,6 +75,13 @@ def test_nobody_answers() -> None:
         top_source.Agent(address).read()
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:9316/x", "a:b:c"])
+def test_what_is_no_address(address: str) -> None:
+    """It is named, with the form that it should have."""
+    with pytest.raises(errors.UsageError, match="HOST:PORT"):
+        top_source.Agent(address).read()
+
+
 def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     """It is looked at, even where an agent would answer; an address that is given is asked."""
     machines.to_directory(large_machines.full(4), tmp_path)

@@ -145,3 +145,35 @@ def test_memory_of_nodes_with_gaps(form: metrics.Form) -> None:
 
     assert {"0": 5.0, "8": 7.0} == found
     assert [5, 7] == usage_json.workload(now, POD)["memoryNumaBytes"]
+
+
+def test_a_large_node_is_not_cut() -> None:
+    """250 pods and 500 containers, the size of the budgets, with everything that is counted."""
+    pods = tuple(
+        dataclasses.replace(
+            POD,
+            uid=f"u{n}",
+            name=f"p{n}",
+            group=f"g/{n}",
+            containers=tuple(
+                pod.Container(
+                    name=f"c{m}",
+                    id=f"{n}-{m}",
+                    group=f"g/{n}/{m}",
+                    requests={"cpu": 1, "memory": 1, "kubernetes.io/batch-cpu": 1},
+                    limits={"cpu": 1, "memory": 1},
+                )
+                for m in range(2)
+            ),
+        )
+        for n in range(250)
+    )
+    groups = [one.group or "" for one in pods]
+    groups += [part.group or "" for one in pods for part in one.containers]
+    meters = (meter.CPU, meter.WORKING_SET, meter.MEMORY, meter.THROTTLED, meter.PIDS)
+    stalls = [what for one in meter.PRESSURES for what in one.meters]
+    used = counters.Usage(groups=table(dict.fromkeys((*meters, *stalls), 1.0), groups))
+    series = test_metrics.scraped(views.view(pods, used=used))
+
+    assert not [labels for name, labels in series if name == "koordlet_series_dropped"]
+    assert 500 * 18 == len([1 for name, _ in series if name == "koordlet_container_psi"])
