@@ -151,7 +151,7 @@ class Expectation:
                 raise ValueError(f"{who}: not a model")  # noqa: TRY004 -- as above
             first = one.get("first")
             if not isinstance(first, int | float) or not 0 <= first < math.inf:
-                raise ValueError(f"{who}: no age")  # noqa: TRY004 -- as above
+                raise ValueError(f"{who}: no age")
             made = tuple(
                 histogram.Histogram.revive(shape, one.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES
