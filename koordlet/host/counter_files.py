@@ -33,6 +33,8 @@ _SELDOM = 30
 #: Bytes of a file that is read: what is small comes from Python's own pools, what is not from
 #: malloc, and most of what is read in a tick are single numbers of at most 20 digits.
 _SIZE, _SIZE_OF_NUMBER = 4096, 64
+#: A file with a line for each disk, of which a machine may have hundreds.
+_SIZE_OF_DISKS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -175,6 +177,8 @@ def _pressures(texts: Sequence[bytes]) -> Columns:
 
 
 _V1_IO = re.compile(rb" (Read|Write) (\d+)")
+#: Nothing was done: no line, no bytes, or lines that name a device and no more (Linux before 5.15).
+_NO_IO = re.compile(rb"(?:\s|\d+:\d+\s)*(?:Total 0\s*)?")
 _V2_IO = re.compile(rb"\b(rbytes|wbytes)=(\d+)")
 
 
@@ -184,8 +188,10 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
     def columns(texts: Sequence[bytes]) -> Columns:
         rows = []
         for text in texts:
+            if len(text) >= _SIZE_OF_DISKS:
+                raise ValueError("more disks than are read")
             found = pattern.findall(text)
-            if not found and text.strip() not in (b"", b"Total 0"):
+            if not found and not _NO_IO.fullmatch(text):
                 raise ValueError(f"no I/O counters: {text[:60]!r}")
             into = [0, 0]
             for what, number in found:
@@ -248,6 +254,9 @@ def _memory_stat(prefix: bytes) -> Keyed:
 _THROTTLING = (meter.PERIODS, meter.THROTTLED_PERIODS, meter.THROTTLED_TIME)
 
 
+_V1_DISKS, _V2_DISKS = "blkio.throttle.io_service_bytes_recursive", "io.stat"
+_SIZES = dict.fromkeys((_V1_DISKS, _V2_DISKS), _SIZE_OF_DISKS)
+
 _Row = tuple[str, str, int, tuple[meter.Meter, ...], Callable[[Sequence[bytes]], Columns]]
 
 
@@ -274,7 +283,7 @@ def table() -> tuple[File, ...]:
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         (
             "blkio",
-            "blkio.throttle.io_service_bytes_recursive",
+            _V1_DISKS,
             10,
             (meter.IO_READ, meter.IO_WRITE),
             _io(_V1_IO, b"Read"),
@@ -301,7 +310,7 @@ def table() -> tuple[File, ...]:
         ("memory", "memory.current", 1, (meter.MEMORY,), Single()),
         ("memory", "memory.stat", 5, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
-        ("io", "io.stat", 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
+        ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
         *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
     )
@@ -317,5 +326,5 @@ def _row(row: _Row, *, unified: bool) -> File:
         meters=meters,
         every=every,
         columns=columns,
-        size=_SIZE_OF_NUMBER if isinstance(columns, Single) else _SIZE,
+        size=_SIZES.get(name, _SIZE_OF_NUMBER if isinstance(columns, Single) else _SIZE),
     )

@@ -83,6 +83,8 @@ def test_keys_that_move() -> None:
         ("io.stat", True, "", [0, 0]),
         ("io.stat", True, "8:0 rbytes=7 wbytes=5 rios=1\n8:16 rbytes=1 wbytes=0\n", [8, 5]),
         ("io.stat", True, "253:0 rbytes=7 wbytes=5 dbytes=9\n", [7, 5]),
+        ("io.stat", True, "8:0 \n8:16 \n", [0, 0]),
+        ("io.stat", True, "8:0 \n8:16 rbytes=1 wbytes=2\n", [1, 2]),
         ("blkio.throttle.io_service_bytes_recursive", False, "Total 0\n", [0, 0]),
         (
             "blkio.throttle.io_service_bytes_recursive",
@@ -124,6 +126,14 @@ def test_memory_by_node(unified: bool) -> None:  # noqa: FBT001 -- the version
 
     assert ([8192, 8192] if unified else [40960, 81920]) == [column[0] for column in found]
     assert (meter.numa_memory(0), meter.numa_memory(1)) == row.meters
+
+
+@pytest.mark.parametrize("unified", [False, True])
+def test_files_of_disks_are_long(unified: bool) -> None:  # noqa: FBT001 -- the version
+    """They have lines for each disk, so more than a page is asked for; of no other file."""
+    long = {row.name for row in counter_files.table() if row.size > 4096 and row.unified is unified}
+
+    assert {"io.stat" if unified else "blkio.throttle.io_service_bytes_recursive"} == long
 
 
 @pytest.mark.parametrize("unified", [False, True])

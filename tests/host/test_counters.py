@@ -209,3 +209,24 @@ def test_the_same_groups_again_cost_nothing() -> None:
     look = reader(host)
 
     assert look.read(0).slots is look.read(1).slots
+
+
+def test_a_group_on_many_disks() -> None:
+    """A line for each of a hundred disks is more than a page: none is left out, no number is cut."""
+    host = counting.machine("v2", "a")
+    lines = (f"8:{16 * n} rbytes=123456789 wbytes=7 rios=1 wios=1\n" for n in range(100))
+    host.texts = {f"{counting.TOP}/a/io.stat": "".join(lines)}
+    found = reader(host).read(0, thorough=True)
+
+    assert {"a": 12345678900} == values(found, meter.IO_READ)
+    assert {"a": 700} == values(found, meter.IO_WRITE)
+
+
+def test_more_disks_than_are_read() -> None:
+    """What is cut is damage, not a smaller number."""
+    host = counting.machine("v2", "a")
+    host.texts = {f"{counting.TOP}/a/io.stat": "8:0 rbytes=123456789 wbytes=7\n" * 2000}
+    look = reader(host)
+
+    assert {} == values(look.read(0, thorough=True), meter.IO_READ)
+    assert 1 == look.counts["damaged"]
