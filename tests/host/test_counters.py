@@ -212,7 +212,7 @@ def test_the_same_groups_again_cost_nothing() -> None:
 
 
 def test_a_group_on_many_disks() -> None:
-    """A line for each of a hundred disks is more than a page: none is left out, no number is cut."""
+    """A line for each of a hundred disks is more than a page: none is left out, none is cut."""
     host = counting.machine("v2", "a")
     lines = (f"8:{16 * n} rbytes=123456789 wbytes=7 rios=1 wios=1\n" for n in range(100))
     host.texts = {f"{counting.TOP}/a/io.stat": "".join(lines)}
