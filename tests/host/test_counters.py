@@ -172,6 +172,33 @@ def test_a_file_that_comes_later() -> None:
     assert {"a": 77} == values(look.read(600), meter.MEMORY)
 
 
+@pytest.mark.parametrize("handles", [0, 1000])
+def test_a_group_that_is_not_everywhere_yet(handles: int) -> None:
+    """Its file comes a moment after it was seen: on v1 each hierarchy is a directory of its own."""
+    host = counting.machine("v2", "a", "b")
+    path = "/sys/fs/cgroup/b/memory.current"
+    host.texts[path] = None
+    look = reader(host, handles)
+    for at in range(3):
+        assert {"a"} == values(look.read(at), meter.MEMORY).keys()
+    host.texts[path] = "77\n"
+
+    assert 77 == values(look.read(3), meter.MEMORY)["b"]
+
+
+def test_a_file_that_a_group_does_not_get() -> None:
+    """It is looked for a few times, then no more."""
+    host = counting.machine("v2", "a", "b")
+    path = "/sys/fs/cgroup/b/memory.current"
+    host.texts[path] = None
+    look = reader(host)
+    for at in range(8):
+        assert {"a"} == values(look.read(at), meter.MEMORY).keys()
+    host.texts[path] = "77\n"
+
+    assert {"a"} == values(look.read(9), meter.MEMORY).keys()
+
+
 def test_descriptors_are_bounded() -> None:
     """Beyond the bound files are opened, read and closed; the values are the same."""
     host = counting.machine("v2", *(f"g{n}" for n in range(8)))
