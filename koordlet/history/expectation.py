@@ -74,6 +74,11 @@ class Expectation:
             one.add(value, now)
         model.last = now
 
+    def wake(self, now: float) -> None:
+        """Nobody could be seen until now: all have half an hour again."""
+        for one in self._models.values():
+            one.last = now
+
     def forget(self, now: float) -> None:
         """Drop who was not seen for a while: memory is bounded by who is there."""
         gone = [who for who, one in self._models.items() if now - one.last > EXPIRY_SECONDS]

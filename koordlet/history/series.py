@@ -5,6 +5,7 @@ Covers: which spaces there are. Does not cover: what they do (``history.space``)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from koordlet.history import expectation, shares, space
@@ -45,6 +46,8 @@ class History:
         self.expectation = expectation.Expectation()
         self.predicted = prediction.Prediction()
         self._tick = 0
+        #: When something was learned last, suspend counted.
+        self._learned = -math.inf
         #: Whether the last reading was of everything at once: what is missing then is not there.
         self.complete = True
 
@@ -77,6 +80,9 @@ class History:
         pods = seen.pods
         self._tick += 1
         clock = now.at + now.suspended
+        if clock - self._learned > expectation.EXPIRY_SECONDS:
+            self.expectation.wake(clock)
+        self._learned = clock
         for one in pods[self._tick % _TURNS :: _TURNS]:
             self._learn(one.uid, self._minute(self.groups, one.group or "", now.at), clock)
         if self._tick % _TURNS:

@@ -73,6 +73,16 @@ def test_nobody_is_expected_twice() -> None:
     assert 4.4 <= past.predicted.peak["cpu"] <= 4.8
 
 
+def test_a_night_is_not_forgotten() -> None:
+    """Who was there before the machine slept is there after it: nobody could be seen meanwhile."""
+    many = views.pods(45)
+    past = learned(*many)
+
+    assert len(many) + 2 == len(past.expectation)
+    first = min(past.expectation._models[one.uid].first for one in many)
+    assert all(past.expectation._models[one.uid].first - first < 60 for one in many)
+
+
 @pytest.mark.parametrize(
     ("allocatable", "raw", "cores"),
     [({}, {}, 8.0), ({"cpu": 6000}, {}, 6.0), ({"cpu": 12000}, {"cpu": 5000}, 5.0)],
