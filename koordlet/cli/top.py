@@ -127,7 +127,11 @@ def _once(
 ) -> int:
     if isinstance(source, top_source.Self):
         source.settle(args.every)
-    found = source.read()
+    try:
+        found = source.read()
+    finally:
+        if isinstance(source, top_source.Self):
+            source.close()
     if args.output == "json":
         output.print_json(found)
     else:

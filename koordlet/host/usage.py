@@ -99,7 +99,7 @@ class Reader:
         self.groups.follow(groups)
         found = {
             "groups": self.groups.read(now.at, now.suspended, thorough=self.thorough),
-            **self.node.read(now.at, now.suspended),
+            **self.node.read(now.at, now.suspended, thorough=self.thorough),
         }
         if self._space is not None:
             found["disks"] = self._space.read(now.at, now.suspended)
