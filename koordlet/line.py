@@ -189,7 +189,7 @@ class Line:
         self.history.complete = self.usage.thorough or self.usage.comparing
         if readings:
             self.history.share(readings["groups"], seen.pods)
-            self.history.learn(readings["groups"], seen.pods, len(seen.topology.online))
+            self.history.learn(readings["groups"], seen)
         return replace(
             seen,
             strain=self.feeling.taken(now.at),

@@ -83,6 +83,10 @@ class Pace:
         return max(self.first_seconds / 10, most * chance)
 
 
+#: Attempts at a watch that makes no sense before there is a new list instead.
+_GARBLED = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """An object that could not be converted: which one, and why."""
@@ -128,6 +132,8 @@ class Mirror(Generic[Value]):
         self._synced = asyncio.Event()
         #: The revision of the last list, to see a store that cannot go on from its own lists.
         self._listed = ""
+        #: How often in a row a watch from this revision made no sense.
+        self._garbled = 0
 
     # What readers see.
 
@@ -209,6 +215,7 @@ class Mirror(Generic[Value]):
                 self._follow(change)
                 # A watch that only began proves nothing yet of its end: failures go on counting.
                 self._ok(self._health.failures if change.revision == self._revision else 0)
+                self._garbled = self._garbled if change.revision == self._revision else 0
                 self._revision = change.revision
         finally:
             await watch.aclose()
@@ -279,6 +286,10 @@ class Mirror(Generic[Value]):
         if isinstance(error, refusals.Gone) and self._revision:
             fresh, self._revision = self._revision == self._listed, ""
             return not fresh
+        self._garbled += isinstance(error, refusals.Garbled)
+        if self._garbled >= _GARBLED:
+            # What comes next in the history cannot be read, and would stand in the way for ever.
+            self._revision, self._garbled = "", 0
         if isinstance(error, refusals.Malformed) and self._wanted.fields and not self._health.local:
             self._health = replace(self._health, local=True)
             self._revision = ""

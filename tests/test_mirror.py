@@ -216,6 +216,32 @@ def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
     in_world(ram, body)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"ADDED","object":{"metadata":{"name":"x"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"resourceVersion":7}}}\n',
+        b'{"type":"ADDED","object":[]}\n',
+        b"<html>\n",
+    ],
+)
+def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
+    """What cannot be read does not stand in the way for ever: there is a new list."""
+
+    async def body(world: World) -> None:
+        async with running(world):
+            garbled = faults.Fault(
+                faults.Manner.ANSWER, watch=True, status=200, body=line, times=-1
+            )
+            world.server.faults.add(garbled)
+            await world.server.cut()
+            await world.make("behind")
+            await world.until(lambda: world.colors() == {"behind": "red"})
+            assert world.mirror.health.lists > 1
+
+    in_world(ram, body)
+
+
 def test_a_list_that_fails_half_way_changes_nothing(ram: Path) -> None:
     """What was known stays known until a whole list has come."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -95,6 +96,10 @@ def _indent(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal of another alphabet cannot show costs a sign, not the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     named = next((word for word in words if not word.startswith("-")), None)
     # Whoever begins with a command asks for no list of all: each costs a millisecond.
     alone = named in COMMANDS and words[0] == named

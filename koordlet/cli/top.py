@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import re
 import select
 import sys
 import termios
@@ -40,7 +41,17 @@ _SORTS = {
     "name": "n",
 }
 _ESCAPE, _ENTER, _BACKSPACE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
-_UP, _DOWN = "\x1b[A", "\x1b[B"
+#: Arrows as terminals send them, plainly and in application mode, and how far each key moves.
+_MOVES = {
+    **dict.fromkeys(("k", "\x1b[A", "\x1bOA"), -1),
+    **dict.fromkeys(("j", "\x1b[B", "\x1bOB"), 1),
+    "\x1b[5~": -10,
+    "\x1b[6~": 10,
+}
+#: A key that sends several characters begins with Escape: it is one key, known or not.
+_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+#: Seconds after which a screen is drawn again at the latest.
+_REDRAWN = 1.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +76,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
     if not 0.5 <= value <= 3600:
         raise argparse.ArgumentTypeError("from 0.5 to 3600 seconds")
     return value
@@ -78,9 +92,12 @@ def run(args: argparse.Namespace) -> int:
             "is one document, and top goes on", culprit="-o json", fix="add --once"
         )
     terminal = console.Console()
-    if not args.once and not (sys.stdin.isatty() and terminal.is_terminal):
+    drawable = terminal.is_terminal and not terminal.is_dumb_terminal
+    if not args.once and not (sys.stdin.isatty() and drawable):
         raise errors.ConfigError(
-            "needs a terminal", culprit="koordlet top", fix="add --once to look once"
+            "needs a terminal that moves its cursor",
+            culprit="koordlet top",
+            fix="add --once to look once",
         )
     source = top_source.choose(args)
     if args.once:
@@ -110,7 +127,11 @@ def _once(
 ) -> int:
     if isinstance(source, top_source.Self):
         source.settle(args.every)
-    found = source.read()
+    try:
+        found = source.read()
+    finally:
+        if isinstance(source, top_source.Self):
+            source.close()
     if args.output == "json":
         output.print_json(found)
     else:
@@ -148,7 +169,9 @@ class _Session:
                     self._look()
                 self._fit()
                 drawn.update(top_screen.screen(self._found, self._show), refresh=True)
-                ready, _, _ = select.select([descriptor], [], [], max(0, due - time.monotonic()))
+                # Not longer: the terminal may have another size by now.
+                pause = min(_REDRAWN, max(0, due - time.monotonic()))
+                ready, _, _ = select.select([descriptor], [], [], pause)
                 if ready and not all(map(self._press, _split(os.read(descriptor, 64)))):
                     return
 
@@ -163,8 +186,13 @@ class _Session:
         self._show = dataclasses.replace(self._show, problem=problem)
 
     def _fit(self) -> None:
+        rows = len(top_screen.chosen(self._found, self._show))
         self._show = dataclasses.replace(
-            self._show, height=self._terminal.height, width=self._terminal.width
+            self._show,
+            height=self._terminal.height,
+            width=self._terminal.width,
+            # Who went on beyond the last row comes back with the first key, not the hundredth.
+            first=min(self._show.first, max(0, rows - 1)),
         )
 
     def _press(self, key: str) -> bool:
@@ -184,9 +212,8 @@ def pressed(show: top_screen.Show, key: str) -> top_screen.Show | None:
         return None
     if key in top_screen.SORTS:
         return dataclasses.replace(show, sort=key, first=0)
-    if key in (_UP, "k", _DOWN, "j"):
-        step = -1 if key in (_UP, "k") else 1
-        return dataclasses.replace(show, first=max(0, show.first + step))
+    if key in _MOVES:
+        return dataclasses.replace(show, first=max(0, show.first + _MOVES[key]))
     return {
         "/": dataclasses.replace(show, typing=True, first=0),
         _ESCAPE: dataclasses.replace(show, filter="", help=False),
@@ -208,15 +235,8 @@ def _typed(show: top_screen.Show, key: str) -> top_screen.Show:
 
 def _split(data: bytes) -> list[str]:
     """Keys in what was typed; an arrow is three characters."""
-    text = data.decode("utf-8", "replace")
-    if not text:
-        return ["q"]  # the terminal is gone
-    keys = []
-    while text:
-        size = 3 if text.startswith((_UP, _DOWN)) else 1
-        keys.append(text[:size])
-        text = text[size:]
-    return keys
+    # Nothing at all: the terminal is gone.
+    return _KEY.findall(data.decode("utf-8", "replace")) or ["q"]
 
 
 @contextlib.contextmanager

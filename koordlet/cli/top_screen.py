@@ -8,6 +8,7 @@ Whatever the document lacks is shown as ``-``: an agent of another version may s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import cast
@@ -33,12 +34,14 @@ _COLOURS = {
     "exclusive": "magenta",
 }
 _CPUS_IN_A_LINE = 48
+#: Lines that workloads have at least, with their head: what is above them gives way.
+_LEAST = 4
 _MOVED = ("receivedBytesPerSecond", "sentBytesPerSecond")
 
 HELP = """\
 c m t p i w n   sort by CPU, memory, throttling, pressure, I/O, network, name
 /               filter by name, namespace or class; Enter ends, Escape clears
-up down         move through the workloads, also with k and j
+up down         move through the workloads, also with k and j, page keys
 space           stop and go on
 h ?             this page
 q               quit"""
@@ -67,21 +70,31 @@ class Show:
 
 def screen(found: Document, how: Show) -> console.Group:
     """The whole screen."""
-    head = [*_head(found, how), *_pools(found, how), text.Text("")]
+    help_lines = [_line(how, one) for one in HELP.splitlines()] if how.help else []
+    least = len(help_lines) or max(_LEAST, how.height // 3)
+    above = [*_head(found, how), *_pools(found, how), text.Text("")]
+    head = _cut(above, max(1, how.height - least - 1), how)
     if how.help:
-        return console.Group(*head, text.Text(HELP), _keys(how))
-    room = max(1, how.height - len(head) - 2)
+        return console.Group(*head, *help_lines, _keys(how))
+    room = max(_LEAST, how.height - len(head) - 1)
     keys = [_keys(how)] if how.keys else []
     return console.Group(*head, _workloads(found, how, room), *keys)
 
 
+def _cut(head: list[text.Text], most: int, how: Show) -> list[text.Text]:
+    """The first lines, where a terminal is too low for all: workloads are what one looks for."""
+    if len(head) <= most:
+        return head
+    return [*head[: most - 1], _line(how, f"... {len(head) - most + 1} more lines need more room")]
+
+
 def _head(found: Document, how: Show) -> Iterator[text.Text]:
     usage = _part(found, "usage")
-    online = cpuset.CPUSet.parse(str(_part(found, "cpus").get("online", "")))
-    name = output.visible(str(found.get("name", "?")))
-    yield _line(how, f"[b]{_safe(name)}[/b]  {found.get('mode', '-')}  {_safe(how.source)}")
+    online = _cpus(_part(found, "cpus").get("online"))
+    name = str(found.get("name", "?"))
+    yield _line(how, (name, "bold"), f"  {found.get('mode', '-')}  {how.source}")
     if how.problem:
-        yield _line(how, f"[red]{_safe(how.problem)}[/red]")
+        yield _line(how, (how.problem, "red"))
     load = usage.get("load")
     loads = " ".join(_number(one, 2) for one in load) if isinstance(load, list) else "-"
     yield _line(
@@ -112,7 +125,7 @@ def _classes(shares: Document) -> str:
             words = [_number(used.get("cpuCores"), 2), _bytes(used.get("memoryBytes"))]
             moved = _moved(used)
             parts.append(" ".join([name, *words, *([] if moved is None else [_bytes(moved)])]))
-    return _safe(f"CPU memory net: {'   '.join(parts) or '-'}")
+    return f"CPU memory net: {'   '.join(parts) or '-'}"
 
 
 def _limit(found: Document) -> str:
@@ -122,7 +135,7 @@ def _limit(found: Document) -> str:
     cores = found.get("limitCores")
     most = "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
     cpus = f" on {found.get('cpus')}" if found.get("cpus") else ""
-    return _safe(
+    return (
         f"BE may have {most}{cpus} ({found.get('policy')}, {found.get('actuator') or 'nothing'}):"
         f" {found.get('reason')}"
     )
@@ -131,7 +144,7 @@ def _limit(found: Document) -> str:
 def _headroom(found: Document, usage: Document) -> str:
     """What best-effort work may still have, and how far the signals are from their thresholds."""
     pool = cpuset.union(
-        cpuset.CPUSet.parse(str(one.get("cpus", "")))
+        _cpus(one.get("cpus"))
         for one in _rows(_part(found, "pools"), "shared")
         if one.get("kind") == "BE"
     )
@@ -146,27 +159,25 @@ def _headroom(found: Document, usage: Document) -> str:
         for one in _rows(found, "signals")[:2]
     ]
     parts.append(f"available {_bytes(usage.get('memoryAvailableBytes'))}")
-    return _safe("   ".join(parts))
+    return "   ".join(parts)
 
 
 def _pools(found: Document, how: Show) -> Iterator[text.Text]:
     """Each pool's CPUs, one sign for each."""
     cpus = _part(_part(found, "usage"), "cpus")
-    left = cpuset.CPUSet.parse(str(_part(found, "cpus").get("online", "")))
+    left = _cpus(_part(found, "cpus").get("online"))
     kinds: list[tuple[str, str, cpuset.CPUSet]] = []
     pools = _part(found, "pools")
     for one in _rows(pools, "claims"):
         owner = str(one.get("owner", ""))
         colour = _COLOURS.get(owner, _COLOURS["exclusive"])
-        members = cpuset.CPUSet.parse(str(one.get("cpus", "")))
+        members = _cpus(one.get("cpus"))
         label = owner if owner == "reserved" else str(one.get("holder", owner))
         kinds.append((label, colour, members))
         left -= members
     for kind in ("LS", "BE"):
         members = cpuset.union(
-            cpuset.CPUSet.parse(str(one.get("cpus", "")))
-            for one in _rows(pools, "shared")
-            if one.get("kind") == kind
+            _cpus(one.get("cpus")) for one in _rows(pools, "shared") if one.get("kind") == kind
         )
         if members:
             kinds.append((f"{kind} pool", _COLOURS[kind], members))
@@ -179,15 +190,24 @@ def _pools(found: Document, how: Show) -> Iterator[text.Text]:
         signs = "".join(_sign(one, bars=how.bars) for one in values)
         for start in range(0, len(signs), _CPUS_IN_A_LINE):
             part = signs[start : start + _CPUS_IN_A_LINE]
-            line = text.Text(f"{label[:16] if start == 0 else '':<17}", no_wrap=True)
+            named = output.visible(label)[:16] if start == 0 else ""
+            line = text.Text(f"{named:<17}", no_wrap=True)
             line.append(part, style=colour)
             if start == 0:
                 line.append(f"  {sum(known):.2f} of {len(members)}")
             yield line
 
 
+def _cpus(value: object) -> cpuset.CPUSet:
+    """A list of CPUs; none for what is no list."""
+    try:
+        return cpuset.CPUSet.parse(value if isinstance(value, str) else "")
+    except ValueError:
+        return cpuset.CPUSet()
+
+
 def _sign(value: object, *, bars: bool) -> str:
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return "?"
     steps = _BARS if bars else _DIGITS
     return steps[min(len(steps) - 1, max(0, round(value * (len(steps) - 1))))]
@@ -196,7 +216,7 @@ def _sign(value: object, *, bars: bool) -> str:
 _SORTS: Mapping[str, Callable[[Document], object]] = {
     "c": lambda one: -_key(one.get("cpuCores")),
     "m": lambda one: -_key(_part(one, "usage").get("memoryBytes")),
-    "t": lambda one: -_key(_part(one, "usage").get("throttledRatio")),
+    "t": lambda one: -_key(_throttled(one)),
     "p": lambda one: -max(map(_key, _stalls(one))),
     "i": lambda one: (
         -(
@@ -226,40 +246,77 @@ def chosen(found: Document, how: Show) -> Sequence[Document]:
 def _workloads(found: Document, how: Show, room: int) -> table.Table:
     rows = chosen(found, how)
     made = table.Table(box=None, padding=(0, 1, 0, 0), header_style="reverse", expand=True)
-    marks = {"n": "workload", "c": "CPU", "m": "memory", "t": "thr", "p": "cpu/mem/io", "i": "I/O"}
-    marks["w"] = "net"
-    heads = {key: word + ("v" if key == how.sort else "") for key, word in marks.items()}
-    made.add_column(heads["n"], no_wrap=True, overflow="ellipsis", ratio=1, min_width=16)
-    made.add_column("class", no_wrap=True)
-    for key in ("c", "m", "t", "p", "i", "w"):
-        made.add_column(heads[key], no_wrap=True, justify="right")
-    made.add_column("CPUs", no_wrap=True, overflow="ellipsis", max_width=10)
+    shown = [one for one in _COLUMNS if how.width >= one.width or one.key == how.sort]
+    for one in shown:
+        mark = "v" if one.key == how.sort else ""
+        if one.key == "n":
+            made.add_column(
+                one.head + mark, no_wrap=True, overflow="ellipsis", ratio=1, min_width=16
+            )
+        else:
+            made.add_column(
+                one.head + mark,
+                no_wrap=True,
+                overflow="ellipsis",
+                justify="right" if one.key else "left",
+                max_width=10,
+            )
     first = min(how.first, max(0, len(rows) - 1))
-    for one in rows[first : first + room - 1]:
-        usage = _part(one, "usage")
-        done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
-        total = None if None in done else sum(map(_key, done))
-        made.add_row(
-            _safe(output.visible(f"{one.get('namespace')}/{one.get('name')}")),
-            str(one.get("qos") or "-"),
-            _number(one.get("cpuCores"), 2),
-            _bytes(usage.get("memoryBytes")),
-            _percent(usage.get("throttledRatio")),
-            "/".join(_percent(stall).rstrip("%") for stall in _stalls(one)),
-            _bytes(total),
-            _bytes(_moved(usage)),
-            str(one.get("cpus") or "-"),
-        )
+    for row in rows[first : first + room - 1]:
+        made.add_row(*(text.Text(output.visible(one.cell(row))) for one in shown))
     if not rows:
         made.add_row("[dim]none[/dim]" if how.filter else "[dim]no workloads declared[/dim]")
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One of the table, and the narrowest terminal that has it beside the others."""
+
+    #: The key that sorts by it; empty where none does.
+    key: str
+    head: str
+    width: int
+    cell: Callable[[Document], str]
+
+
+def _did(one: Document) -> float | None:
+    """Bytes a second to and from disks."""
+    usage = _part(one, "usage")
+    done = [usage.get("readBytesPerSecond"), usage.get("writtenBytesPerSecond")]
+    return None if None in done else sum(map(_key, done))
+
+
+_COLUMNS = (
+    _Column("n", "workload", 0, lambda one: f"{one.get('namespace')}/{one.get('name')}"),
+    _Column("", "class", 50, lambda one: str(one.get("qos") or "-")),
+    _Column("c", "CPU", 0, lambda one: _number(one.get("cpuCores"), 2)),
+    _Column("m", "memory", 0, lambda one: _bytes(_part(one, "usage").get("memoryBytes"))),
+    _Column("t", "thr", 40, lambda one: _percent(_throttled(one))),
+    _Column(
+        "p",
+        "cpu/mem/io",
+        60,
+        lambda one: "/".join(_percent(stall).rstrip("%") for stall in _stalls(one)),
+    ),
+    _Column("i", "I/O", 70, lambda one: _bytes(_did(one))),
+    _Column("w", "net", 70, lambda one: _bytes(_moved(_part(one, "usage")))),
+    _Column("", "CPUs", 78, lambda one: str(one.get("cpus") or "-")),
+)
+
+
 def _keys(how: Show) -> text.Text:
     if how.typing or how.filter:
-        return _line(how, f"filter: {_safe(how.filter)}{'_' if how.typing else ''}   Escape clears")
-    state = "[b]stopped[/b]  " if how.paused else ""
-    return _line(how, f"{state}[dim]sort c m t p i w n   filter /   help h   quit q[/dim]")
+        return _line(how, f"filter: {how.filter}{'_' if how.typing else ''}   Escape clears")
+    state = [("stopped  ", "bold")] if how.paused else []
+    return _line(how, *state, ("sort c m t p i w n   filter /   help h   quit q", "dim"))
+
+
+def _throttled(one: Document) -> object:
+    """Of a workload, or of that of its containers which ran into its own limit most."""
+    usage = _part(one, "usage")
+    every = [usage, *_rows(usage, "containers")]
+    return max((part.get("throttledRatio") for part in every), key=_key)
 
 
 def _moved(used: Document) -> float | None:
@@ -282,15 +339,14 @@ def _stalls(one: Document) -> list[object]:
     return [_part(psi, resource).get("some") for resource in ("cpu", "memory", "io")]
 
 
-def _line(how: Show, markup: str) -> text.Text:
-    made = text.Text.from_markup(markup)
-    made.no_wrap, made.overflow = True, "ellipsis"
+def _line(how: Show, *parts: str | tuple[str, str]) -> text.Text:
+    """Words, or words and their style. Nothing is taken for markup: names may look like it."""
+    made = text.Text(no_wrap=True, overflow="ellipsis")
+    for one in parts:
+        words, style = (one, "") if isinstance(one, str) else one
+        made.append(output.visible(words), style=style)
     made.truncate(how.width, overflow="ellipsis")
     return made
-
-
-def _safe(words: str) -> str:
-    return words.replace("[", r"\[")
 
 
 def _part(found: Document, name: str) -> Document:

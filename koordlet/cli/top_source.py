@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 
 import koordlet
-from koordlet import opening
+from koordlet import line, opening, sourcing
 from koordlet.config import loader
 from koordlet.model import errors, observed
 from koordlet.report import node_json, view
@@ -23,6 +24,8 @@ Document = dict[str, object]
 _TIMEOUT = 2.0
 #: An answer, and a refusal that says why.
 _ANSWERS = (http.client.OK, http.client.NOT_FOUND)
+#: How often kubelet and API server are asked where no agent does.
+_ASKED_SECONDS = 10.0
 #: No document of a node is larger.
 _MOST = 64 << 20
 
@@ -40,7 +43,12 @@ class Agent:
 
     def ask(self, path: str) -> Document:
         """Any document; ``HostError`` also where the agent knows no such thing."""
-        connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
+        try:
+            connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
+        except http.client.InvalidURL as error:
+            raise errors.UsageError(
+                str(error), culprit=self._address, fix="give HOST:PORT, such as 127.0.0.1:9316"
+            ) from None
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -60,12 +68,26 @@ class Agent:
 class Self:
     """No agent: this program looks, and does nothing."""
 
-    def __init__(self, args: argparse.Namespace, config: loader.Effective) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        config: loader.Effective,
+        run_line: line.Line | None = None,
+    ) -> None:
         self.name = "no agent; observing"
-        self._line = opening.open_line(args, opening.host(args), config)
+        self._line = run_line or opening.open_line(args, opening.host(args), config)
+        #: When kubelet and API server are asked next; never where there are none.
+        self._due = 0.0
 
     def read(self) -> Document:
-        """Look once. Rates come with the second look."""
+        """Look once, at who runs here as the sources said lately. Rates come with the second."""
+        began = time.monotonic()
+        if began >= self._due:
+            told = sourcing.once(self._line.effective.config, self._line.host)
+            self.tell(told)
+            # A kubelet that hangs costs a twentieth of the time, not all of it.
+            took = time.monotonic() - began
+            self._due = math.inf if told is None else began + max(_ASKED_SECONDS, 20 * took)
         return node_json.document(self.look(), koordlet.__version__)
 
     def look(self, *, thorough: bool = False) -> view.View:
@@ -84,6 +106,7 @@ class Self:
             ready=False,
             snapshot=made.snapshot,
             plan=made.draft.plan,
+            usage=view.Cores({one.key: one.group for one in made.snapshot.pods}, made.used.groups),
             used=made.used,
             predicted=made.predicted,
         )
@@ -93,10 +116,16 @@ class Self:
         self._line.observed = told
 
     def settle(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> None:
-        """Look twice, so that there are rates. A recording has no second moment."""
+        """Look twice, at everything, so that there are rates. A recording has no second moment."""
+        self._line.look_once()
         self.read()
         if self._line.host.live:
             pause(seconds)
+        self._line.usage.thorough = True
+
+    def close(self) -> None:
+        """Give back what looking needs."""
+        self._line.usage.close()
 
 
 def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:

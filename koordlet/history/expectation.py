@@ -14,6 +14,7 @@ A workload's sample is the average of a minute; workloads take turns, so each ti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import histogram
@@ -26,6 +27,8 @@ MARGIN = 1.1
 COLD_SECONDS = 24 * 3600.0
 #: A model of somebody who was not seen for so long is forgotten.
 EXPIRY_SECONDS = 1800.0
+#: What was saved longer ago is not taken back: memory has halved ten times, CPU twenty times.
+_OLDEST = 10 * 24 * 3600.0
 #: Subjects that are no workloads.
 PROD, SYSTEM = "class/prod", "class/system"
 #: Version of what is saved.
@@ -70,6 +73,11 @@ class Expectation:
         for one, value in zip(model.by_resource, (cpu, memory), strict=True):
             one.add(value, now)
         model.last = now
+
+    def wake(self, now: float) -> None:
+        """Nobody could be seen until now: all have half an hour again."""
+        for one in self._models.values():
+            one.last = now
 
     def forget(self, now: float) -> None:
         """Drop who was not seen for a while: memory is bounded by who is there."""
@@ -131,18 +139,24 @@ class Expectation:
         return Part(wall, chosen)
 
     def revive(self, body: Mapping[str, object], now: float, wall: float) -> None:
-        """Take a part back. ``ValueError`` for damage; then nothing of it is taken."""
+        """Take a part back. ``ValueError`` for damage; then nothing of it is taken.
+
+        Nor is one so old that nothing is left of its weights: or the clock was set, and a model
+        of one new sample would count as that of a workload which has been watched for years.
+        """
         saved, models = body.get("wall"), body.get("models")
         if not isinstance(saved, int | float) or not isinstance(models, Mapping):
             raise ValueError("not a part of the models")  # noqa: TRY004 -- damage is one kind
         elapsed = max(0.0, wall - saved)
+        if elapsed > _OLDEST:
+            return
         found: dict[str, _Model] = {}
         for who, one in models.items():
             if not isinstance(one, Mapping):
                 raise ValueError(f"{who}: not a model")  # noqa: TRY004 -- as above
             first = one.get("first")
-            if not isinstance(first, int | float):
-                raise ValueError(f"{who}: no age")  # noqa: TRY004 -- as above
+            if not isinstance(first, int | float) or not 0 <= first < math.inf:
+                raise ValueError(f"{who}: no age")
             made = tuple(
                 histogram.Histogram.revive(shape, one.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES

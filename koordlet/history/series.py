@@ -5,10 +5,11 @@ Covers: which spaces there are. Does not cover: what they do (``history.space``)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from koordlet.history import expectation, shares, space
-from koordlet.model import counters, meter, pod, prediction
+from koordlet.model import cgroup, counters, meter, pod, prediction, qos, resources, snapshot
 
 #: The node's own samples are few, so half an hour of them is kept one by one.
 _NODE_DEPTH = 6
@@ -45,6 +46,8 @@ class History:
         self.expectation = expectation.Expectation()
         self.predicted = prediction.Prediction()
         self._tick = 0
+        #: When something was learned last, suspend counted.
+        self._learned = -math.inf
         #: Whether the last reading was of everything at once: what is missing then is not there.
         self.complete = True
 
@@ -72,10 +75,14 @@ class History:
         """Share out what was read just now."""
         self.shares.take(self._shares.reading(now, pods, self.groups, self.node, self.traffic))
 
-    def learn(self, now: counters.Reading, pods: Sequence[pod.Pod], cpus: int) -> None:
+    def learn(self, now: counters.Reading, seen: snapshot.Snapshot) -> None:
         """Train the models of those whose turn it is; once in all turns, predict."""
+        pods = seen.pods
         self._tick += 1
         clock = now.at + now.suspended
+        if clock - self._learned > expectation.EXPIRY_SECONDS:
+            self.expectation.wake(clock)
+        self._learned = clock
         for one in pods[self._tick % _TURNS :: _TURNS]:
             self._learn(one.uid, self._minute(self.groups, one.group or "", now.at), clock)
         if self._tick % _TURNS:
@@ -87,9 +94,18 @@ class History:
         together = sum(one[0] for one in known), sum(one[1] for one in known)
         self._learn(expectation.PROD, together, clock)
         self.expectation.forget(clock)
+        self.predicted = self.expectation.predict(pods, self._room(seen), clock)
+
+    def _room(self, seen: snapshot.Snapshot) -> Mapping[str, float]:
+        """What may be given to pods: the machine, or less where the Node object says so."""
+        said = {**seen.node.allocatable, **seen.node.raw_allocatable}
         memory = self.node.last("", meter.MEMORY_TOTAL)
-        capacity = {"cpu": float(cpus)} | ({} if memory is None else {"memory": memory})
-        self.predicted = self.expectation.predict(pods, capacity, clock)
+        room = {"cpu": float(len(seen.topology.online))}
+        room |= {} if memory is None else {"memory": memory}
+        for name, scale in ((resources.CPU, 1000), (resources.MEMORY, 1)):
+            if name in room and name in said:
+                room[name] = min(room[name], said[name] / scale)
+        return room
 
     def _learn(self, who: str, used: tuple[float, float] | None, clock: float) -> None:
         if used is not None:
@@ -109,4 +125,10 @@ class History:
 
 
 def _prod(pods: Sequence[pod.Pod]) -> list[pod.Pod]:
-    return [one for one in pods if one.group is not None and expectation.is_prod(one)]
+    """Whose use is that of prod: not the system's, and nobody twice (``history.shares``)."""
+    found = {
+        one.group: one
+        for one in pods
+        if one.group is not None and one.qos is not qos.Qos.SYSTEM and expectation.is_prod(one)
+    }
+    return [one for group, one in found.items() if found.keys().isdisjoint(cgroup.ancestors(group))]

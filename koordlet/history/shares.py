@@ -6,6 +6,7 @@ Does not cover: use of a single workload (``history.groups``). Pure.
 Rules:
 1. A workload inside another one's group is counted there, not twice.
 2. While the use of one workload is not known, neither is the system's: it would be too much.
+   So it is with what was not read for ten seconds: a difference of two moments is nobody's use.
 3. A workload of the class SYSTEM is part of the system.
 4. Tasks, I/O, throttling and stalls of a class are those of the workloads that are known: sums, the
    throttled of all periods, and the stall of the one that waits most (its class waits no less).
@@ -46,6 +47,10 @@ _MOVED = (
 _MOST_SELDOM, _FREE_TICK = 30, 5
 
 
+#: Seconds for which a value counts in a difference: shown alone it is believed for longer.
+_BELIEVED = 10.0
+
+
 class Shares:
     """Adds up, tick by tick."""
 
@@ -72,7 +77,9 @@ class Shares:
             sums = [
                 sum([column[slot] for slot in self._of.get(name, ())]) for name in SUBJECTS[:-1]
             ]
-            whole = node.last("", what)
+            if _old(groups, what, now.at):
+                sums = [counters.NAN if name in self._of else 0.0 for name in SUBJECTS[:-1]]
+            whole = None if _old(node, what, now.at) else node.last("", what)
             # The order of the operands keeps NaN: max(nan, 0) is nan.
             rest = counters.NAN if whole is None else max(whole - sum(sums), 0.0)
             batches.append(counters.Batch(share, 0, 1, array("d", [*sums, rest])))
@@ -103,6 +110,12 @@ class Shares:
         yield _batch(meter.THROTTLED_SHARE, ratios)
         for one, share in zip(meter.PRESSURES, meter.STALLED_SHARES, strict=True):
             yield _batch(share, _of_each(max, groups.column(one.some[3]), self._of))
+
+
+def _old(where: space.Space, what: meter.Meter, now: float) -> bool:
+    """Whether a meter was not read lately. One that was never read is nobody's."""
+    age = where.age(what, now)
+    return age is not None and age > _BELIEVED
 
 
 def _of_each(

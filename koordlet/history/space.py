@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 import operator
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +76,8 @@ class Space:
             self._forget(reading.at)
             self._derive(reading.at)
             for one in self._at:
-                if one.samples:
+                # A value that nobody read is shown for a while, but it is no new sample.
+                if one.samples and reading.at - self._at[one] < one.period - _EARLY:
                     self._keep(one, reading.at)
 
     def _forget(self, now: float) -> None:
@@ -245,7 +247,9 @@ class _Kept:
         elapsed = at - self._fine.newest
         if elapsed < self._period - _EARLY:
             return
-        self._fine.append(at, min(elapsed, self._period * _STRETCH), column)
+        # The first row stands for one period: before it nobody looked.
+        span = min(elapsed, self._period * (_STRETCH if elapsed < math.inf else 1.0))
+        self._fine.append(at, span, column)
         if self._since is None:
             self._since = at - self._period
         if self._coarse and at - self._since >= COARSE_SECONDS - _EARLY:
@@ -286,6 +290,7 @@ def _mean(cells: Sequence[float]) -> float:
     return sum(cells) / len(cells) if cells else _NAN
 
 
-def _known(taken: Iterable[array[float]], slot: int) -> list[float]:
-    """The samples of one series that are not missing."""
-    return [cell for row in taken if (cell := row[slot]) == cell]
+def _known(taken: Sequence[array[float]], slot: int) -> list[float]:
+    """The samples of one series that are not missing; none where fewer than half are there."""
+    found = [cell for row in taken if (cell := row[slot]) == cell]
+    return found if 2 * len(found) >= len(taken) else []

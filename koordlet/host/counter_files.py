@@ -34,6 +34,8 @@ _SELDOM = 30
 #: Bytes of a file that is read: what is small comes from Python's own pools, what is not from
 #: malloc, and most of what is read in a tick are single numbers of at most 20 digits.
 _SIZE, _SIZE_OF_NUMBER = 4096, 64
+#: A file with a line for each disk, of which a machine may have hundreds.
+_SIZE_OF_DISKS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -191,6 +193,8 @@ def _pressures(texts: Sequence[bytes]) -> Columns:
 
 
 _V1_IO = re.compile(rb" (Read|Write) (\d+)")
+#: Nothing was done: no line, no bytes, or lines that name a device and no more (Linux before 5.15).
+_NO_IO = re.compile(rb"(?:\s|\d+:\d+\s)*(?:Total 0\s*)?")
 _V2_IO = re.compile(rb"\b(rbytes|wbytes)=(\d+)")
 
 
@@ -200,8 +204,10 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
     def columns(texts: Sequence[bytes]) -> Columns:
         rows = []
         for text in texts:
+            if len(text) >= _SIZE_OF_DISKS:
+                raise ValueError("more disks than are read")
             found = pattern.findall(text)
-            if not found and text.strip() not in (b"", b"Total 0"):
+            if not found and not _NO_IO.fullmatch(text):
                 raise ValueError(f"no I/O counters: {text[:60]!r}")
             into = [0, 0]
             for what, number in found:
@@ -212,24 +218,27 @@ def _io(pattern: re.Pattern[bytes], read: bytes) -> Callable[[Sequence[bytes]], 
     return columns
 
 
-def numa(nodes: int, *, unified: bool) -> File:
-    """Memory by NUMA node, on a machine with so many."""
+def numa(nodes: Sequence[int], *, unified: bool) -> File:
+    """Memory by NUMA node, on a machine with these: their numbers may have gaps (0, 8 on POWER)."""
     per_node = re.compile(rb" N(\d+)=(\d+)")
+    places = {b"%d" % node: at for at, node in enumerate(nodes)}
 
     def columns(texts: Sequence[bytes]) -> Columns:
         rows = []
         for text in texts:
-            sums = [0] * nodes
+            # The kernel says nothing of a node without memory, and that may be the first.
+            if not per_node.search(text):
+                raise ValueError(f"no memory by node: {text[:60]!r}")
+            sums = [0] * len(nodes)
             for line in text.splitlines():
                 if line.startswith((b"hierarchical_total=", b"anon ", b"file ", b"slab_")):
                     for node, number in per_node.findall(line):
-                        sums[int(node)] += int(number)
-            if b" N0=" not in text:
-                raise ValueError(f"no memory by node: {text[:60]!r}")
+                        if node in places:
+                            sums[places[node]] += int(number)
             rows.append([one if unified else one * _PAGE for one in sums])
         return list(zip(*rows, strict=True))
 
-    meters = tuple(meter.numa_memory(node) for node in range(nodes))
+    meters = tuple(meter.numa_memory(node) for node in nodes)
     return File(
         controller="memory",
         unified=unified,
@@ -261,6 +270,9 @@ def _memory_stat(prefix: bytes) -> Keyed:
 _THROTTLING = (meter.PERIODS, meter.THROTTLED_PERIODS, meter.THROTTLED_TIME)
 
 
+_V1_DISKS, _V2_DISKS = "blkio.throttle.io_service_bytes_recursive", "io.stat"
+_SIZES = dict.fromkeys((_V1_DISKS, _V2_DISKS), _SIZE_OF_DISKS)
+
 _Row = tuple[str, str, int, tuple[meter.Meter, ...], Callable[[Sequence[bytes]], Columns]]
 
 
@@ -287,7 +299,7 @@ def table() -> tuple[File, ...]:
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         (
             "blkio",
-            "blkio.throttle.io_service_bytes_recursive",
+            _V1_DISKS,
             10,
             (meter.IO_READ, meter.IO_WRITE),
             _io(_V1_IO, b"Read"),
@@ -314,7 +326,7 @@ def table() -> tuple[File, ...]:
         ("memory", "memory.current", 2, (meter.MEMORY,), Single()),
         ("memory", "memory.stat", 10, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
-        ("io", "io.stat", 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
+        ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
         *(("", f"{one.resource}.pressure", 10, one.meters, _pressures) for one in meter.PRESSURES),
     )
@@ -330,5 +342,5 @@ def _row(row: _Row, *, unified: bool) -> File:
         meters=meters,
         every=every,
         columns=columns,
-        size=_SIZE_OF_NUMBER if isinstance(columns, Single) else _SIZE,
+        size=_SIZES.get(name, _SIZE_OF_NUMBER if isinstance(columns, Single) else _SIZE),
     )

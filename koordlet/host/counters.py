@@ -11,7 +11,8 @@ How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening th
    none is opened, read and closed.
 
 What goes wrong costs one value: a group that is gone answers ENODEV, a file that is not there is
-looked for again after ten minutes, a text that is no number is counted and missing.
+looked for again after ten minutes (that of a new group a few times at once, where others have it),
+a text that is no number is counted and missing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from koordlet.model import cgroup, counters
 HANDLES = 7168
 #: Ticks until a file that a group did not have is looked for again.
 _AGAIN = 600
+#: Turns in which a file of a new group is looked for before that, where other groups have it.
+_TRIES = 5
 #: Slots are added in steps, so that columns do not move with every new group.
 _STEP = 64
 
@@ -38,11 +41,16 @@ class Reader:
     """Reads the counters of the groups of one layout."""
 
     def __init__(
-        self, host: root.HostRoot, layout: cgroup.Layout, *, nodes: int = 0, handles: int = HANDLES
+        self,
+        host: root.HostRoot,
+        layout: cgroup.Layout,
+        *,
+        nodes: Sequence[int] = (),
+        handles: int = HANDLES,
     ) -> None:
         self._room = _Room(host, handles)
         files = list(counter_files.table())
-        files += [counter_files.numa(nodes, unified=u) for u in (False, True) if nodes > 1]
+        files += [counter_files.numa(nodes, unified=u) for u in (False, True) if len(nodes) > 1]
         #: By slot.
         self._paths: list[str] = []
         self._lanes = [
@@ -208,6 +216,8 @@ class _Lane:
         #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
         self._paths = paths
         self._handles: dict[int, int] = {}
+        #: Slots whose file was not found yet, and how often it is still looked for soon.
+        self._young: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
         self._pending: list[set[int]] = [set() for _ in range(file.every)]
         self._absent: list[set[int]] = [set() for _ in range(file.every)]
@@ -228,10 +238,12 @@ class _Lane:
     def assign(self, slot: int) -> None:
         """The slot belongs to a group."""
         self._pending[slot % self.file.every].add(slot)
+        self._young[slot] = _TRIES
 
     def release(self, slot: int) -> None:
         """The slot belongs to nobody."""
         turn = slot % self.file.every
+        self._young.pop(slot, None)
         self._pending[turn].discard(slot)
         self._absent[turn].discard(slot)
         self._drop(slot, turn)
@@ -312,7 +324,13 @@ class _Lane:
                 self._handles[slot] = self._room.open(self.path(slot))
                 self._ready[turn] = None
             except OSError:
+                if slot in self._young and (self._handles or plain):
+                    # Others have this file: runtimes make a group in one hierarchy after the other.
+                    self._young[slot] -= 1
+                    if self._young[slot]:
+                        continue
                 self._absent[turn].add(slot)
+            self._young.pop(slot, None)
             self._pending[turn].discard(slot)
         return plain
 

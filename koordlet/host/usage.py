@@ -84,9 +84,8 @@ class Reader:
             self.node.configure(shape, layout)
         if layout is not self._layout:
             self.groups.close()
-            self.groups = counters.Reader(
-                self._host, layout, nodes=len(shape.nodes), handles=self._handles
-            )
+            nodes = [one.node for one in shape.nodes]
+            self.groups = counters.Reader(self._host, layout, nodes=nodes, handles=self._handles)
         self._layout, self._machine = layout, shape
 
     def read(
@@ -104,7 +103,7 @@ class Reader:
             "groups": self.groups.read(
                 now.at, now.suspended, thorough=self.thorough, comparing=self.comparing
             ),
-            **self.node.read(now.at, now.suspended),
+            **self.node.read(now.at, now.suspended, thorough=self.thorough),
         }
         if self._space is not None:
             found["disks"] = self._space.read(now.at, now.suspended)

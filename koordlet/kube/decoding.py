@@ -91,13 +91,13 @@ def change(line: bytes, culprit: str) -> objects.Change:
         raise garbled(culprit, error) from error
     revision = objects.revision(event.object)
     if not revision:
-        raise refusals.Unavailable("a change without a revision", culprit=culprit)
+        raise refusals.Garbled("a change without a revision", culprit=culprit)
     return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
 
 
-def garbled(culprit: str, error: Exception) -> refusals.Unavailable:
+def garbled(culprit: str, error: Exception) -> refusals.Garbled:
     """An answer that makes no sense."""
-    return refusals.Unavailable(
+    return refusals.Garbled(
         f"not what an API server says: {str(error)[:200]}",
         culprit=culprit,
         fix="is this the right server, and is there a proxy in between?",
@@ -124,6 +124,6 @@ class Lines:
                 yield line
         del self._buffer[:start]
         if len(self._buffer) > self._most:
-            raise refusals.Unavailable(
+            raise refusals.Garbled(
                 f"a line of over {self._most >> 20} MiB in a watch", culprit=self._culprit
             )

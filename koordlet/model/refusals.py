@@ -44,6 +44,10 @@ class Unavailable(ObjectsError):  # noqa: N818 - a state of the store, as operat
     code = "unavailable"
 
 
+class Garbled(Unavailable):
+    """It answers, and what it says makes no sense: the same question may get the same answer."""
+
+
 class Failed(Unavailable):
     """Reached, but it failed at this request (500): often the fault of what it was asked to do."""
 

@@ -47,6 +47,8 @@ class NodeInfo:
     #: Empty where nobody said it. What is missing here is unknown, not zero.
     capacity: resources.Amounts = field(default_factory=dict)
     allocatable: resources.Amounts = field(default_factory=dict)
+    #: What of it was amplified, as it was before.
+    raw_allocatable: resources.Amounts = field(default_factory=dict)
     #: Condition types to whether they hold.
     conditions: Mapping[str, bool] = field(default_factory=dict)
     #: As ``KEY:EFFECT``.

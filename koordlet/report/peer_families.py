@@ -180,8 +180,8 @@ FAMILIES = (
         name="koordlet_container_psi",
         help="Pressure of a container, in percent.",
         labels=("node", *_CONTAINER, *_POD, *_PSI, "cpu_full_supported"),
-        bound="18 for each container, at most 8192",
-        most=8192,
+        bound="18 for each container, at most 16384",
+        most=16384,
         rows=_psi(_containers),
     ),
     families.Family(

@@ -56,10 +56,10 @@ def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
 
 def _memory_by_node(now: view.View) -> families.Rows:
     """On a machine with several NUMA nodes: with one it is the memory that is shown anyway."""
-    nodes = len(now.used.numa.slots)
-    for labels, group in workloads(now) if nodes > 1 else ():
-        for node in range(nodes):
-            yield (*labels, str(node)), now.used.groups.value(group, meter.numa_memory(node))
+    nodes = {node: meter.numa_memory(int(node)) for node in now.used.numa.slots}
+    for labels, group in workloads(now) if len(nodes) > 1 else ():
+        for node, what in nodes.items():
+            yield (*labels, node), now.used.groups.value(group, what)
 
 
 def _node_averages(now: view.View) -> families.Rows:

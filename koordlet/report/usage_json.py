@@ -90,7 +90,7 @@ def workload(now: view.View, one: pod.Pod) -> dict[str, object]:
 
 def _group(used: counters.Usage, group: str | None) -> dict[str, object]:
     table, path = used.groups, group or ""
-    by_node = [table.value(path, meter.numa_memory(node)) for node in range(len(used.numa.slots))]
+    by_node = [table.value(path, meter.numa_memory(int(node))) for node in used.numa.slots]
     return {
         "cpuCores": _rounded(table.value(path, meter.CPU)),
         "throttledRatio": _rounded(table.value(path, meter.THROTTLED)),

@@ -1,7 +1,7 @@
 """A Kubernetes Node into our model.
 
 Covers: names, texts, capacity, allocatable, conditions, taints.
-Does not cover: what annotations mean to a policy, which reads them itself.
+Does not cover: what other annotations mean to a policy, which reads them itself.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from koordlet.model import resources, snapshot
 from koordlet.workloads import shapes
 
+#: The peer's annotation: a resource list.
+RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
+
 
 def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo:
     """The node; a part that does not fit is left out and said."""
@@ -18,18 +21,33 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
     meta, spec, status = (
         shapes.section(body, name, problems) for name in ("metadata", "spec", "status")
     )
+    annotations = _texts(meta, "annotations", problems)
     return snapshot.NodeInfo(
         name=str(meta.get("name") or ""),
         labels=_texts(meta, "labels", problems),
-        annotations=_texts(meta, "annotations", problems),
+        annotations=annotations,
         capacity=resources.read(shapes.section(status, "capacity", problems), problems, "capacity"),
         allocatable=resources.read(
             shapes.section(status, "allocatable", problems), problems, "allocatable"
         ),
+        raw_allocatable=_raw_allocatable(annotations, problems),
         conditions=_conditions(status),
         taints=_taints(spec),
         problems=tuple(f"{where}: {one}" for one in problems),
     )
+
+
+def _raw_allocatable(annotations: Mapping[str, str], problems: list[str]) -> resources.Amounts:
+    """What was allocatable before the peer's manager amplified it; empty where it did not."""
+    if RAW_ALLOCATABLE not in annotations:
+        return {}
+    where = f"annotation {RAW_ALLOCATABLE}"
+    try:
+        said = shapes.mapping(shapes.parse(annotations[RAW_ALLOCATABLE]))
+    except ValueError as error:
+        problems.append(f"{where}: {error}")
+        return {}
+    return resources.read(said, problems, where)
 
 
 def _conditions(status: Mapping[str, object]) -> dict[str, bool]:

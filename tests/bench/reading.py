@@ -41,7 +41,7 @@ _HOST = root.LiveHost()
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
     with node() as made, tempfile.TemporaryDirectory() as folder:
-        look = counters.Reader(_HOST, made.layout, nodes=1, handles=counters.HANDLES)
+        look = counters.Reader(_HOST, made.layout, nodes=(0,), handles=counters.HANDLES)
         look.follow(made.groups)
         for tick in range(_TICKS):
             look.read(tick)

@@ -25,6 +25,7 @@ def answering(body: bytes, status: int = 200) -> Iterator[str]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
+            self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -123,6 +124,17 @@ def test_keys() -> None:
     assert not after("h?").help  # type: ignore[union-attr]
     assert after(" ").paused  # type: ignore[union-attr]
     assert top_screen.Show() == after("xyz\x01")
+
+
+def test_keys_of_several_characters() -> None:
+    """Each is one key: it moves, or does nothing; none is Escape and letters."""
+    kept = after("/be\r")
+    assert kept is not None
+    assert 1 == after("jj\x1bOA").first  # type: ignore[union-attr]
+    assert 9 == after("\x1b[6~k").first  # type: ignore[union-attr]
+    assert 0 == after("j\x1b[5~").first  # type: ignore[union-attr]
+    assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
+    assert "m" == after("\x1bm", kept).sort  # type: ignore[union-attr]
 
 
 def test_typing_a_filter() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from rich import console
 
-from koordlet.cli import top_screen
+from koordlet.cli import output, top_screen
 from koordlet.report import node_json
 from tests.kit import views
 from tests.report import test_usage_families
@@ -126,3 +126,66 @@ def test_every_order(sort: str) -> None:
 def test_terminals_without_bars() -> None:
     """They get digits: tenths of a CPU."""
     assert not set("▁▂▃▄▅▆▇█") & set("".join(drawn(document(), bars=False)))
+
+
+@pytest.mark.parametrize("name", ["[red]x", r"a\[/b]", "a\\", r"back\[bold]", "\x1b[2J", "a\nb"])
+def test_a_name_is_no_markup(name: str) -> None:
+    """Whatever a workload, the node or a problem is called, it is shown, and styles nothing."""
+    found = {
+        "name": name,
+        "mode": name,
+        "workloads": [{"namespace": "d", "name": name, "qos": name, "cpus": name}],
+        "pools": {"claims": [{"owner": name, "holder": name, "cpus": "0"}]},
+        "bestEffort": {"policy": name, "reason": name},
+    }
+    lines = drawn(found, problem=name, filter="d/", source=name)
+
+    shown = output.visible(name)
+    assert any(line.startswith(f"d/{shown}") for line in lines), lines
+    assert any(line.startswith(f"{shown}  {shown}  {shown}") for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cpus": {"online": None}},
+        {"cpus": {"online": "a-b"}},
+        {"cpus": {"online": "0-9999999"}},
+        {"cpus": {"online": "0"}, "usage": {"cpus": {"0": float("nan")}}},
+        {"pools": {"claims": [{"cpus": None}], "shared": [{"kind": "BE", "cpus": 7.5}]}},
+    ],
+)
+def test_values_that_make_no_sense(wrong: top_screen.Document) -> None:
+    """What an agent says may be anything: what cannot be read is not known."""
+    assert drawn(wrong)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 10), (40, 6), (200, 60)])
+def test_workloads_have_room(width: int, height: int) -> None:
+    """On a machine of many CPUs and pools, too: what is above the workloads gives way."""
+    cpus = {str(cpu): 0.5 for cpu in range(256)}
+    claims = [{"owner": "LSE", "holder": f"d/p{n}", "cpus": str(n)} for n in range(40)]
+    found = {
+        "cpus": {"online": "0-255"},
+        "usage": {"cpus": cpus},
+        "pools": {"claims": claims, "shared": [{"kind": "LS", "cpus": "40-255"}]},
+        "workloads": [
+            {"namespace": "d", "name": f"w{n}", "cpuCores": 1.25, "usage": {}} for n in range(99)
+        ],
+    }
+    out = io.StringIO()
+    show = top_screen.Show(height=height, width=width)
+    console.Console(file=out, width=width).print(top_screen.screen(found, show))
+    lines = out.getvalue().splitlines()
+
+    assert height >= len(lines)
+    assert 3 <= len([line for line in lines if line.startswith("d/w") and "1.25" in line])
+    assert "sort c" in lines[-1]
+
+
+def test_throttling_of_a_container() -> None:
+    """A container that runs into its own limit is not hidden by a pod that does not."""
+    usage = {"throttledRatio": 0.0, "containers": [{"throttledRatio": None}, {"throttledRatio": 1}]}
+    found = {"workloads": [{"namespace": "d", "name": "w", "usage": usage}]}
+
+    assert any("d/w" in line and "100%" in line for line in drawn(found))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from koordlet import line
 from koordlet.cli import top_source
 from koordlet.model import errors
 from tests.cli.test_top import answering
-from tests.kit import large_machines, machines
+from tests.kit import agents, counting, large_machines, live, machines
 
 GOOD = b'{"version": "v1", "name": "n1"}'
 
@@ -75,6 +77,13 @@ def test_nobody_answers() -> None:
         top_source.Agent(address).read()
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:9316/x", "a:b:c"])
+def test_what_is_no_address(address: str) -> None:
+    """It is named, with the form that it should have."""
+    with pytest.raises(errors.UsageError, match="HOST:PORT"):
+        top_source.Agent(address).read()
+
+
 def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     """It is looked at, even where an agent would answer; an address that is given is asked."""
     machines.to_directory(large_machines.full(4), tmp_path)
@@ -83,3 +92,45 @@ def test_a_recorded_machine_is_never_asked_for(tmp_path: Path) -> None:
     assert isinstance(found, top_source.Self)
     assert "v1" == found.read()["version"]
     assert isinstance(top_source.choose(words(address="127.0.0.1:1")), top_source.Agent)
+
+
+def test_what_workloads_use_without_an_agent() -> None:
+    """Two looks at everything: CPU, throttling, I/O and tasks of each workload, at once."""
+    host = counting.machine("v2", "shop", "shop/web")
+    host.live = False
+    clock = agents.Clock()
+    config = agents.effective("workloads: [{name: web, qos: LS, match: {cgroup: shop/web}}]")
+    alone = top_source.Self(words(), config, line.Line(host, config, clock=clock))
+
+    def count(seconds: int) -> None:
+        base = "/sys/fs/cgroup/shop/web"
+        host.texts[f"{base}/cpu.stat"] = (
+            f"usage_usec {seconds}500000\nnr_periods {seconds}0\nnr_throttled {seconds}\n"
+        )
+        host.texts[f"{base}/io.stat"] = f"8:0 rbytes={seconds}000 wbytes=0\n"
+        host.texts[f"{base}/pids.current"] = "3\n"
+
+    count(1)
+    alone.settle(1.0)
+    count(2)
+    clock.tick()
+    found: Any = alone.read()
+    (web,) = found["workloads"]
+
+    assert 1.0 == web["cpuCores"] == web["usage"]["cpuCores"]
+    assert (0.1, 1000, 3) == tuple(
+        web["usage"][name] for name in ("throttledRatio", "readBytesPerSecond", "pids")
+    )
+
+
+def test_who_runs_here_without_an_agent(tmp_path: Path) -> None:
+    """Without an agent the kubelet is asked, so that its pods have names and classes."""
+    pods = (live.PROJECT / "fixtures" / "kubelet" / "pods.json").read_bytes()
+    with answering(pods) as address:
+        config = agents.effective(
+            f"kubelet: {{mode: on, address: '{address}', readOnlyPort: true,"
+            f" statistics: false, directory: '{tmp_path}'}}"
+        )
+        found: Any = top_source.Self(words(), config).read()
+
+    assert "web-1" in {one["name"] for one in found["workloads"]}

@@ -15,6 +15,7 @@ from tests.kit import views
 
 DAY = expectation.COLD_SECONDS
 GIB = float(1 << 30)
+_EMPTY: dict[str, object] = {"age": 0, "weights": {}}
 CAPACITY = {"cpu": 64.0, "memory": 64 * GIB}
 
 
@@ -117,10 +118,25 @@ def test_saved_in_parts_and_revived() -> None:
     assert made.predict(pods, CAPACITY, 2 * DAY) == back.predict(pods, CAPACITY, 5.0)
 
 
+def test_a_clock_that_was_set() -> None:
+    """Decades between saving and reviving are a clock that was wrong: nobody is old by it."""
+    made = trained({"uid-a": 1.0}, prod=1.0, system=0.5)
+    back = expectation.Expectation()
+    for number in range(expectation.PARTS):
+        back.revive(dataclasses.asdict(made.part(number, 2 * DAY, 60.0)), 5.0, 1.7e9)
+    for who in ("uid-a", expectation.PROD, expectation.SYSTEM):
+        back.train(who, 0.1, GIB, 6.0)
+    found = back.predict([workload("a", 8.0)], CAPACITY, 6.0)
+
+    assert 0 == found.reclaimable["cpu"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         {},
+        {"wall": 1, "models": {"a": {"first": float("nan"), "cpu": _EMPTY, "memory": _EMPTY}}},
+        {"wall": 1, "models": {"a": {"first": -1e9, "cpu": _EMPTY, "memory": _EMPTY}}},
         {"wall": "x", "models": {}},
         {"wall": 1, "models": []},
         {"wall": 1, "models": {"a": 5}},

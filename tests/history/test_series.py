@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
+
 from koordlet.history import series
-from koordlet.model import meter
+from koordlet.model import meter, pod, qos, snapshot
 from tests.kit import counting, views
 
 
@@ -18,23 +22,79 @@ def test_each_reading_goes_to_its_space() -> None:
     assert {} == past.usage().node.slots
 
 
-def test_what_is_expected_is_learned_in_turns() -> None:
-    """Every workload is sampled once a minute; then there is a prediction, once it is known."""
-    past, workloads = series.History(), views.pods(3)
-    names = [str(one.group) for one in workloads]
-    for at in range(130):
-        cpu, memory = [1.0 * at] * 3, [100.0] * 3
+def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.History:
+    """What is known after four minutes in which each uses a core and 100 bytes, the node four."""
+    past, names = series.History(), [str(one.group) for one in pods]
+    # Then it slept for two days, so that nobody is too young to be judged.
+    seen = dataclasses.replace(views.view(pods).snapshot, topology=views.machine(9, 1))
+    if node is not None:
+        seen = dataclasses.replace(seen, node=node)
+    each = len(pods)
+    for at in range(250):
+        slept = 0.0 if at < 130 else 48 * 3600.0
         groups = counting.reading(
             at,
-            {meter.CPU: cpu, meter.MEMORY: memory, meter.MEMORY_INACTIVE_FILE: [0.0] * 3},
+            {
+                meter.CPU: [1.0 * at] * each,
+                meter.MEMORY: [100.0] * each,
+                meter.MEMORY_INACTIVE_FILE: [0.0] * each,
+            },
             names=names,
+            suspended=slept,
         )
-        node = {meter.CPU: [4.0 * at], meter.WORKING_SET: [500.0], meter.MEMORY_TOTAL: [1e9]}
-        past.take({"groups": groups, "node": counting.reading(at, node, names=("",))})
-        past.share(groups, workloads)
-        past.learn(groups, workloads, 8)
+        total = {meter.CPU: [4.0 * at], meter.WORKING_SET: [500.0], meter.MEMORY_TOTAL: [1e9]}
+        node_read = counting.reading(at, total, names=("",), suspended=slept)
+        past.take({"groups": groups, "node": node_read})
+        past.share(groups, pods)
+        past.learn(groups, seen)
+    return past
+
+
+def test_what_is_expected_is_learned_in_turns() -> None:
+    """Every workload is sampled once a minute; then there is a prediction, once it is known."""
+    past = learned(*views.pods(3))
 
     assert 5 == len(past.expectation)
     # Three cores of prod and one of the system, a tenth more, rounded up to a bucket.
     assert 4.4 <= past.predicted.peak["cpu"] <= 4.8
     assert 0 == past.predicted.reclaimable["cpu"]
+
+
+def test_nobody_is_expected_twice() -> None:
+    """Who is part of the system is no part of prod, nor is who is inside another workload."""
+    first, second, third = views.pods(3)
+    past = learned(
+        first,
+        dataclasses.replace(second, qos=qos.Qos.SYSTEM),
+        dataclasses.replace(third, group=f"{first.group}/inner"),
+    )
+
+    # One core of prod, three of the system.
+    assert 4.4 <= past.predicted.peak["cpu"] <= 4.8
+
+
+def test_a_night_is_not_forgotten() -> None:
+    """Who was there before the machine slept is there after it: nobody could be seen meanwhile."""
+    many = views.pods(45)
+    past = learned(*many)
+
+    assert len(many) + 2 == len(past.expectation)
+    first = min(past.expectation._models[one.uid].first for one in many)
+    assert all(past.expectation._models[one.uid].first - first < 60 for one in many)
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "raw", "cores"),
+    [({}, {}, 8.0), ({"cpu": 6000}, {}, 6.0), ({"cpu": 12000}, {"cpu": 5000}, 5.0)],
+)
+def test_no_more_than_may_be_given_to_pods(
+    allocatable: dict[str, int], raw: dict[str, int], cores: float
+) -> None:
+    """The machine, less what the Node keeps back; without what its manager amplified."""
+    asks = dataclasses.replace(views.pods(1)[0], requests={"cpu": 64_000, "memory": 1 << 40})
+    node = snapshot.NodeInfo(name="n", allocatable=allocatable, raw_allocatable=raw)
+    past = learned(asks, node=node)
+
+    # Three cores of the system, one of prod, a tenth more; nobody needs the rest of what it asked.
+    assert past.predicted.peak["cpu"] == pytest.approx(4.4, rel=0.06)
+    assert past.predicted.reclaimable["cpu"] == pytest.approx(cores - 4.4, abs=0.3)

@@ -122,3 +122,23 @@ def test_what_a_class_moves() -> None:
     )
     assert shown.value("BE", meter.RECEIVED_SHARE) is None
     assert shown.value("system", meter.SENT_SHARE) is None
+
+
+@pytest.mark.parametrize("lost", ["groups", "node"])
+def test_what_is_old_is_no_part_of_a_difference(lost: str) -> None:
+    """The node of now less the workloads of then is the use of nobody."""
+    past, who = series.History(), (views.workload("a"),)
+    for at in range(30):
+        read = {
+            "groups": counting.reading(at, {meter.CPU: [1.0 * at]}, names=["shop/a"]),
+            "node": counting.reading(at, {meter.CPU: [4.0 * at]}, names=("",)),
+        }
+        if at > 15:
+            read[lost] = dataclasses.replace(read[lost], batches=())
+        past.take(read)
+        past.share(read["groups"], who)
+        if at == 20:
+            assert 3 == past.shares.last("system", meter.CPU_SHARE)
+
+    assert past.shares.last("system", meter.CPU_SHARE) is None
+    assert past.shares.last("LS", meter.CPU_SHARE) == (None if lost == "groups" else 1)

@@ -244,3 +244,79 @@ def test_samples_that_are_missing_count_for_nobody() -> None:
     assert [2.5, 2.5] == pytest.approx([whole.average, part.average], abs=0.05)
     assert [4.0, 4.0] == [whole.peak, part.peak]
     assert found[2] is None
+
+
+def test_a_value_that_nobody_read_is_no_sample() -> None:
+    """It is shown for a while; repeated, it would fill a window that nobody looked at."""
+    made = space.Space()
+    for at in range(60):
+        values = {meter.CPU: [2.0 * at], meter.WORKING_SET: [8.0]} if at <= 10 else {}
+        made.take(counting.reading(at, {**values, meter.LOAD_1: [0.0]}))
+
+    assert 2 == made.last("a", meter.CPU)
+    assert made.window("a", meter.CPU, 59, 60) is None
+    assert made.window("a", meter.WORKING_SET, 59, 60) is None
+
+
+def test_the_first_sample_stands_for_one_period() -> None:
+    """Two of the five minutes of a meter that is read each minute are not half of them."""
+    made = space.Space()
+    for minute in range(3):
+        before = made.window("a", meter.CPI, 60.0 * minute, 300)
+        assert before is None
+        made.take(counting.reading(60.0 * minute, {meter.CPI: [1.0]}))
+
+    assert 3 == len(made.window("a", meter.CPI, 120, 300).values)  # type: ignore[union-attr]
+
+
+def test_a_step_that_is_hardly_known() -> None:
+    """Seconds of which fewer than half were seen do not stand for all of them."""
+    made = space.Space()
+    for at in range(1800):
+        # Of two subjects one is read always, the other two times in fifteen.
+        seen = float("nan") if at % 15 > 1 else 8.0
+        made.take(counting.reading(at, {meter.WORKING_SET: [4.0, seen]}, names=("a", "b")))
+
+    assert 4 == made.window("a", meter.WORKING_SET, 1799, 1800).average  # type: ignore[union-attr]
+    assert made.window("b", meter.WORKING_SET, 1799, 1800) is None
+
+
+@hypothesis.given(
+    steps=st.lists(
+        st.tuples(st.floats(0.6, 4.0), st.one_of(st.none(), st.floats(0, 64, width=32))),
+        min_size=2,
+        max_size=80,
+    ),
+    seconds=st.sampled_from([5.0, 10.0, 60.0]),
+)
+def test_windows_by_hand(steps: list[tuple[float, float | None]], seconds: float) -> None:
+    """Average and quantiles of what was seen, where that is half; counted out one by one."""
+    made, now = space.Space(), 0.0
+    seen: list[tuple[float, float, float]] = []
+    newest = None
+    for gap, value in steps:
+        now += gap
+        missing = float("nan")
+        made.take(counting.reading(now, {meter.WORKING_SET: [missing if value is None else value]}))
+        if newest is not None and now - newest < 0.75:
+            continue
+        span = 1.0 if newest is None else min(now - newest, 2.0)
+        newest = now
+        if value is not None:
+            seen.append((now, span, value))
+    inside = [one for one in seen if one[0] > now - seconds]
+    found = made.window("a", meter.WORKING_SET, now, seconds)
+
+    if not inside or sum(one[1] for one in inside) < seconds / 2 - 1e-6:
+        assert found is None
+        return
+    assert found is not None
+    values = sorted(one[2] for one in inside)
+    assert found.average == pytest.approx(sum(values) / len(values))
+    for percent in (50, 90, 95, 99):
+        # Exact in whole numbers, but where 32-bit floats of the peer fall below.
+        rank = len(values) * percent // 100
+        assert found.quantile(percent / 100) in {
+            values[max(0, rank - 1)],
+            values[max(0, rank - 2)],
+        }

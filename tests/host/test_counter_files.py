@@ -83,6 +83,8 @@ def test_keys_that_move() -> None:
         ("io.stat", True, "", [0, 0]),
         ("io.stat", True, "8:0 rbytes=7 wbytes=5 rios=1\n8:16 rbytes=1 wbytes=0\n", [8, 5]),
         ("io.stat", True, "253:0 rbytes=7 wbytes=5 dbytes=9\n", [7, 5]),
+        ("io.stat", True, "8:0 \n8:16 \n", [0, 0]),
+        ("io.stat", True, "8:0 \n8:16 rbytes=1 wbytes=2\n", [1, 2]),
         ("blkio.throttle.io_service_bytes_recursive", False, "Total 0\n", [0, 0]),
         (
             "blkio.throttle.io_service_bytes_recursive",
@@ -119,11 +121,32 @@ def test_memory_by_node(unified: bool) -> None:  # noqa: FBT001 -- the version
     """Pages of v1 are bytes here; on v2 anonymous memory, files and slabs are added up."""
     v1 = "total=7 N0=3 N1=4\nfile=9 N0=9 N1=0\nhierarchical_total=30 N0=10 N1=20\n"
     v2 = "anon N0=4096 N1=0\nfile N0=4096 N1=8192\nshmem N0=1 N1=1\n"
-    row = counter_files.numa(2, unified=unified)
+    row = counter_files.numa((0, 1), unified=unified)
     found = row.columns([(v2 if unified else v1).encode()])
 
     assert ([8192, 8192] if unified else [40960, 81920]) == [column[0] for column in found]
     assert (meter.numa_memory(0), meter.numa_memory(1)) == row.meters
+
+
+@pytest.mark.parametrize("unified", [False, True])
+def test_files_of_disks_are_long(unified: bool) -> None:  # noqa: FBT001 -- the version
+    """They have lines for each disk, so more than a page is asked for; of no other file."""
+    long = {row.name for row in counter_files.table() if row.size > 4096 and row.unified is unified}
+
+    assert {"io.stat" if unified else "blkio.throttle.io_service_bytes_recursive"} == long
+
+
+@pytest.mark.parametrize("unified", [False, True])
+def test_memory_by_node_with_gaps(unified: bool) -> None:  # noqa: FBT001 -- the version
+    """Numbers of nodes may have gaps, the first may have no memory, and one may come later."""
+    v1 = "total=7 N8=3 N250=4\nhierarchical_total=30 N8=10 N9=5 N250=20\n"
+    v2 = "anon N8=4096 N9=7 N250=0\nfile N8=4096 N9=7 N250=8192\n"
+    row = counter_files.numa((0, 8, 250), unified=unified)
+    found = row.columns([(v2 if unified else v1).encode()])
+
+    expected = [0, 8192, 8192] if unified else [0, 40960, 81920]
+    assert expected == [column[0] for column in found]
+    assert tuple(map(meter.numa_memory, (0, 8, 250))) == row.meters
 
 
 @pytest.mark.parametrize("text", ["x", "a b c\n", "\0", "some avg10=x", "-"])

@@ -195,6 +195,33 @@ def test_a_file_that_comes_later() -> None:
     assert {"a": 77} == values(look.read(600), meter.MEMORY)
 
 
+@pytest.mark.parametrize("handles", [0, 1000])
+def test_a_group_that_is_not_everywhere_yet(handles: int) -> None:
+    """Its file comes a moment after it was seen: on v1 each hierarchy is a directory of its own."""
+    host = counting.machine("v2", "a", "b")
+    path = CPU["v2"].format("b")
+    host.texts[path] = None
+    look = reader(host, handles)
+    for at in range(3):
+        assert {"a"} == values(look.read(at), meter.CPU).keys()
+    host.texts[path] = said("v2", 77)
+
+    assert 77 == values(look.read(3), meter.CPU)["b"]
+
+
+def test_a_file_that_a_group_does_not_get() -> None:
+    """It is looked for a few times, then no more."""
+    host = counting.machine("v2", "a", "b")
+    path = CPU["v2"].format("b")
+    host.texts[path] = None
+    look = reader(host)
+    for at in range(8):
+        assert {"a"} == values(look.read(at), meter.CPU).keys()
+    host.texts[path] = said("v2", 77)
+
+    assert {"a"} == values(look.read(9), meter.CPU).keys()
+
+
 def test_descriptors_are_bounded() -> None:
     """Beyond the bound files are opened, read and closed; the values are the same."""
     host = counting.machine("v2", *(f"g{n}" for n in range(8)))
@@ -233,3 +260,24 @@ def test_the_same_groups_again_cost_nothing() -> None:
     look = reader(host)
 
     assert look.read(0).slots is look.read(1).slots
+
+
+def test_a_group_on_many_disks() -> None:
+    """A line for each of a hundred disks is more than a page: none is left out, none is cut."""
+    host = counting.machine("v2", "a")
+    lines = (f"8:{16 * n} rbytes=123456789 wbytes=7 rios=1 wios=1\n" for n in range(100))
+    host.texts = {f"{counting.TOP}/a/io.stat": "".join(lines)}
+    found = reader(host).read(0, thorough=True)
+
+    assert {"a": 12345678900} == values(found, meter.IO_READ)
+    assert {"a": 700} == values(found, meter.IO_WRITE)
+
+
+def test_more_disks_than_are_read() -> None:
+    """What is cut is damage, not a smaller number."""
+    host = counting.machine("v2", "a")
+    host.texts = {f"{counting.TOP}/a/io.stat": "8:0 rbytes=123456789 wbytes=7\n" * 2000}
+    look = reader(host)
+
+    assert {} == values(look.read(0, thorough=True), meter.IO_READ)
+    assert 1 == look.counts["damaged"]

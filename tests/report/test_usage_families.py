@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import space
 from koordlet.model import counters, meter, pod, prediction, qos
-from koordlet.report import metrics, view
+from koordlet.report import metrics, usage_json, view
 from tests.kit import counting, views
 from tests.report import test_metrics
 
@@ -123,3 +123,57 @@ def test_what_is_unknown_has_no_sample() -> None:
 
     assert not [name for name, _ in series if "_workload_" in name or "_psi" in name]
     assert not [labels for name, labels in series if ("resource", "koordinator.sh/odd") in labels]
+
+
+@pytest.mark.parametrize("form", test_metrics.FORMS)
+def test_memory_of_nodes_with_gaps(form: metrics.Form) -> None:
+    """A NUMA node is called as the machine calls it, also where numbers have gaps."""
+    nodes = {meter.numa_memory(0): 5.0, meter.numa_memory(8): 7.0}
+    now = views.view(
+        (POD, APP),
+        used=counters.Usage(
+            groups=table(nodes, ["shop/p", "shop/p/c", "shop/nginx"]),
+            numa=table({meter.CPU: 3.0}, ["0", "8"]),
+        ),
+    )
+    series = test_metrics.scraped(now, form)
+    found = {
+        dict(labels)["numa_node"]: value
+        for (name, labels), value in series.items()
+        if name == "koordlet_workload_memory_numa_bytes" and ("name", "p") in labels
+    }
+
+    assert {"0": 5.0, "8": 7.0} == found
+    assert [5, 7] == usage_json.workload(now, POD)["memoryNumaBytes"]
+
+
+def test_a_large_node_is_not_cut() -> None:
+    """250 pods and 500 containers, the size of the budgets, with everything that is counted."""
+    pods = tuple(
+        dataclasses.replace(
+            POD,
+            uid=f"u{n}",
+            name=f"p{n}",
+            group=f"g/{n}",
+            containers=tuple(
+                pod.Container(
+                    name=f"c{m}",
+                    id=f"{n}-{m}",
+                    group=f"g/{n}/{m}",
+                    requests={"cpu": 1, "memory": 1, "kubernetes.io/batch-cpu": 1},
+                    limits={"cpu": 1, "memory": 1},
+                )
+                for m in range(2)
+            ),
+        )
+        for n in range(250)
+    )
+    groups = [one.group or "" for one in pods]
+    groups += [part.group or "" for one in pods for part in one.containers]
+    meters = (meter.CPU, meter.WORKING_SET, meter.MEMORY, meter.THROTTLED, meter.PIDS)
+    stalls = [what for one in meter.PRESSURES for what in one.meters]
+    used = counters.Usage(groups=table(dict.fromkeys((*meters, *stalls), 1.0), groups))
+    series = test_metrics.scraped(views.view(pods, used=used))
+
+    assert not [labels for name, labels in series if name == "koordlet_series_dropped"]
+    assert 500 * 18 == len([1 for name, _ in series if name == "koordlet_container_psi"])

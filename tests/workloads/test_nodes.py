@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
+from koordlet.model import snapshot
 from koordlet.workloads import nodes
 from tests.kit import pods
 
@@ -28,6 +29,22 @@ def test_what_it_says() -> None:
     assert {"cpu": 3500} == found.allocatable
     assert {"Ready": True, "MemoryPressure": False} == found.conditions
     assert 2 == len(found.problems)
+
+
+def test_what_was_amplified() -> None:
+    """The peer's manager keeps what was allocatable before; what is no list of amounts is said."""
+    name = nodes.RAW_ALLOCATABLE
+
+    def said(text: str) -> snapshot.NodeInfo:
+        return nodes.decode({"metadata": {"annotations": {name: text}}})
+
+    assert {"cpu": 4000, "memory": 8 << 30} == said('{"cpu":"4","memory":"8Gi"}').raw_allocatable
+    assert ({"cpu": 4000}, 1) == (
+        (found := said('{"cpu":"4","memory":"x"}')).raw_allocatable,
+        len(found.problems),
+    )
+    assert ({}, 1) == ((found := said("{")).raw_allocatable, len(found.problems))
+    assert {} == nodes.decode(OBJECT).raw_allocatable
 
 
 @given(body=pods.broken(OBJECT))

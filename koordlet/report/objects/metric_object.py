@@ -28,6 +28,9 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _FLOORS = {"reportIntervalSeconds": 30, "aggregateDurationSeconds": 60}
 
+#: What is remembered is shorter than a day: longer windows say nothing, numbers without end hurt.
+_LONGEST, _MOST_WINDOWS = 24 * 3600, 16
+
 Rows = Iterator[dict[str, Any]]
 
 
@@ -45,9 +48,8 @@ def wish(body: Mapping[str, Any]) -> Wish:
     policy = _mapping(_mapping(body, "spec"), "metricCollectPolicy")
     plain = Wish()
     listed = _mapping(policy, "nodeAggregatePolicy").get("durations")
-    durations = tuple(
-        found for one in (listed if isinstance(listed, list) else ()) if (found := _seconds(one))
-    )
+    asked = listed if isinstance(listed, list) else []
+    durations = tuple(found for one in asked[:_MOST_WINDOWS] if (found := _seconds(one)))
     return Wish(
         report_seconds=_floored(policy, "reportIntervalSeconds", plain.report_seconds),
         window_seconds=_floored(policy, "aggregateDurationSeconds", plain.window_seconds),
@@ -217,13 +219,14 @@ def _seconds(text: object) -> int:
     """A Go duration in whole seconds; 0 for what is none."""
     if not isinstance(text, str) or not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
         return 0
-    return int(sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text)))
+    whole = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION.findall(text))
+    return int(min(whole, _LONGEST))
 
 
 def _floored(found: Mapping[str, Any], key: str, plain: int) -> int:
     value = found.get(key)
     good = isinstance(value, int) and not isinstance(value, bool)
-    return max(_FLOORS[key], value) if good and isinstance(value, int) else plain
+    return min(max(_FLOORS[key], value), _LONGEST) if good and isinstance(value, int) else plain
 
 
 def _mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:

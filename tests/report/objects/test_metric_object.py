@@ -131,10 +131,18 @@ def test_it_passes_the_schema() -> None:
             {"reportIntervalSeconds": "often", "nodeAggregatePolicy": []},
             (60, 300, (300, 600, 1800)),
         ),
+        (
+            {
+                "reportIntervalSeconds": 10**400,
+                "aggregateDurationSeconds": 10**400,
+                "nodeAggregatePolicy": {"durations": ["9" * 400 + "h", *["5m"] * 99]},
+            },
+            (86400, 86400, (86400, *[300] * 15)),
+        ),
     ],
 )
 def test_wishes(policy: dict[str, Any], seconds: tuple[object, ...]) -> None:
-    """Floors, defaults for what makes no sense."""
+    """Floors and ceilings, defaults for what makes no sense."""
     want = metric_object.wish({"spec": {"metricCollectPolicy": policy}})
 
     assert seconds == (want.report_seconds, want.window_seconds, want.durations)

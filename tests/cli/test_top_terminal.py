@@ -1,0 +1,123 @@
+"""``koordlet top`` in a terminal: a real one of the kernel, of any size, alphabet and manners."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import typing
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit import deadline, live
+
+_MACHINE = live.PROJECT / "fixtures" / "sysfs" / "epyc-ccd.tar.gz"
+
+
+class Terminal:
+    """A terminal with ``koordlet top`` of a recorded machine in it."""
+
+    def __init__(self, *words: str, rows: int = 24, columns: int = 80, **env: str) -> None:
+        self._master, slave = pty.openpty()
+        self._slave = slave
+        self.size(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        whole = {**os.environ, "TERM": "xterm", **env}
+        for name in ("COLUMNS", "LINES", "KOORDLET_ROOT"):
+            whole.pop(name, None)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "koordlet", "top", "--root", str(_MACHINE), *words],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=live.PROJECT,
+            env=whole,
+            start_new_session=True,
+        )
+        self.text = ""
+
+    def size(self, rows: int, columns: int) -> None:
+        """Give it another size, as a window that is dragged."""
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def until(self, words: str) -> None:
+        """Wait until something is shown."""
+        deadline.until(lambda: self._shows(words), f"{words!r} in {self.text[-2000:]!r}")
+
+    def _shows(self, words: str) -> bool:
+        ready, _, _ = select.select([self._master], [], [], 0.1)
+        if ready:
+            self.text += os.read(self._master, 65536).decode("latin-1")
+        return words in self.text
+
+    def press(self, keys: bytes) -> None:
+        """Type."""
+        os.write(self._master, keys)
+
+    def end(self) -> int:
+        """Its exit status; whatever it still writes is taken."""
+        deadline.until(lambda: self._shows("") and self.process.poll() is not None, "its end")
+        return self.process.wait()
+
+    @property
+    def as_before(self) -> bool:
+        """Whether the terminal is as it was."""
+        return termios.tcgetattr(self._slave) == self.before
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+
+@pytest.fixture
+def opened() -> Iterator[typing.Callable[..., Terminal]]:
+    """Terminals that are closed at the end."""
+    made: list[Terminal] = []
+
+    def one(*words: str, **how: typing.Any) -> Terminal:
+        made.append(Terminal(*words, **how))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.close()
+
+
+def test_another_size(opened: typing.Callable[..., Terminal]) -> None:
+    """A window that grows is filled within a second, however seldom is looked."""
+    one = opened("--every", "3600", rows=10, columns=40)
+    one.until("more room")
+    one.size(60, 200)
+    one.process.send_signal(signal.SIGWINCH)
+    one.until("BE is not limited")
+    one.press(b"q")
+
+    assert 0 == one.end()
+    assert one.as_before
+
+
+def test_another_alphabet(opened: typing.Callable[..., Terminal]) -> None:
+    """A terminal that has no ellipsis shows another sign for it."""
+    one = opened(columns=40, PYTHONIOENCODING="latin-1")
+    one.until("sort c m t")
+    one.press(b"q")
+
+    assert 0 == one.end(), one.text
+
+
+def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) -> None:
+    """Where nothing can be drawn over, nothing is: the error names what to do."""
+    one = opened(TERM="dumb")
+
+    assert 2 == one.end()
+    assert "--once" in one.text
