@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Literal
 
-from tests.vm import image, root, shape, tool
+from tests.vm import image, kernels, root, shape, tool
 
 Cgroup = Literal["v2", "v1", "hybrid"]
 
@@ -59,8 +59,8 @@ class Options:
     append: tuple[str, ...] = ()
     #: Resource control to emulate: ``intel`` or ``amd``, with options such as ``intel,cdp,cbm=20``.
     rdt: str | None = None
-    #: Another kernel than Debian's: an ELF file with all that it needs built in.
-    kernel: pathlib.Path | None = None
+    #: Another kernel than that of the image.
+    kernel: kernels.Kernel | None = None
     #: Folders of the host, mounted read-only, by mount point; live, but slow to import from.
     shares: Mapping[str, pathlib.Path] = dataclasses.field(default_factory=dict)
     #: Disks that are mounted read-only, by mount point.
