@@ -17,7 +17,7 @@ import pathlib
 import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tests.kit import debian
 from tests.vm import cache, image, kernel, packages, root, tool
@@ -25,6 +25,8 @@ from tests.vm import cache, image, kernel, packages, root, tool
 VARIABLE = "KOORDLET_VM_KERNEL"
 #: Where the guest has its modules.
 MODULES = "/usr/lib/modules"
+#: What makes cpuset and memory controllers of cgroup v1; older kernels had no choice.
+_LEGACY = ("CPUSETS_V1", "MEMCG_V1")
 #: What belongs to one kernel, of all that its package needs. Some suites have it in four parts.
 _PARTS = re.compile(r"linux-(image|binary|modules|base)-\d")
 
@@ -38,6 +40,8 @@ class Kernel:
     entries: Mapping[str, kernel.Entry]
     #: Mounted over the image's modules.
     disks: Mapping[str, pathlib.Path]
+    #: Whether cgroup v1 has all of its controllers; newer kernels of Debian's have not.
+    legacy: bool = True
 
 
 def chosen(suite: str | None = None, built: pathlib.Path | None = None) -> Kernel | None:
@@ -57,8 +61,12 @@ def of_suite(suite: str) -> Kernel:
     own = [pathlib.Path(__file__).with_name(f"{one}.py") for one in ("kernels", "packages", "root")]
     folder = cache.once("kernel", cache.digest(suite, *own), functools.partial(_build, suite))
     (modules,) = (folder / "boot").iterdir()
+    config = (folder / "config").read_text()
     return Kernel(
-        folder / "vmlinux", kernel.module_entries(modules), {MODULES: folder / "modules.img"}
+        folder / "vmlinux",
+        kernel.module_entries(modules),
+        {MODULES: folder / "modules.img"},
+        legacy=not any(f"# CONFIG_{name} is not set" in config for name in _LEGACY),
     )
 
 
@@ -77,6 +85,8 @@ def _build(suite: str, into: pathlib.Path) -> None:
             modules = root.copy_modules(source, tree)
             (bzimage,) = (*unpacked.glob("boot/vmlinuz-*"), *source.glob("vmlinuz"))
             (into / "vmlinux").write_bytes(kernel.vmlinux(bzimage.read_bytes()))
+            (config,) = (*unpacked.glob("boot/config-*"), *source.glob("config"))
+            (into / "config").write_bytes(config.read_bytes())
         image.make_disk(tree / "usr/lib/modules", into / "modules.img", "256M")
         _keep_for_boot(modules, into / "boot" / modules.name)
 
@@ -84,23 +94,22 @@ def _build(suite: str, into: pathlib.Path) -> None:
 def _fetch(suite: str, into: pathlib.Path) -> None:
     try:
         apt = debian.Archive(into / "apt", suite)
-        parts = _parts(apt, suite)
-        apt.download(into, *(f"{name}/{suite}" for name in sorted(parts)))
+        wanted = parts(apt.needs, suite)
+        apt.download(into, *(f"{name}/{suite}" for name in sorted(wanted)))
     except debian.FetchError as error:
         raise tool.ToolError(str(error)) from error
 
 
-def _parts(apt: debian.Archive, suite: str) -> set[str]:
-    """The packages that make the suite's kernel."""
-    wanted, parts = [packages.KERNEL], set[str]()
+def parts(needs: Callable[[str], Iterable[str]], suite: str) -> set[str]:
+    """The packages that make the suite's kernel, of what the packages say that they need."""
+    wanted, found = [packages.KERNEL], set[str]()
     while wanted:
-        found = apt.needs(f"{wanted.pop()}/{suite}")
-        fresh = {name for name in found if _PARTS.match(name)} - parts
-        parts |= fresh
+        fresh = {name for name in needs(f"{wanted.pop()}/{suite}") if _PARTS.match(name)} - found
+        found |= fresh
         wanted += sorted(fresh)
-    if not parts:
+    if not found:
         raise debian.FetchError(f"{packages.KERNEL} of {suite} needs no kernel")
-    return parts
+    return found
 
 
 def _keep_for_boot(modules: pathlib.Path, into: pathlib.Path) -> None:

@@ -181,8 +181,9 @@ class Machine:
         try:
             limit = min(SIGN_OF_LIFE, self._boot_timeout)
             self._await(self._control / "alive", limit, "no sign of life")
-        except GuestTimeoutError as error:
-            # Rare, seen on busy hosts: the kernel spends all its time on timer interrupts.
+        except GuestError as error:
+            # Rare, seen on busy hosts: the kernel spends all its time on timer interrupts. Or a
+            # CPU meets an instruction that another is just rewriting, which real ones never see.
             cache.say(f"{error}\nvm: starting it again")
             self._start(command, environment)
         self._await(self._control / "ready", self._boot_timeout, "the guest did not come up")
@@ -279,6 +280,8 @@ class Wanted(TypedDict, total=False):
 def boot(name: str = "2s8t", **wanted: Unpack[Wanted]) -> Machine:
     """A machine of the shape with that name, to be used in a ``with`` statement."""
     other = kernels.chosen(wanted.get("suite"), wanted.get("kernel"))
+    if wanted.get("cgroup") == "v1" and other is not None and not other.legacy:
+        raise qemu.NotAvailableError("this kernel has no cpuset or no memory on cgroup v1")
     disks = project.disks(wanted.get("packages")) if wanted.get("carry", True) else {}
     options = qemu.Options(
         shape=shape.named(name),
