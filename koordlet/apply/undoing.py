@@ -9,9 +9,9 @@ Rules:
 2. On v1 a set is cut to what the machine has now: to online CPUs and to what the groups above
    leave, and never to nothing. On v2 the wish itself is written: the kernel cuts it, and
    follows when the groups above get more again. What is judged is the set in effect.
-3. An empty set comes back as empty where the kernel takes that: in a group without processes and,
-   on v1, without sets below it. Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set, and
-   on v2 as every CPU that there can be, which an empty one stands for: offline ones come back, too.
+3. An empty set comes back as empty where the kernel takes that: on v2 from 7.0 on, or without
+   processes (v1: and sets below it). Elsewhere (ENOSPC, EBUSY) on v1 as its parent's effective set,
+   on v2 as every CPU that there can be, which it stands for: offline ones come back, too.
 4. An original that nobody could read is not guessed at: ours stays, and is reported.
 5. A group goes only when we made it. Files in it go with it.
 """
@@ -338,12 +338,12 @@ def _unified(now: snapshot.Snapshot) -> bool:
 
 
 def _may_be_empty(entry: journal.Entry, now: snapshot.Snapshot, there: present.Present) -> bool:
-    """Whether nothing lives on the set: no process, and on v1 no set inside it."""
+    """Whether the kernel asks for none, or nothing lives on it: no process, on v1 no set inside."""
     group = now.groups.get(entry.group)
     if group is None:
         return False
-    if _unified(now):
-        return "populated 0" in group.values.get(knob.EVENTS.name, "")
+    if (holder := now.layout.holder("cpuset")) is not None and holder.unified:
+        return holder.empty_sets or "populated 0" in group.values.get(knob.EVENTS.name, "")
     if there.procs.get(entry.target.rpartition("/")[0], (0,)):
         return False
     return not any(

@@ -12,9 +12,17 @@ Kernel facts:
 2. DAMON_STAT says for each percent of the memory for how many milliseconds at least it was idle,
    in rising order; negative is in use. Documentation/admin-guide/mm/damon/stat.rst. All other uses
    of DAMON have to be set up by writing, and may already belong to somebody.
+3. What DAMON_STAT calls the memory is all addresses from the first to the last System RAM of
+   /proc/iomem, holes too, and in it only pages on the kernel's lists for reclaim can be seen in use
+   (mm/damon/ops-common.c, damon_get_folio): free memory, the kernel's own and the holes are idle
+   for ever. So its share of idle memory says little, and that of memory in use much: what is on the
+   lists and was not in use is cold.
+4. /proc/iomem shows its addresses to root alone, others see zeros.
 """
 
 from __future__ import annotations
+
+import re
 
 from koordlet.host import root
 from koordlet.model import absence, cgroup
@@ -26,6 +34,9 @@ _KINDS = (b"cfei", b"dfei", b"cfui", b"dfui")
 _WARM = 6
 _COLD_MS = 300_000
 _PERCENTS = 101
+_MEMINFO = re.compile(rb"^(MemTotal|Active|Inactive|Unevictable): +(\d+) kB$", re.MULTILINE)
+_NAMES = {b"MemTotal", b"Active", b"Inactive", b"Unevictable"}
+_RAM = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) : System RAM$", re.MULTILINE)
 
 
 def idle(text: bytes) -> int:
@@ -45,7 +56,22 @@ def share(text: bytes) -> float:
     return sum(value >= _COLD_MS for value in values[1:]) / (_PERCENTS - 1)
 
 
-def node(host: root.HostRoot, layout: cgroup.Layout, total: float) -> float | absence.Unsupported:
+def span(text: bytes) -> int:
+    """Bytes from the first to the last System RAM of ``/proc/iomem``; 0 where it is not told."""
+    found = [(int(first, 16), int(last, 16)) for first, last in _RAM.findall(text)]
+    return max(last for _, last in found) - min(first for first, _ in found) + 1 if found else 0
+
+
+def untouched(percentiles: bytes, meminfo: bytes, iomem: bytes) -> float:
+    """Bytes on the lists for reclaim that were idle for five minutes, of DAMON_STAT's text."""
+    have = {name: int(number) << 10 for name, number in _MEMINFO.findall(meminfo)}
+    if have.keys() != _NAMES:
+        raise ValueError(f"/proc/meminfo lacks {sorted(_NAMES - have.keys())}")
+    watched = max(span(iomem), have.pop(b"MemTotal"))
+    return max(0.0, sum(have.values()) - (1 - share(percentiles)) * watched)
+
+
+def node(host: root.HostRoot, layout: cgroup.Layout) -> float | absence.Unsupported:
     """The node's cold memory in bytes. A text that says something else raises ``ValueError``."""
     holder = layout.holder("memory")
     if holder is not None and not holder.unified:
@@ -57,9 +83,15 @@ def node(host: root.HostRoot, layout: cgroup.Layout, total: float) -> float | ab
     try:
         if host.read(host.below(parameters, "enabled")).strip() != b"Y":
             return _none("DAMON_STAT is not enabled (damon_stat.enabled=Y)")
-        return total * share(host.read(host.below(parameters, "memory_idle_ms_percentiles")))
+        percentiles = host.read(host.below(parameters, "memory_idle_ms_percentiles"))
+        meminfo = host.read(host.proc("meminfo"))
     except OSError:
         return _none("this kernel has neither kidled nor DAMON_STAT")
+    try:
+        iomem = host.read(host.proc("iomem"))
+    except OSError:
+        iomem = b""
+    return untouched(percentiles, meminfo, iomem)
 
 
 def _none(why: str) -> absence.Unsupported:

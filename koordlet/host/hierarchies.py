@@ -5,13 +5,15 @@ lacks.
 Does not cover: the groups in them (``host.cgroups``).
 
 Kernel facts: proc(5) on mountinfo; Documentation/admin-guide/cgroup-v2.rst.
-``/proc/cgroups`` is not used: it says nothing about v2.
+``/proc/cgroups`` is not used: it says nothing about v2. From 7.0 on a v2 group with processes takes
+an empty set, and uses its parent's then; before, that is ENOSPC (kernel/cgroup/cpuset.c).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 
 from koordlet.host import root
 from koordlet.model import cgroup, knob
@@ -20,6 +22,9 @@ from koordlet.model import cgroup, knob
 _NOT_CONTROLLERS = frozenset(
     {"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "none", "all", "seclabel"}
 )
+
+_EMPTY_SETS = (7, 0)
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 #: Groups that are asked for what the kernel has.
 _SAMPLES = 8
@@ -42,14 +47,26 @@ def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
         before = found.get(key)
         if before is None or _replaces(one, before):
             found[key] = one
-    return cgroup.Layout(hierarchies=tuple(_looked_at(host, one) for one in found.values()))
+    takes = _release(host) >= _EMPTY_SETS
+    return cgroup.Layout(
+        hierarchies=tuple(_looked_at(host, one, takes=takes) for one in found.values())
+    )
 
 
-def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy) -> cgroup.Hierarchy:
-    """With what is known only from its directories."""
+def _release(host: root.HostRoot) -> tuple[int, int]:
+    """Major and minor version of the kernel; zeros where it does not say."""
+    try:
+        found = _RELEASE.match(host.text(host.proc("sys", "kernel", "osrelease")))
+    except OSError:
+        found = None
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _looked_at(host: root.HostRoot, one: cgroup.Hierarchy, *, takes: bool) -> cgroup.Hierarchy:
+    """With what is known only from its directories, and of the kernel."""
     if one.base and one.writable and not host.exists(host.at(one.directory(""))):
         one = dataclasses.replace(one, writable=False, why=f"it has no group {one.base}")
-    return dataclasses.replace(one, lacks=_lacks(host, one))
+    return dataclasses.replace(one, lacks=_lacks(host, one), empty_sets=takes and one.unified)
 
 
 def _lacks(host: root.HostRoot, one: cgroup.Hierarchy) -> frozenset[str]:

@@ -122,7 +122,7 @@ class Reader:
     def _cold(self, node: dict[meter.Meter, float]) -> None:
         self._missing.pop("memory.cold", None)
         try:
-            found = cold.node(self._host, self._layout, node.get(meter.MEMORY_TOTAL, counters.NAN))
+            found = cold.node(self._host, self._layout)
         except ValueError:
             self.counts["damaged"] += 1
             return

@@ -143,9 +143,15 @@ class Reader:
         counted = self._info.get("L3_MON")
         monitoring = None
         if counted is not None:
+            # Where packages are counted, too (Linux 7.0), a group needs an id of theirs as well.
+            ids = [
+                _number(one, "num_rmids", 0)
+                for one in (counted, self._info.get("PERF_PKG_MON"))
+                if one is not None
+            ]
             monitoring = resctrl.Monitoring(
                 features=tuple(counted.get("mon_features", "").split()),
-                num_rmids=_number(counted, "num_rmids", 0),
+                num_rmids=min(filter(None, ids), default=0),
             )
         return resctrl.Hardware(
             caches=tuple(caches), bandwidths=tuple(bandwidths), monitoring=monitoring

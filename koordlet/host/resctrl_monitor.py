@@ -4,10 +4,12 @@ Covers: ``mon_data`` of control and monitoring groups, rates between two looks.
 Does not cover: what is too much (``policy.resctrl_pressure``), showing it (``report``).
 
 Rules:
-1. A counter may read ``Unavailable`` (no hardware counter is assigned, or the RMID has not settled)
-   or ``Error``: that is no number, and it breaks the rate across it.
+1. A counter may read ``Unavailable`` or ``Unassigned`` (it has no hardware counter, or the RMID has
+   not settled) or ``Error``: that is no number, and it breaks the rate across it.
 2. A counter that goes backwards was started anew: no rate is negative, and none is made up.
 3. A group made again under the same name is another one: the inode tells.
+4. Linux 7.0 counts energy and instructions of whole packages, too, in ``mon_PERF_PKG_00``: those
+   are not domains of a cache, and are left alone.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Iterator
 from koordlet.host import root
 from koordlet.model import resctrl
 
-_PREFIX = "mon_"
+_CACHE, _PART = "mon_L3_", "mon_sub_"
 _OCCUPANCY, _TOTAL, _LOCAL = "llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"
 
 
@@ -73,18 +75,18 @@ class Monitor:
 
     def _domains(self, place: root.HostPath) -> Iterator[tuple[str, root.HostPath]]:
         """``mon_L3_00`` and, where NUMA nodes share a cache (SNC), ``mon_sub_L3_01`` in it."""
-        for name in self._names(place):
+        for name in self._names(place, _CACHE):
             where = self.host.below(place, name)
             number = _id(name)
-            inner = [one for one in self._names(where) if one.startswith("mon_sub_")]
+            inner = self._names(where, _PART)
             for one in inner:
                 yield f"{number}/{_id(one)}", self.host.below(where, one)
             if not inner:
                 yield number, where
 
-    def _names(self, place: root.HostPath) -> list[str]:
+    def _names(self, place: root.HostPath, prefix: str) -> list[str]:
         try:
-            return [name for name in self.host.list(place) if _PREFIX in name or "_" in name]
+            return [name for name in self.host.list(place) if name.startswith(prefix)]
         except OSError:
             return []  # the group vanished, or this kind of machine counts nothing
 

@@ -42,6 +42,8 @@ class Hierarchy:
     why: str = ""
     #: Names of the files that this kernel does not have, of those that not every kernel has.
     lacks: frozenset[str] = frozenset()
+    #: Whether a group with processes may give up all its CPUs, which then are its parent's.
+    empty_sets: bool = False
 
     def directory(self, group: str) -> str:
         """The directory of a group."""

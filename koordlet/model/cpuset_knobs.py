@@ -17,7 +17,7 @@ CPUSET_CPUS = Knob(
     shape=Shape.SUBSET,
     unit="CPUs",
     answers="v1: outside of the group above EACCES, still needed below EBUSY, offline EINVAL; both:"
-    " not possible ERANGE, empty with processes ENOSPC",
+    " not possible ERANGE, empty with processes ENOSPC (v2: before 7.0)",
 )
 #: Writing mems migrates pages (always on v2, with memory_migrate on v1), so it may take long.
 CPUSET_MEMS = Knob(

@@ -242,6 +242,31 @@ def test_v1_groups_that_were_born_empty_are_empty_again(ram: Path) -> None:
     assert ((), ()) == (done.left, done.failed)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "left"),
+    [pytest.param((6, 18), "0-4", id="6.18"), pytest.param((7, 0), "", id="7.0")],
+)
+def test_a_v2_group_with_processes_that_was_empty(
+    ram: Path, kernel: tuple[int, int], left: str
+) -> None:
+    """v2: it is empty again where the kernel takes that (7.0), else as wide as can be."""
+    host = Machine("0-4", cgroup="v2", kernel=kernel)
+    host.mkdir(host.at("/sys/fs/cgroup/a"))
+    host.spawn("/sys/fs/cgroup/a")
+    one = trees.Group(path="a", old=cpuset.CPUSet(), new=cpuset.CPUSet.of([1]), busy=False)
+    world = trees.World(version="v2", groups=(one,))
+    site = trees.site(world, host, ram)
+    before = site.image()
+    site.settle()
+    assert "1" == text(world, host, "a")
+    done = site.restore()
+
+    assert ((), ()) == (done.left, done.failed)
+    assert left == text(world, host, "a")
+    assert "0-4\n" == host.text(host.at("/sys/fs/cgroup/a/cpuset.cpus.effective"))
+    assert {} == images.difference(before, site.image())
+
+
 def test_an_original_that_could_not_be_read_is_never_guessed_at(ram: Path) -> None:
     """Where nobody could read what was there, ours stays and is reported; no empty line comes."""
     world = trees.World(version="v1", groups=(group("a", "0-4", "1"),))

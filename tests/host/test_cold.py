@@ -24,6 +24,29 @@ KIDLED = b"""\
   dsei         10000   10000   10000   10000   10000   10000   10000   10000
 """
 PERCENTILES = ",".join(str(one) for one in (-500, *[0] * 60, *[299_999] * 10, *[300_000] * 30))
+COLDER = b",".join([b"-500", *[b"0"] * 40, *[b"300000"] * 60])
+MIB = 1 << 20
+#: 960 MiB, of which 590 are on the lists for reclaim; the rest is free, or the kernel's own.
+MEMINFO = b"""\
+MemTotal:         983040 kB
+MemFree:          204800 kB
+MemAvailable:     614400 kB
+Active:           204800 kB
+Inactive:         389120 kB
+Active(anon):     102400 kB
+Inactive(anon):   307200 kB
+Unevictable:       10240 kB
+"""
+#: 1 GiB with a hole of another behind it, and a little more.
+IOMEM = b"""\
+00000000-00000fff : Reserved
+00001000-0009fbff : System RAM
+000a0000-000bffff : PCI Bus 0000:00
+00100000-3fffffff : System RAM
+  01000000-020010af : Kernel code
+40000000-7fffffff : PCI Bus 0000:00
+80000000-80000fff : System RAM
+"""
 
 
 def test_kidled_counts_page_cache_idle_for_sixty_scans() -> None:
@@ -34,6 +57,40 @@ def test_kidled_counts_page_cache_idle_for_sixty_scans() -> None:
 def test_damon_says_a_share() -> None:
     """Thirty of a hundred parts were idle for five minutes."""
     assert 0.3 == cold.share(PERCENTILES.encode())
+
+
+def test_what_is_free_is_not_cold() -> None:
+    """DAMON never sees free memory and the kernel's own in use: cold is what else there is.
+
+    Of the addresses that it watches, two fifths were in use; the rest of what can be is cold.
+    """
+    nothing = MEMINFO.replace(b"204800 kB\nInactive", b"     0 kB\nInactive")
+
+    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold.untouched(COLDER, MEMINFO, b""))
+    assert (390 - 0.4 * 960) * MIB == pytest.approx(cold.untouched(COLDER, nothing, b""))
+    assert 0 == cold.untouched(PERCENTILES.encode(), nothing, b"")
+
+
+def test_holes_between_addresses_are_watched_too() -> None:
+    """The share is one of all addresses from the first to the last memory."""
+    used = (1 << 31) * 0.2
+
+    assert (1 << 31) == cold.span(IOMEM)
+    few = b",".join([b"-500", *[b"0"] * 20, *[b"300000"] * 80])
+    assert 590 * MIB - used == pytest.approx(cold.untouched(few, MEMINFO, IOMEM), rel=1e-4)
+
+
+def test_addresses_that_are_hidden() -> None:
+    """Whoever is not root sees zeros: then memory counts for the addresses."""
+    hidden = b"00000000-00000000 : System RAM\n"
+
+    assert cold.untouched(COLDER, MEMINFO, b"") == cold.untouched(COLDER, MEMINFO, hidden)
+
+
+def test_a_meminfo_without_lists() -> None:
+    """It is refused, not counted as nothing."""
+    with pytest.raises(ValueError, match="Inactive"):
+        cold.untouched(COLDER, b"MemTotal: 1 kB\nActive: 1 kB\nUnevictable: 0 kB\n", b"")
 
 
 @pytest.mark.parametrize("text", [b"", b"cfex 1 2", b"# only\n# remarks\n", b"cfei 1 2 3 4 5 x"])
@@ -58,19 +115,22 @@ def test_of_the_node() -> None:
 
     assert absence.Unsupported(
         "memory.cold", "this kernel has neither kidled nor DAMON_STAT"
-    ) == cold.node(host, layout, 1000)
+    ) == cold.node(host, layout)
 
     host.tree.text(f"{parameters}/enabled", "N\n")
-    found = cold.node(host, layout, 1000)
+    found = cold.node(host, layout)
     assert isinstance(found, absence.Unsupported)
     assert "not enabled" in found.why
 
     host.tree.text(f"{parameters}/enabled", "Y\n")
     host.tree.text(f"{parameters}/memory_idle_ms_percentiles", PERCENTILES + "\n")
-    assert 300 == cold.node(host, layout, 1000)
+    host.tree.text("/proc/meminfo", MEMINFO.decode())
+    assert (590 - 0.7 * 960) * MIB < 0 == cold.node(host, layout)
+    host.tree.text(f"{parameters}/memory_idle_ms_percentiles", COLDER.decode())
+    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold.node(host, layout))
 
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
-    assert cold.idle(KIDLED) == cold.node(host, layout, 1000)
+    assert cold.idle(KIDLED) == cold.node(host, layout)
 
 
 def test_it_is_remembered() -> None:

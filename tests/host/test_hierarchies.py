@@ -45,6 +45,22 @@ def test_without_any_group(version: Cgroup) -> None:
     assert found.file(knob.CPU_IDLE, "web") is not None
 
 
+@pytest.mark.parametrize(
+    ("version", "kernel", "takes"),
+    [("v2", (6, 19), False), ("v2", (7, 0), True), ("v2", (10, 1), True), ("v1", (7, 0), False)],
+)
+def test_sets_that_may_be_empty(version: Cgroup, kernel: tuple[int, int], *, takes: bool) -> None:
+    """By the kernel's version, on v2; one that does not say which it is counts as old."""
+    host = Machine("0-1", cgroup=version, kernel=kernel)
+    holder = hierarchies.discover(host).holder("cpuset")
+    host.tree.text("/proc/sys/kernel/osrelease", "a kernel of its own\n")
+    silent = hierarchies.discover(host).holder("cpuset")
+
+    assert holder is not None
+    assert silent is not None
+    assert (takes, False) == (holder.empty_sets, silent.empty_sets)
+
+
 def test_a_controller_that_nobody_handed_down() -> None:
     """A group without its files says nothing about the kernel."""
     host = Machine("0-1", cgroup="v2", passed_down=())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from koordlet.host import resctrl, resctrl_monitor
+from pathlib import Path
+
+from koordlet.host import directory, resctrl, resctrl_monitor
 from koordlet.model.resctrl import Usage
 from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost
@@ -88,3 +90,36 @@ def test_without_monitoring_nothing_is_read() -> None:
     assert now is not None
 
     assert () == monitor.read(now, 1.0)
+
+
+def test_a_package_is_no_cache(tmp_path: Path) -> None:
+    """Linux 7.0 counts whole packages beside the caches: they are neither domains nor values.
+
+    A group needs an id of both kinds, so the lesser number of them counts.
+    """
+    files = {
+        "proc/self/mountinfo": "30 1 0:30 / /sys/fs/resctrl rw - resctrl resctrl rw\n",
+        "sys/fs/resctrl/tasks": "1\n",
+        "sys/fs/resctrl/schemata": "L3:0=fff\n",
+        "sys/fs/resctrl/info/L3_MON/num_rmids": "256\n",
+        "sys/fs/resctrl/info/L3_MON/mon_features": "llc_occupancy\nmbm_total_bytes\n",
+        "sys/fs/resctrl/info/PERF_PKG_MON/num_rmids": "64\n",
+        "sys/fs/resctrl/info/PERF_PKG_MON/mon_features": "core_energy\nactivity\n",
+        "sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy": "4096\n",
+        "sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes": "Unassigned\n",
+        "sys/fs/resctrl/mon_data/mon_PERF_PKG_00/core_energy": "94499439.510380\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    host = directory.DirHost(str(tmp_path))
+    reader = resctrl.Reader(host)
+    reader.refresh("GenuineIntel", ())
+    now = reader.read()
+    assert now is not None
+    assert now.hardware.monitoring is not None
+
+    assert 64 == now.hardware.monitoring.num_rmids
+    assert [Usage(group="", domain="0", llc_bytes=4096)] == list(
+        resctrl_monitor.Monitor(host).read(now, 1.0)
+    )

@@ -13,12 +13,13 @@ import stat
 import struct
 from collections.abc import Iterable, Mapping
 
-from tests.vm import packages
+from tests.vm import packages, tool
 
 #: Offsets in the boot sector, named as in the kernel's Documentation/arch/x86/boot.rst.
 SETUP_SECTS, PAYLOAD_OFFSET = 0x1F1, 0x248
 SECTOR = 512
 XZ_MAGIC = b"\xfd7zXZ\0"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def vmlinux(bzimage: bytes) -> bytes:
@@ -31,9 +32,12 @@ def vmlinux(bzimage: bytes) -> bytes:
     offset, length = struct.unpack_from("<II", bzimage, PAYLOAD_OFFSET)
     start = (sectors + 1) * SECTOR + offset
     payload = bzimage[start : start + length]
-    if not payload.startswith(XZ_MAGIC):
-        raise ValueError("the kernel's payload is not xz")
-    return lzma.decompress(payload[:-4])  # the last four bytes are the unpacked size
+    packed = payload[:-4]  # the last four bytes are the unpacked size
+    if packed.startswith(XZ_MAGIC):
+        return lzma.decompress(packed)
+    if packed.startswith(ZSTD_MAGIC):
+        return tool.filter_through(["zstd", "-dcq"], packed)
+    raise ValueError("the kernel's payload is neither xz nor zstd")
 
 
 def load_order(modules: pathlib.Path, wanted: Iterable[str]) -> list[pathlib.Path]:
@@ -62,14 +66,23 @@ def initramfs(busybox: pathlib.Path, script: pathlib.Path, modules: pathlib.Path
         **{f"bin/{applet}": Entry(stat.S_IFLNK | 0o777, b"busybox") for applet in applets},
         "dev/console": Entry(stat.S_IFCHR | 0o600, device=(5, 1)),
     }
-    order = load_order(modules, (*packages.BOOT_MODULES, *packages.BOOT_MODULES_LATE))
-    names = "".join(f"/modules/{path.name}\n" for path in order)
-    entries["modules/order"] = Entry(stat.S_IFREG | 0o644, names.encode())
-    for path in order:
-        entries[f"modules/{path.name}"] = Entry(stat.S_IFREG | 0o644, path.read_bytes())
+    entries |= module_entries(modules)
     for folder in ("bin", "dev", "modules", "proc", "root", "run", "sys"):
         entries[folder] = Entry(stat.S_IFDIR | 0o755)
     return newc(entries)
+
+
+def module_entries(modules: pathlib.Path) -> dict[str, Entry]:
+    """The modules that mount the root disk, unpacked, and the file that says in which order."""
+    order = load_order(modules, (*packages.BOOT_MODULES, *packages.BOOT_MODULES_LATE))
+    entries = {}
+    for path in order:
+        content = path.read_bytes()
+        unpacked = lzma.decompress(content) if path.suffix == ".xz" else content
+        name = path.name.removesuffix(".xz")
+        entries[f"modules/{name}"] = Entry(stat.S_IFREG | 0o644, unpacked)
+    names = "".join(f"/{name}\n" for name in entries)
+    return {**entries, "modules/order": Entry(stat.S_IFREG | 0o644, names.encode())}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ HOST = (
     "dpkg",  # dpkg-deb unpacks packages
     "tar",
     "xz-utils",
+    "zstd",  # what newer kernels are packed with
     "util-linux",  # setpriv: the emulator dies with the process that started it
 )
 
@@ -34,7 +35,8 @@ KERNEL = "linux-image-amd64"
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "ext4", "crc32c_generic", "9p")
 BOOT_MODULES_LATE = ("9pnet_virtio",)
 
-#: Parts of the kernel's module tree that the guest keeps (the rest drives real hardware).
+#: Parts of the kernel's module tree that the guest keeps (the rest drives real hardware). What a
+#: kernel has not is built in, or elsewhere.
 MODULE_TREES = (
     "arch/x86/kernel",
     "crypto",

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Literal
 
-from tests.vm import image, root, shape, tool
+from tests.vm import image, kernels, root, shape, tool
 
 Cgroup = Literal["v2", "v1", "hybrid"]
 
@@ -35,6 +35,9 @@ FAST = (
 #: timers then fire as fast as they are set, and about one boot in a hundred never ends. So time
 #: comes from a clock that QEMU keeps; boots take as long as before.
 STEADY = "tsc=unstable clocksource=acpi_pm"
+#: On kernels after 6.1 the timers of an idle machine fire late by tens of seconds there; ticks that
+#: come by themselves never do.
+NEWER = "nohz=off highres=off"
 #: systemd's words for the three ways to mount cgroups.
 SYSTEMD_CGROUP = {
     "v2": "systemd.unified_cgroup_hierarchy=1",
@@ -59,8 +62,8 @@ class Options:
     append: tuple[str, ...] = ()
     #: Resource control to emulate: ``intel`` or ``amd``, with options such as ``intel,cdp,cbm=20``.
     rdt: str | None = None
-    #: Another kernel than Debian's: an ELF file with all that it needs built in.
-    kernel: pathlib.Path | None = None
+    #: Another kernel than that of the image.
+    kernel: kernels.Kernel | None = None
     #: Folders of the host, mounted read-only, by mount point; live, but slow to import from.
     shares: Mapping[str, pathlib.Path] = dataclasses.field(default_factory=dict)
     #: Disks that are mounted read-only, by mount point.
@@ -118,6 +121,8 @@ def arguments(options: Options, files: image.Image, run: pathlib.Path) -> list[s
 def command_line(options: Options) -> str:
     """The kernel's command line."""
     words = [QUIET, FAST, STEADY, *options.shape.append()]
+    if options.kernel is not None and options.kernel.disks:
+        words.append(NEWER)
     mounts = [f"ext4,/dev/vd{'bcdefgh'[i]},{at}" for i, at in enumerate(options.disks)]
     mounts += [f"9p,share{i},{at}" for i, at in enumerate(options.shares)]
     words += [f"vm.mount={mount}" for mount in mounts]

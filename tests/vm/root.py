@@ -100,18 +100,25 @@ def add_modules(archive: pathlib.Path, root: pathlib.Path, boot: pathlib.Path) -
     """Puts the wanted kernel modules into the tree and the kernel into ``boot``; their folder."""
     extract(archive, boot)
     (source,) = (boot / "lib/modules").iterdir()
+    return copy_modules(source, root)
+
+
+def copy_modules(source: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
+    """Puts what the guest keeps of a kernel's modules into the tree, with their order; where."""
     target = root / "usr/lib/modules" / source.name
     target.mkdir(parents=True)
     for path in source.glob("modules.*"):
         shutil.copy(path, target)
     for name in packages.MODULE_TREES:
-        tree = source / "kernel" / name
-        into = target / "kernel" / name
-        into.parent.mkdir(parents=True, exist_ok=True)
-        if tree.is_dir():
-            shutil.copytree(tree, into)
-        else:
-            shutil.copy(tree, into)
+        found = source / "kernel" / name
+        # A module may be packed: its name then goes on.
+        for tree in found.parent.glob(f"{found.name}*" if found.suffix else found.name):
+            into = target / tree.relative_to(source)
+            into.parent.mkdir(parents=True, exist_ok=True)
+            if tree.is_dir():
+                shutil.copytree(tree, into)
+            else:
+                shutil.copy(tree, into)
     tool.run(["depmod", "-b", str(root), source.name])
     return target
 

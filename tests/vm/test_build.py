@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import multiprocessing
 import pathlib
+import shutil
 import stat
 import struct
 import subprocess
@@ -12,7 +13,7 @@ import sys
 
 import pytest
 
-from tests.vm import cache, kernel, packages, qemu, shape
+from tests.vm import cache, kernel, kernels, packages, qemu, shape, tool
 
 
 @pytest.fixture
@@ -85,6 +86,62 @@ def test_vmlinux_is_unpacked() -> None:
     start = 3 * kernel.SECTOR + 100
 
     assert b"\x7fELF kernel" == kernel.vmlinux(bytes(image[:start]) + payload + b"rest")
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_vmlinux_of_newer_kernels_is_unpacked() -> None:
+    """They are packed with another program."""
+    packed = tool.filter_through(["zstd", "-q"], b"\x7fELF kernel") + struct.pack("<I", 11)
+    image = bytearray(4 * kernel.SECTOR)
+    image[kernel.SETUP_SECTS] = 2
+    struct.pack_into("<II", image, kernel.PAYLOAD_OFFSET, 100, len(packed))
+
+    assert b"\x7fELF kernel" == kernel.vmlinux(bytes(image[: 3 * kernel.SECTOR + 100]) + packed)
+
+
+def test_packed_modules_are_unpacked(tmp_path: pathlib.Path) -> None:
+    """The first program of a machine loads plain files, in order."""
+    names = ("mbcache", "ext4")
+    (tmp_path / "modules.dep").write_text("ext4.ko.xz: mbcache.ko.xz\nmbcache.ko.xz:\n")
+    for name in names:
+        (tmp_path / f"{name}.ko.xz").write_bytes(lzma.compress(name.encode()))
+    found = kernel.module_entries(tmp_path)
+
+    assert {f"modules/{name}.ko": name.encode() for name in names} == {
+        path: one.content for path, one in found.items() if path.endswith(".ko")
+    }
+    assert b"/modules/mbcache.ko\n/modules/ext4.ko\n" == found["modules/order"].content
+
+
+def test_which_kernel_a_machine_has(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image's own, unless the variable or the caller names another; the caller has it first."""
+    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+    assert kernels.chosen() is None
+    assert kernels.chosen("bookworm") is None
+    monkeypatch.setenv(kernels.VARIABLE, str(tmp_path / "vmlinux"))
+    named = kernels.chosen()
+
+    assert named is not None
+    assert (tmp_path / "vmlinux", {}) == (named.vmlinux, named.disks)
+    assert b"" == named.entries["modules/order"].content
+    assert kernels.chosen("bookworm") is None
+    other = kernels.chosen(built=tmp_path / "other")
+    assert other is not None
+    assert tmp_path / "other" == other.vmlinux
+
+
+def test_the_parts_of_a_kernel() -> None:
+    """Newer packages are in several parts, which name each other; what else they need stays out."""
+    needs = {
+        "linux-image-amd64/sid": ("linux-base-amd64", "linux-image-7.3-amd64"),
+        "linux-image-7.3-amd64/sid": ("dracut", "linux-modules-7.3-amd64", "linux-base-7.3"),
+        "linux-modules-7.3-amd64/sid": ("kmod", "linux-base-7.3"),
+    }
+    found = kernels.parts(lambda name: needs.get(name, ()), "sid")
+
+    assert {"linux-image-7.3-amd64", "linux-modules-7.3-amd64", "linux-base-7.3"} == found
 
 
 def test_modules_load_after_what_they_need(tmp_path: pathlib.Path) -> None:

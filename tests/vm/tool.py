@@ -35,6 +35,20 @@ def run(command: Sequence[str], folder: pathlib.Path | None = None) -> str:
     return done.stdout
 
 
+def filter_through(command: Sequence[str], data: bytes) -> bytes:
+    """What the tool makes of bytes."""
+    try:
+        done = subprocess.run(
+            command, env=environment(), input=data, capture_output=True, check=False
+        )
+    except FileNotFoundError:
+        raise missing(command[0]) from None
+    if done.returncode:
+        tail = done.stderr.decode(errors="replace")[-3000:]
+        raise ToolError(f"{' '.join(command)}: exit status {done.returncode}\n{tail}")
+    return done.stdout
+
+
 def missing(name: str) -> ToolError:
     """The error for a tool that is not installed."""
     return ToolError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from tests.kit import debian
 from tests.kit.containerd import programs
 
 #: What the tests of every run need.
@@ -22,7 +23,7 @@ def main() -> int:
     for name in parser.parse_args().bundles or ORDINARY:
         try:
             found = programs.fetch(name)
-        except programs.FetchError as error:
+        except debian.FetchError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         print(f"{name}: {found.folder}")

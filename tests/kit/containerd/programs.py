@@ -16,21 +16,12 @@ import fcntl
 import os
 import platform
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_SUITE = "bookworm"
-_NEXT = "trixie"
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-#: A download of 36 MB may be slow; a mirror that hangs is given up.
-_PATIENCE = 300.0
-
-
-class FetchError(Exception):
-    """The programs cannot be had; the text says why."""
+from tests.kit import debian
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +39,11 @@ class Bundle:
 BUNDLES = {
     "containerd": Bundle(
         name="containerd-1.7.24",
-        packages=(f"containerd/{_NEXT}", f"runc/{_SUITE}", f"busybox-static/{_SUITE}"),
+        packages=(
+            f"containerd/{debian.NEXT}",
+            f"runc/{debian.SUITE}",
+            f"busybox-static/{debian.SUITE}",
+        ),
         says={
             "usr/bin/containerd": " 1.7.24",
             "usr/sbin/runc": "runc version 1.",
@@ -57,12 +52,14 @@ BUNDLES = {
     ),
     "docker": Bundle(
         name="docker-20.10.24",
-        packages=tuple(f"{n}/{_SUITE}" for n in ("docker.io", "libdevmapper1.02.1", "libselinux1")),
+        packages=tuple(
+            f"{n}/{debian.SUITE}" for n in ("docker.io", "libdevmapper1.02.1", "libselinux1")
+        ),
         says={"usr/sbin/dockerd": " 20.10.24"},
     ),
     "crun": Bundle(
         name="crun-1.8.1",
-        packages=(f"crun/{_SUITE}", f"libyajl2/{_SUITE}"),
+        packages=(f"crun/{debian.SUITE}", f"libyajl2/{debian.SUITE}"),
         says={"usr/bin/crun": "crun version 1.8.1"},
     ),
 }
@@ -128,9 +125,10 @@ def fetch(name: str = "containerd") -> Programs:
         if not found.there:
             with tempfile.TemporaryDirectory(prefix=f"{name}-new-", dir=found.folder.parent) as w:
                 fresh = Programs(Path(w) / "root")
-                _download(Path(w) / "apt", bundle.packages)
-                for archive in sorted((Path(w) / "apt").glob("*.deb")):
-                    _run("dpkg-deb", "-x", str(archive), str(fresh.folder))
+                apt = debian.Archive(Path(w) / "apt", debian.SUITE, debian.NEXT)
+                apt.download(Path(w), *bundle.packages)
+                for archive in sorted(Path(w).glob("*.deb")):
+                    debian.run("dpkg-deb", "-x", str(archive), str(fresh.folder))
                 _check(fresh, bundle.says)
                 fresh.folder.rename(found.folder)
     return found
@@ -143,71 +141,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _download(folder: Path, packages: tuple[str, ...]) -> None:
-    for name in ("lists/partial", "cache/archives/partial"):
-        (folder / name).mkdir(parents=True)
-    mirror = _mirror()
-    sources = folder / "sources.list"
-    sources.write_text(
-        "".join(f"deb [signed-by={_KEYRING}] {mirror} {s} main\n" for s in (_SUITE, _NEXT))
-    )
-    settings = {
-        "Dir::Etc::sourcelist": sources,
-        "Dir::Etc::sourceparts": "-",
-        "Dir::State::lists": folder / "lists",
-        "Dir::Cache": folder / "cache",
-        "APT::Sandbox::User": "",
-        "Acquire::Retries": 3,
-        "Acquire::Languages": "none",
-    }
-    get = [
-        "apt-get",
-        "-q",
-        *(w for key, value in settings.items() for w in ("-o", f"{key}={value}")),
-    ]
-    _run(*get, "update")
-    _run(*get, "download", *packages, folder=folder)
-
-
-def _mirror() -> str:
-    """Where this machine's apt gets Debian's main archive from."""
-    form = "$(SITE) $(RELEASE) $(COMPONENT)"
-    for line in _run("apt-get", "indextargets", "--format", form, "Created-By: Packages").split(
-        "\n"
-    ):
-        words = line.split()
-        if words[1:] in ([_SUITE, "main"], [_NEXT, "main"]):
-            return words[0]
-    raise FetchError(f"apt's sources name no mirror with {_SUITE} main or {_NEXT} main")
-
-
 def _check(found: Programs, says: Mapping[str, str]) -> None:
     """That what came is what was meant, and runs here."""
     for path, wanted in says.items():
         program = found.folder / path
         if not program.is_file():
-            raise FetchError(f"the packages bring no {program.name}")
-        if wanted and wanted not in (said := _run(str(program), "--version", more=found.libraries)):
-            raise FetchError(f"{program.name} is not {wanted}: {said[:200]}")
-
-
-def _run(*words: str, folder: Path | None = None, more: str = "") -> str:
-    try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env={**os.environ, "LC_ALL": "C", **({"LD_LIBRARY_PATH": more} if more else {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_PATIENCE,
-        )
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        raise FetchError(f"{words[0]}: {error}") from error
-    if done.returncode:
-        raise FetchError(f"{words[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return done.stdout
+            raise debian.FetchError(f"the packages bring no {program.name}")
+        if wanted and wanted not in (
+            said := debian.run(str(program), "--version", more=found.libraries)
+        ):
+            raise debian.FetchError(f"{program.name} is not {wanted}: {said[:200]}")
 
 
 def why_not(oci: str = "runc") -> str:

@@ -19,6 +19,10 @@ from tests.kit.kernel.group import Controller, Group, Hierarchy, Knob, On, lines
 from tests.kit.kernel.tree import refused
 
 _UNLIMITED = 1 << 31
+#: Files and rows that newer kernels have; of those that were recorded, the first that has them.
+_LATER, _LATEST = (6, 12), (7, 3)
+#: Controllers that count groups and are no hierarchy of ours: where they stand among the others.
+_PERF_AFTER = "memory"
 
 
 @dataclasses.dataclass
@@ -39,7 +43,8 @@ class Hierarchy2(Hierarchy):
     version = 2
     label = "0:"
 
-    def __init__(self, controllers: Iterable[Controller]) -> None:
+    def __init__(self, controllers: Iterable[Controller], kernel: tuple[int, int] = (6, 1)) -> None:
+        self._kernel = kernel
         self.state: dict[Group, Core] = {}
         super().__init__(controllers)
 
@@ -249,8 +254,16 @@ class Hierarchy2(Hierarchy):
                 On.CHILDREN,
             ),
             Knob("cpu.stat", self._cpu_stat),
+            *self._local(),
             *(Knob(f"{name}.pressure", _psi) for name in ("cpu", "io", "memory")),
         )
+
+    def _local(self) -> Iterable[Knob]:
+        """What newer kernels say of a group without those inside of it."""
+        if self._kernel >= _LATER:
+            yield Knob("cpu.stat.local", lambda g: "throttled_usec 0\n")
+        if self._kernel >= _LATEST:
+            yield Knob("cgroup.stat.local", lambda g: "frozen_usec 0\n", on=On.CHILDREN)
 
     def _subtree(self, group: Group) -> str:
         return (
@@ -269,9 +282,14 @@ class Hierarchy2(Hierarchy):
     def _join(self, group: Group, text: str) -> None:
         self.attach(group, self.processes.named(text))
 
-    @staticmethod
-    def _stat(group: Group) -> str:
-        return f"nr_descendants {sum(1 for _ in group.walk()) - 1}\nnr_dying_descendants 0\n"
+    def _stat(self, group: Group) -> str:
+        names: list[str] = []
+        for name in self.controllers if self._kernel >= _LATER else ():
+            names += [name, "perf_event"] if name == _PERF_AFTER else [name]
+        living = "".join(f"nr_subsys_{name} 0\n" for name in names)
+        dying = "".join(f"nr_dying_subsys_{name} 0\n" for name in names)
+        below = sum(1 for _ in group.walk()) - 1
+        return f"nr_descendants {below}\n{living}nr_dying_descendants 0\n{dying}"
 
     def _bound(self, name: str, field: str) -> Knob:
         def read(group: Group) -> str:
@@ -300,7 +318,8 @@ class Hierarchy2(Hierarchy):
             if cpu is not None and cpu.has(group) and group.parent is not None
             else ""
         )
-        return "usage_usec 0\nuser_usec 0\nsystem_usec 0\n" + extra
+        nice = "nice_usec 0\n" if self._kernel >= _LATER else ""
+        return f"usage_usec 0\nuser_usec 0\nsystem_usec 0\n{nice}{extra}"
 
 
 def _psi(group: Group) -> str:

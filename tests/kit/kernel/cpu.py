@@ -4,7 +4,8 @@ Covers: ``cpu.shares``/``cfs_*`` of v1, ``cpu.max``/``weight`` of v2, ``cpu.idle
 Does not cover: uclamp, real-time bandwidth (neither is built into Debian's kernel).
 
 Kernel facts: ``kernel/sched/core.c`` (``tg_set_cfs_bandwidth``, ``__cfs_schedulable``,
-``sched_group_set_idle``), ``kernel/sched/fair.c`` (``__sched_group_set_shares``); 6.1.
+``sched_group_set_idle``), ``kernel/sched/fair.c`` (``__sched_group_set_shares``); 6.1. Where 6.12
+or 7.3 answered otherwise, the first of them that did is named.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ _IDLE = 3
 _MIN_US, _MAX_PERIOD_US = 1000, 1_000_000
 #: ``max_bw_runtime_us``: beyond it the fixed-point ratio would overflow.
 _MAX_QUOTA_US = 17_592_186_044_415
+#: An idle group's weight is shown as the least there is, not as 0.
+_LEAST_IS_ONE = (6, 12)
+#: Microseconds that are too many are no longer cut to 64 bits of nanoseconds; all ones is no limit.
+_NOT_WRAPPED = (7, 3)
 #: ``sched_prio_to_weight``, nice -20 to 19.
 _NICE = (
     *(88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916),
@@ -153,6 +158,10 @@ class Cpu1(Cpu):
 class Cpu2(Cpu):
     """``cpu.weight`` and ``cpu.max``."""
 
+    def __init__(self, kernel: tuple[int, int] = (6, 1)) -> None:
+        super().__init__()
+        self._kernel = kernel
+
     def knobs(self) -> Iterable[Knob]:
         of = self.of
         return (
@@ -169,7 +178,8 @@ class Cpu2(Cpu):
         )
 
     def _weight(self, group: Group) -> str:
-        return f"{_closest(self.of[group].shares * 100, 1024)}\n"
+        weight = _closest(self.of[group].shares * 100, 1024)
+        return f"{max(weight, int(self._kernel >= _LEAST_IS_ONE))}\n"
 
     def _write_weight(self, group: Group, text: str) -> None:
         weight = parsing.unsigned(text)
@@ -198,10 +208,13 @@ class Cpu2(Cpu):
         words = re.match(r"[ \t\n\v\f\r]*(\S{1,20})(.*)", text, re.DOTALL)
         if words is None:
             raise refused(errno.EINVAL)
-        period = _wrapped(parsing.scanned(words[2]))
-        quota = _wrapped(parsing.scanned(words[1]))
+        period, quota = parsing.scanned(words[2]), parsing.scanned(words[1])
         if quota is None and words[1] != "max":
             raise refused(errno.EINVAL)
+        if self._kernel < _NOT_WRAPPED:
+            period, quota = _wrapped(period), _wrapped(quota)
+        elif quota == parsing.U64:
+            quota = None
         self.set_bandwidth(group, quota, state.period if period is None else period, state.burst)
 
     def _write_burst(self, group: Group, text: str) -> None:

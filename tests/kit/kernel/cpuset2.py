@@ -20,6 +20,9 @@ from tests.kit.kernel.group import Group, Knob, On, Process
 from tests.kit.kernel.partition import Cpuset, Partitions, Role
 from tests.kit.kernel.tree import refused
 
+#: The first that takes an empty set of a group with processes.
+_TAKES_NOTHING = (7, 0)
+
 
 class Cpuset2(Partitions):
     """``cpuset.*`` of v2."""
@@ -82,8 +85,7 @@ class Cpuset2(Partitions):
         state = self.of[group]
         if wish == state.cpus:
             return
-        if state.cpus and not wish and group.populated:
-            raise refused(errno.ENOSPC)
+        self._vet_nothing(group, state.cpus, wish)
         collides = self.collides(group, dataclasses.replace(state, cpus=wish))
         if collides:
             assert group.parent is not None
@@ -101,6 +103,11 @@ class Cpuset2(Partitions):
         # Partitions that were made invalid above gave CPUs back, and nobody tells the borrowers.
         if state.role is not Role.MEMBER:
             self._borrowers(group)
+
+    def _vet_nothing(self, group: Group, before: CPUSet, wish: CPUSet) -> None:
+        """Where processes live, older kernels refuse to give up all."""
+        if before and not wish and group.populated and self.machine.kernel < _TAKES_NOTHING:
+            raise refused(errno.ENOSPC)
 
     def _keep_given(self, group: Group) -> None:
         state = self.of[group]
@@ -126,8 +133,7 @@ class Cpuset2(Partitions):
         state = self.of[group]
         if wish == state.mems:
             return
-        if state.mems and not wish and group.populated:
-            raise refused(errno.ENOSPC)
+        self._vet_nothing(group, state.mems, wish)
         state.mems = wish
         for one in self.below(group):
             assert one.parent is not None

@@ -75,7 +75,7 @@ def Machine(  # noqa: N802 - reads as a noun in tests; each property is independ
     else:
         mounts = _legacy(shape, JOINED if joined else SEPARATE)
     if cgroup == "hybrid":
-        mounts[f"{ROOT}/unified"] = Hierarchy2(())
+        mounts[f"{ROOT}/unified"] = Hierarchy2((), kernel)
     wish = None if rdt is None else Wish.parse(rdt)
     if wish is not None:
         shape.vendor, shape.flags = wish.vendor, wish.flags
@@ -106,12 +106,12 @@ def _assemble(shape: Hardware, mounts: dict[str, Hierarchy]) -> KernelHost:
 def _unified(shape: Hardware, passed_down: Iterable[str]) -> Hierarchy:
     real: dict[str, Controller] = {
         "cpuset": Cpuset2(shape),
-        "cpu": Cpu2(),
-        "memory": Memory2(),
+        "cpu": Cpu2(shape.kernel),
+        "memory": Memory2(shape.kernel),
         "pids": Pids(),
         "io": Io2(shape),
     }
-    hierarchy = Hierarchy2(real.get(name) or Bare(name) for name in UNIFIED)
+    hierarchy = Hierarchy2((real.get(name) or Bare(name) for name in UNIFIED), shape.kernel)
     words = " ".join(f"+{name}" for name in passed_down)
     hierarchy.pass_down(hierarchy.root, words)
     return hierarchy

@@ -39,6 +39,8 @@ _STAT = (
 #: What the kernel needs for a group is charged to its parent: so much on a 6.1 with 8 CPUs.
 _CHILD_BYTES = 7 * PAGE
 _EVENTS = ("low", "high", "max", "oom", "oom_kill", "oom_group_kill")
+#: The recorded kernel that has one event more, and cuts no number of bytes to 64 bits.
+_LATEST = (7, 3)
 
 
 @dataclasses.dataclass
@@ -86,10 +88,19 @@ class Memory2(_Memory):
     )
     _COUNTERS = ("memory.peak", "memory.swap.current", "memory.zswap.current")
 
+    def __init__(self, kernel: tuple[int, int] = (6, 1)) -> None:
+        super().__init__()
+        self._latest = kernel >= _LATEST
+
     def fresh(self, group: Group) -> Memory:
         del group
         pages = dict.fromkeys(self._LIMITS, NO_LIMIT)
-        return Memory(pages | {"memory.min": 0, "memory.low": 0}, {"memory.oom.group": 0})
+        events = (*_EVENTS, "sock_throttled") if self._latest else _EVENTS
+        return Memory(
+            pages | {"memory.min": 0, "memory.low": 0},
+            {"memory.oom.group": 0},
+            dict.fromkeys(events, 0),
+        )
 
     def knobs(self) -> Iterable[Knob]:
         return (
@@ -115,7 +126,7 @@ class Memory2(_Memory):
             return "max\n" if pages == NO_LIMIT else f"{pages * PAGE}\n"
 
         def write(group: Group, text: str) -> None:
-            self.of[group].pages[name] = parsing.pages(text, "max")
+            self.of[group].pages[name] = parsing.pages(text, "max", wraps=not self._latest)
             if name == "memory.max":
                 self._squeeze(group)
 

@@ -73,16 +73,22 @@ def scanned(text: str) -> int | None:
     return int(match[1]) & U64 if match else None
 
 
-def pages(text: str, unlimited: str) -> int:
-    """``page_counter_memparse``: pages rounded down; bytes wrap at 2**64; an empty text is 0."""
+def pages(text: str, unlimited: str, *, wraps: bool = True) -> int:
+    """``page_counter_memparse``: pages rounded down; bytes wrap at 2**64; an empty text is 0.
+
+    The newest kernels take the most there is instead of wrapping.
+    """
     text = strip(text)
     if text == unlimited:
         return NO_LIMIT
     value, rest = _digits(text)
-    size = (value or 0) & U64
+    whole, size = value or 0, (value or 0) & U64
     if rest and rest[0].upper() in _SUFFIXES:
+        whole <<= _SUFFIXES[rest[0].upper()]
         size = size << _SUFFIXES[rest[0].upper()] & U64
         rest = rest[1:]
+    if not wraps:
+        size = whole
     if rest:
         raise refused(errno.EINVAL)
     return min(size // PAGE, NO_LIMIT)

@@ -21,6 +21,9 @@ from tests.kit.kernel.hardware import Hardware
 #: ``perr_strings``.
 NOT_EXCLUSIVE = "Cpu list in cpuset.cpus not exclusive"
 NO_PARENT = "Parent is not a partition root"
+#: From 6.7 on it may be one far from its parent, if it names CPUs that it has alone.
+NOT_ALONE = "Invalid cpu list in cpuset.cpus.exclusive"
+_REMOTE = (6, 7)
 BAD_PARENT = "Parent is an invalid partition root"
 NO_CPUS = "Parent unable to distribute cpu downstream"
 FOREIGN_CPUS = "Invalid cpu list in cpuset.cpus"
@@ -159,8 +162,13 @@ class Partitions(Stateful[Cpuset]):
         assert group.parent is not None
         parent = self.of[group.parent]
         if not parent.partition:
-            return BAD_PARENT if parent.broken else NO_PARENT
+            return self._no_parent(parent)
         return "" if cpus else EMPTY
+
+    def _no_parent(self, parent: Cpuset) -> str:
+        if parent.broken:
+            return BAD_PARENT
+        return NOT_ALONE if self.machine.kernel >= _REMOTE else NO_PARENT
 
     def reconsider(self, group: Group, wish: CPUSet | None = None) -> None:
         """``partcmd_update``: with a new wish of its own, or after a change further up."""
@@ -241,7 +249,7 @@ class Partitions(Stateful[Cpuset]):
                 self.reconsider(group)
             else:
                 state.valid = state.exclusive = False
-                state.reason = BAD_PARENT if parent.broken else NO_PARENT
+                state.reason = self._no_parent(parent)
         self._settle(state, new)
         return False
 

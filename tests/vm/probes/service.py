@@ -218,7 +218,8 @@ def control_files() -> dict[str, str]:
         found[folder] = "group"
         for name in names:
             path = pathlib.Path(folder, name)
-            moving = name.endswith((".procs", ".threads", ".pressure"))
+            # Newer kernels let a peak be written, which begins it anew.
+            moving = name.endswith((".procs", ".threads", ".pressure", ".peak"))
             if path.stat().st_mode & 0o200 and not moving and (text := read(path)) is not None:
                 found[str(path)] = text
     return found
