@@ -65,9 +65,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0.5 <= value <= 3600:
-        raise argparse.ArgumentTypeError("from 0.5 to 3600 seconds")
+        raise argparse.ArgumentTypeError(f"from 0.5 to 3600 seconds, not {text!r}")
     return value
 
 

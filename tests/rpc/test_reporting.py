@@ -99,7 +99,7 @@ def test_pressure_is_told_at_once(loop: loops.LoopThread, ram: Path) -> None:
 
 
 class Wire:
-    """A stream of a scheduler that knows nothing: what is written is kept, and something happens."""
+    """A stream of a scheduler that knows nothing; something happens during a write."""
 
     def __init__(self, during: Callable[[int], None]) -> None:
         self.during = during
