@@ -47,7 +47,8 @@ class Agent:
             body = answer.read(_MOST)
             found = json.loads(body) if answer.status in _ANSWERS else None
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
-            raise _no_agent(self._address, str(error) or type(error).__name__) from None
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise _no_agent(self._address, why) from None
         finally:
             connection.close()
         if not isinstance(found, dict) or found.get("version") != "v1":

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from koordlet.cli import explain_source, options, output
 from koordlet.host import netlink, roots
 from koordlet.host import topology as discovery
-from koordlet.model import cpuset, topology
+from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
 from koordlet.report import topology_json, topology_svg, topology_words
 
@@ -63,6 +63,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Discover and print; what cannot be read is in the warnings, not in the exit status."""
+    if args.owners and args.output != "svg":
+        raise errors.UsageError(
+            "only a picture has colours", culprit="--owners", fix="add -o svg, or koordlet plan"
+        )
+    for option in ("address", "pods"):
+        if getattr(args, option) is not None and not args.owners:
+            raise errors.UsageError(
+                "nobody was asked for owners", culprit=f"--{option}", fix="add --owners -o svg"
+            )
     host = roots.open_root(args.root)
     machine = netlink.complete(host, discovery.discover(host))
     if args.output == "json":
