@@ -167,7 +167,8 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 
 .PHONY: wheel
 wheel: $(DEVELOP) ## Build the wheel into dist/
-	@$(PY) -m hatchling build -t wheel
+	@rm -f dist/koordlet-*.whl # of another version: dist/koordlet-*.whl is what the documents install
+	$(PY) -m hatchling build -t wheel
 
 .PHONY: clean
 clean: ## Remove everything that make made, the environment included
