@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import select
+import signal
 import sys
 import termios
 import time
@@ -141,6 +142,7 @@ class _Session:
     def run(self) -> None:
         """Look and draw until the person quits."""
         with (
+            _ended_politely(),
             _keys() as descriptor,
             live.Live(console=self._terminal, screen=True, auto_refresh=False) as drawn,
         ):
@@ -220,6 +222,20 @@ def _split(data: bytes) -> list[str]:
         keys.append(text[:size])
         text = text[size:]
     return keys
+
+
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """SIGTERM leaves through the front door: the terminal of whoever is ended stays usable."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
