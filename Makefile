@@ -20,6 +20,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := .venv/bin/python
 # The same hash for the same lock files; `make` runs this once per call.
 key = $(shell cat $(1) | sha256sum | cut -c 1-16)
+# How many packages a lock file names: one that differs by Python's version is there twice.
+packages = sed -n 's/==.*//p' $(1) | sort -u | wc -l
 RUNTIME := .venv/.runtime-$(call key,requirements.lock)
 DEVELOP := .venv/.develop-$(call key,requirements.lock requirements-dev.lock)
 DOCS := .venv/docs/.installed-$(call key,requirements-docs.lock)
@@ -155,7 +157,7 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 	    sed "s/ ; implementation_name == 'cpython' and sys_platform == 'linux'//" "$$1.new"
 	  } >"$$1"
 	  rm "$$1.new"
-	  printf '▸ %s: %d packages\n' "$$1" "$$(grep -c == "$$1")"
+	  printf '▸ %s: %d packages\n' "$$1" "$$($(call packages,"$$1"))"
 	}
 	[ -n '$(UPGRADE)' ] || for each in requirements requirements-dev; do
 	  [ ! -f $$each.lock ] || cp $$each.lock $$each.lock.new; done
@@ -167,7 +169,8 @@ lock: | .venv/bin/python ## Write the lock files anew from pyproject.toml (UPGRA
 
 .PHONY: wheel
 wheel: $(DEVELOP) ## Build the wheel into dist/
-	@$(PY) -m hatchling build -t wheel
+	@rm -f dist/koordlet-*.whl # of another version: dist/koordlet-*.whl is what the documents install
+	$(PY) -m hatchling build -t wheel
 
 .PHONY: clean
 clean: ## Remove everything that make made, the environment included
@@ -209,7 +212,7 @@ define install
 	done
 	# Ended half-way, the environment may lack its installer.
 	$(PY) -c 'import pip' 2>/dev/null || $(PY) -m ensurepip
-	total=$$(grep -c == $(1)); n=0; site=$$(echo .venv/lib/python3*/site-packages)
+	total=$$($(call packages,$(1))); n=0; site=$$(echo .venv/lib/python3*/site-packages)
 	printf '▸ Installing %d packages of %s, once\n' "$$total" $(1)
 	PYTHONUNBUFFERED=1 $(PY) -m pip install --no-deps --require-hashes -r $(1) 2>&1 |
 	  tee .venv/install.log |
@@ -247,7 +250,7 @@ $(DEVELOP): | .venv/bin/python
 # What builds the site has an environment of its own, so that no check and no agent can come to need it.
 $(DOCS): | .venv/bin/python
 	@printf '▸ Installing %d packages of requirements-docs.lock, once\n' \
-	  "$$(grep -c == requirements-docs.lock)"
+	  "$$($(call packages,requirements-docs.lock))"
 	$(PY) -m venv --clear .venv/docs
 	.venv/docs/bin/python -m pip install -qq --no-deps --require-hashes \
 	  -r requirements-docs.lock || {

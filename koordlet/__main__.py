@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
 
 
@@ -11,9 +13,14 @@ def main() -> None:
     # Importing makes much that stays and little garbage: looking for it is a tenth of the start.
     # The command line switches it on again.
     gc.disable()
+    # Ctrl-C while importing: nothing was done yet, and not every extension module survives an
+    # exception there. The command line takes this back, too. A shell's background job ignores it.
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     try:
-        from koordlet import cli  # noqa: PLC0415 -- Ctrl-C while importing is no traceback either
+        from koordlet import cli  # noqa: PLC0415 -- what is above comes before the imports
 
+        cli.streams.prepare()
         status = cli.main()
     except KeyboardInterrupt:
         status = 130

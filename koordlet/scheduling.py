@@ -253,7 +253,15 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         return
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
-    options.database.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        options.database.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot be made: {error.strerror}",
+            culprit=str(options.database.parent),
+            fix="name a writable directory with --state-dir",
+            errno=error.errno,
+        ) from error
     file = files.Store(
         options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
     )

@@ -12,13 +12,12 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
-import io
-import os
+import signal
 import sys
 from collections.abc import Sequence
 
 import koordlet
-from koordlet.cli import output
+from koordlet.cli import output, streams, usage
 from koordlet.model import errors
 
 #: Command to its one line of help, in the order of the help page.
@@ -64,7 +63,7 @@ def parser(
 
     ``alone``: nothing will be said of other commands.
     """
-    top = argparse.ArgumentParser(
+    top = usage.Parser(
         prog="koordlet",
         description="Run latency-sensitive and best-effort work side by side on one machine.",
         epilog=_EPILOG,
@@ -96,26 +95,42 @@ def _indent(text: str) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        # What a terminal of another alphabet cannot show costs a sign, not the command.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    named = next((word for word in words if not word.startswith("-")), None)
-    # Whoever begins with a command asks for no list of all: each costs a millisecond.
-    alone = named in COMMANDS and words[0] == named
-    args = parser(named, alone=alone).parse_args(words)
-    if not gc.isenabled():
-        # What was imported stays: from here on garbage is looked for in what comes after.
-        gc.freeze()
-        gc.enable()
+    args: argparse.Namespace | None = None
     try:
+        args = _parsed(words)
+        usage.check_options(args)
+        if not gc.isenabled():
+            _begin()
         status: int = args.run(args)
         sys.stdout.flush()
     except errors.KoordletError as error:
+        if isinstance(error, streams.LostError):
+            streams.drop()
         output.print_error(error, as_json=getattr(args, "output", None) == "json")
         return error.status
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Keep the interpreter from saying so at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has seen enough.
+        streams.drop()
         return 0
     return status
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    usage.check_command(words, COMMANDS)
+    named = next((word for word in words if not word.startswith("-")), None)
+    # Whoever begins with a command asks for no list of all: each costs a millisecond.
+    alone = named in COMMANDS and words[0] == named
+    try:
+        return parser(named, alone=alone).parse_args(words)
+    except SystemExit:
+        sys.stdout.flush()  # help and version are output, too
+        raise
+
+
+def _begin() -> None:
+    """What ``__main__`` held back while modules were imported."""
+    # What was imported stays: from here on garbage is looked for in what comes after.
+    gc.freeze()
+    gc.enable()
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)

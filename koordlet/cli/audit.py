@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from koordlet import opening
 from koordlet.cli import options, output
@@ -68,8 +69,26 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         output.print_json(found)
     else:
-        print("\n".join(lines(found, str(where))))
+        shown = lines(found, str(where))
+        if not found["records"]:
+            shown += _why_nothing(where, args.policy)
+        print("\n".join(shown))
     return 0
+
+
+def _why_nothing(where: Path, stem: str | None) -> list[str]:
+    """What may have been meant: another log, another policy. Old logs have stems of their own."""
+    if not where.exists():
+        return ["there is no such file: no agent has acted here, or its --state-dir is another"]
+    # Only who finds nothing pays.
+    from koordlet.config import problems  # noqa: PLC0415
+    from koordlet.policy import registry  # noqa: PLC0415
+
+    known = {row.stem for row in registry.POLICIES}
+    if stem is None or stem in known:
+        return []
+    near = problems.nearest(stem, known)
+    return [f'no policy has the name {stem}: did you mean "{near}"?'] if near else []
 
 
 def _limit(number: int) -> int:

@@ -16,7 +16,7 @@ koordlet completion zsh > "${fpath[1]}/_koordlet"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh"))
+    parser.add_argument("shell", choices=("bash", "zsh"), metavar="{bash,zsh}")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -100,6 +100,8 @@ def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.No
         from koordlet.host import root  # noqa: PLC0415
 
         told = sourcing.once(effective.config, root.LiveHost())
+        if told is None:
+            sys.stderr.write("note: nobody was asked: no cluster is configured or found here\n")
         return told.slo if told is not None else None
     return None
 

@@ -17,7 +17,7 @@ koordlet delete reservation web-room --ignore-not-found
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=("reservation",), help="of what")
+    parser.add_argument("kind", choices=("reservation",), metavar="{reservation}", help="of what")
     parser.add_argument("name", metavar="NAME", help="of the reservation")
     parser.add_argument(
         "--ignore-not-found", action="store_true", help="one that is not there is fine"

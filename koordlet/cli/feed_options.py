@@ -65,7 +65,10 @@ def scheduler_nodes(args: argparse.Namespace) -> list[dict[str, Any]]:
     from koordlet.rpc import plain  # noqa: PLC0415 -- as above
 
     asked = address(args, scheduler=True)
-    found = guarded(lambda: client.scheduler(asked, args.name or "", _certificates(args)))
+    found = guarded(
+        lambda: client.scheduler(asked, args.name or "", _certificates(args)),
+        fix="does `koordlet scheduler` run there? or name it with --address or --state-dir",
+    )
     return [plain.plain(one) for one in found]
 
 
@@ -73,17 +76,17 @@ def _certificates(args: argparse.Namespace) -> tuple[str, str, str] | None:
     return None if args.tls is None else tuple(args.tls)
 
 
-def guarded(ask: Callable[[], _T]) -> _T:
+def guarded(
+    ask: Callable[[], _T],
+    fix: str = "start koordlet run, or name it with --address or --state-dir",
+) -> _T:
     """The answer, or an error of ours."""
     from koordlet import client  # noqa: PLC0415 -- as above
 
     try:
         return ask()
     except client.NoAnswerError as error:
-        raise errors.HostError(
-            f"nobody answers: {error}",
-            fix="start koordlet run, or name it with --address or --state-dir",
-        ) from error
+        raise errors.HostError(f"nobody answers: {error}", fix=fix) from error
     except client.RefusedError as error:
         raise errors.HostError(f"refused: {error}", fix="ask whom --address names") from error
 

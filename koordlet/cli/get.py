@@ -20,7 +20,8 @@ koordlet get reservations web --kubeconfig admin.conf
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("what", choices=("node", "nodes", "reservations", "workloads"))
+    choices = ("node", "nodes", "reservations", "workloads")
+    parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     feed_options.add(parser)
     reservations.add_cluster(parser)

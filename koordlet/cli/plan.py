@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import cast
 
 from koordlet import line, opening, sourcing
 from koordlet.cli import options, output
-from koordlet.model import action, cgroup, plan, pod
+from koordlet.model import action, cgroup, errors, plan, pod
 from koordlet.policy import cpu_holdings, exclusive_cpus
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
@@ -96,8 +97,17 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
         print("koordlet: a recorded machine remembers no CPUs that were chosen", file=sys.stderr)
         return
     where = opening.state_paths(args, run_line.effective).checkpoints
-    if not where.is_dir():
+    try:
+        os.scandir(where).close()
+    except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        raise errors.HostError(
+            f"cannot be read: {error.strerror}",
+            culprit=str(where),
+            fix="run as the user that the agent runs as, or give its --state-dir",
+            errno=error.errno,
+        ) from error
     identity = run_line.observer.identity
     kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
     body, problem = kept.load(stem, exclusive_cpus.SCHEMA)

@@ -16,7 +16,7 @@ from koordlet.config import loader
 from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import plan_json
-from koordlet.state import handover, lock
+from koordlet.state import handover, lock, paths
 
 NAME = "restore"
 HELP = "put everything back that koordlet changed, as far as it still holds our values"
@@ -124,13 +124,18 @@ class _Job:
         return self._files(final=final) + restoring.withdraw(self.config.config, self.host)
 
     def _files(self, *, final: bool) -> restoring.Summary:
-        journal = self.where.journal
-        if os.geteuid() != 0 and journal.exists():
-            raise errors.HostError(
-                "restoring needs root", culprit=str(journal), fix="run it as root"
-            )
-        if not journal.exists():
-            self.deadline.clear()
+        if os.geteuid() != 0:
+            self._must_be_root()
+        if not self.where.journal.exists():
+            try:
+                self.deadline.clear()
+            except OSError as error:
+                raise errors.HostError(
+                    f"cannot be removed: {error.strerror}",
+                    culprit=str(self.deadline.path),
+                    fix="run it as the user that the agent runs as",
+                    errno=error.errno,
+                ) from error
             return restoring.NOTHING
         line = opening.open_line(self.args, self.host, self.config)
         who = agent.Agent(line, self.where, enforce=True)
@@ -138,6 +143,25 @@ class _Job:
             return who.restore(final=final)
         finally:
             who.close()
+
+    def _must_be_root(self) -> None:
+        """Without root nothing can be put back: say so where anything may be left.
+
+        Root's agent keeps its journal elsewhere than a user's, so that is looked at as well:
+        whoever forgot ``sudo`` must not hear that there was nothing to do.
+        """
+        chosen = self.args.state_dir or self.config.config.state.dir
+        roots = paths.choose(os.environ, root=True, state_dir=chosen)
+        for journal in (self.where.journal, roots.journal):
+            try:
+                journal.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                pass  # somebody else's, so it may be there
+            raise errors.HostError(
+                "restoring needs root", culprit=str(journal), fix="run it as root"
+            )
 
 
 def _print(args: argparse.Namespace, done: restoring.Summary | str) -> int:

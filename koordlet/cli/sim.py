@@ -52,9 +52,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isdecimal() else -1
     if not 0 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError("from 0 to 1000000")
+        raise argparse.ArgumentTypeError(f"from 0 to 1000000, not {text!r}")
     return value
 
 

@@ -12,6 +12,7 @@ import dataclasses
 import os
 import re
 import select
+import signal
 import sys
 import termios
 import time
@@ -79,9 +80,9 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from None
+        value = -1.0
     if not 0.5 <= value <= 3600:
-        raise argparse.ArgumentTypeError("from 0.5 to 3600 seconds")
+        raise argparse.ArgumentTypeError(f"from 0.5 to 3600 seconds, not {text!r}")
     return value
 
 
@@ -159,6 +160,7 @@ class _Session:
     def run(self) -> None:
         """Look and draw until the person quits."""
         with (
+            _ended_politely(),
             _keys() as descriptor,
             live.Live(console=self._terminal, screen=True, auto_refresh=False) as drawn,
         ):
@@ -237,6 +239,20 @@ def _split(data: bytes) -> list[str]:
     """Keys in what was typed; an arrow is three characters."""
     # Nothing at all: the terminal is gone.
     return _KEY.findall(data.decode("utf-8", "replace")) or ["q"]
+
+
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """SIGTERM leaves through the front door: the terminal of whoever is ended stays usable."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

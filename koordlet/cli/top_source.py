@@ -54,8 +54,11 @@ class Agent:
             answer = connection.getresponse()
             body = answer.read(_MOST)
             found = json.loads(body) if answer.status in _ANSWERS else None
-        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
-            raise _no_agent(self._address, str(error) or type(error).__name__) from None
+        except (OSError, http.client.HTTPException) as error:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise _no_agent(self._address, why) from None
+        except (ValueError, RecursionError):
+            raise _no_agent(self._address, "what answers is another program") from None
         finally:
             connection.close()
         if not isinstance(found, dict) or found.get("version") != "v1":

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from koordlet.cli import explain_source, options, output
 from koordlet.host import netlink, roots
 from koordlet.host import topology as discovery
-from koordlet.model import cpuset, topology
+from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
 from koordlet.report import topology_json, topology_svg, topology_words
 
@@ -35,6 +35,7 @@ koordlet topology --root machine.tar.gz        a recorded machine
 """
 
 _WIDTH = 80
+_WARNING, _ABOUT = -1, -2
 _EACH_CORE_UP_TO = 64
 _WARNINGS_SHOWN = 10
 _DEVICES_SHOWN = 12
@@ -42,7 +43,10 @@ _DEVICES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line and how deep in the machine it is: the level chooses indent and colour."""
+    """One line and how deep in the machine it is: the level chooses indent and colour.
+
+    Below zero: no part of the machine (``_ABOUT`` it as a whole, ``_WARNING``), so no indent.
+    """
 
     level: int
     text: str
@@ -63,6 +67,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Discover and print; what cannot be read is in the warnings, not in the exit status."""
+    if args.owners and args.output != "svg":
+        raise errors.UsageError(
+            "only a picture has colours", culprit="--owners", fix="add -o svg, or koordlet plan"
+        )
+    for option in ("address", "pods"):
+        if getattr(args, option) is not None and not args.owners:
+            raise errors.UsageError(
+                "nobody was asked for owners", culprit=f"--{option}", fix="add --owners -o svg"
+            )
     host = roots.open_root(args.root)
     machine = netlink.complete(host, discovery.discover(host))
     if args.output == "json":
@@ -90,7 +103,7 @@ def plain(line: Line) -> str:
     return output.visible("  " * max(line.level, 0) + line.text).rstrip()
 
 
-_STYLES = {-1: "yellow", 0: "bold", 1: "cyan", 2: "green", 3: "", 4: "dim"}
+_STYLES = {_WARNING: "yellow", 0: "bold", 1: "cyan", 2: "green", 3: "", 4: "dim"}
 
 
 def _print_coloured(rows: Iterable[Line]) -> None:
@@ -108,15 +121,15 @@ def _print_coloured(rows: Iterable[Line]) -> None:
 def lines(machine: topology.Topology) -> Iterator[Line]:
     """The whole table."""
     yield from _wrapped(0, ", ".join(topology_words.summary(machine)))
-    yield from _wrapped(3, topology_words.made_by(machine))
+    yield from _wrapped(_ABOUT, topology_words.made_by(machine))
     for label, cpus in (
         ("offline", machine.offline & machine.present),
         ("isolated", machine.isolated),
         ("nohz_full", machine.nohz_full),
     ):
         if cpus:
-            yield Line(3, f"{label} {topology_words.compact(cpus, 50)}")
-    yield Line(3, "")
+            yield Line(_ABOUT, f"{label} {topology_words.compact(cpus, 50)}")
+    yield Line(_ABOUT, "")
     nodes = {one.node: one for one in machine.nodes}
     online = [one for one in machine.cpus if one.online]
     for socket, members in topology_words.split(online, lambda one: one.socket):
@@ -223,16 +236,16 @@ def _devices(machine: topology.Topology) -> Iterator[Line]:
 
 def _warnings(machine: topology.Topology) -> Iterator[Line]:
     for warning in machine.warnings[:_WARNINGS_SHOWN]:
-        yield Line(-1, f"warning: {warning}")
+        yield Line(_WARNING, f"warning: {warning}")
     more = len(machine.warnings) - _WARNINGS_SHOWN
     if more > 0:
-        yield Line(-1, f"warning: ... and {more} more, see -o json")
+        yield Line(_WARNING, f"warning: ... and {more} more, see -o json")
 
 
 # Words ------------------------------------------------------------------------------------------
 
 
 def _wrapped(level: int, text: str) -> Iterator[Line]:
-    width = _WIDTH - 2 * level
+    width = _WIDTH - 2 * max(level, 0)
     for row in textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False):
         yield Line(level, row)

@@ -21,7 +21,8 @@ koordlet watch reservations             of the standalone scheduler, or with --k
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("what", choices=("node", "reservations", "workloads"))
+    choices = ("node", "reservations", "workloads")
+    parser.add_argument("what", choices=choices, metavar=f"{{{','.join(choices)}}}")
     parser.add_argument("name", nargs="?", metavar="NAME", help="only this one")
     parser.add_argument("--count", type=int, default=0, help="end after so many (default: never)")
     feed_options.add(parser)

@@ -15,7 +15,9 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
     enforcing = now.mode == "enforce"
     verb = "enforcing" if enforcing else "observing: nothing is changed"
     text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}", "", "The machine"]
-    text += [f"  {'  ' * one.level}{one.text}" for one in machine.lines(now.snapshot.topology)]
+    text += [
+        f"  {'  ' * one.level}{one.text}".rstrip() for one in machine.lines(now.snapshot.topology)
+    ]
     text += ["", "Whose CPUs", *(f"  {row}" for row in plan.owners(now.plan)), ""]
     text += [f"What {'is' if enforcing else 'would be'} enforced", *_workloads(now)]
     if now.plan.steps and not enforcing:

@@ -187,9 +187,16 @@ def _check(data: object, origins: Mapping[places.Loc, str], source: str) -> sche
         return schema.Config.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        found = problems.from_validation(details, lambda loc, _: origins.get(loc, source))
+        found = problems.from_validation(details, lambda loc, _: _origin(origins, loc) or source)
     problems.raise_any(found, source)
     raise errors.BugError("a failed validation names no problem", culprit=source)
+
+
+def _origin(origins: Mapping[places.Loc, str], loc: places.Loc) -> str | None:
+    """Who set this, or the text that it is a part of."""
+    return next(
+        (origins[part] for end in range(len(loc), 0, -1) if (part := loc[:end]) in origins), None
+    )
 
 
 def _late(config: schema.Config, origins: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from koordlet.config import fieldtypes, sections
+from koordlet.config import fieldtypes, problems, sections
 from koordlet.model import duration, thresholds
 
 
@@ -176,7 +176,8 @@ class NodePressure(sections.Section):
             thresholds.parse(texts(self))
             thresholds.own(self.eviction_own, 0.0)
         except thresholds.ThresholdError as error:
-            fieldtypes.refuse(str(error), _FIX, at=error.where)
+            fix = problems.suggest(error.where[-1], error.known, "known") if error.known else _FIX
+            fieldtypes.refuse(str(error), fix, at=error.where)
         for name in self.pressure_limits:
             if name not in _STALLS:
                 fieldtypes.refuse(

@@ -34,7 +34,13 @@ def open_root(spec: str | None) -> root.HostRoot:
         from koordlet.host import archive, tarindex  # noqa: PLC0415 -- the agent never reads one
 
         return archive.ArchiveHost(inside(spec, tarindex.load(spec)))
-    why = "is neither a file nor a directory" if os.path.exists(spec) else "does not exist"
+    try:
+        os.stat(spec)
+        why = "is neither a file nor a directory"
+    except FileNotFoundError:
+        why = "does not exist"
+    except (OSError, ValueError) as error:
+        why = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     raise errors.ConfigError(why, culprit=spec, fix=_FIX)
 
 

@@ -195,6 +195,9 @@ class _Index:
         return here.data
 
 
+_FIX = "give a directory with sys/ and proc/, or a .tar or .tar.gz of one"
+
+
 def load(name: str, limits: Limits = LIMITS) -> Entry:
     """The top of the archive's tree; ``ConfigError`` when it is no archive or not a kind one."""
     index = _Index(name, limits)
@@ -204,7 +207,11 @@ def load(name: str, limits: Limits = LIMITS) -> Entry:
     except errors.ConfigError:
         raise
     except OSError as error:
-        raise _broken(name, error.strerror or str(error)) from None
+        if error.errno is not None:
+            raise errors.ConfigError(
+                f"cannot be read: {error.strerror}", culprit=name, fix=_FIX
+            ) from None
+        raise _broken(name, str(error)) from None
     except (tarfile.TarError, EOFError, zlib.error, ValueError, ArithmeticError) as error:
         raise _broken(name, str(error)) from None
     except (LookupError, RecursionError, MemoryError) as error:
@@ -232,5 +239,5 @@ def _broken(name: str, why: str) -> errors.ConfigError:
     return errors.ConfigError(
         f"cannot be read as an archive: {why}",
         culprit=name,
-        fix="give a directory with sys/ and proc/, or a .tar or .tar.gz of one",
+        fix=_FIX,
     )

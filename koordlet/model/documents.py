@@ -36,7 +36,9 @@ def load(text: str) -> list[object]:
         return list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        msg = f"neither JSON nor YAML: {first[:200]}"
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}: " if mark is not None else ""
+        msg = f"neither JSON nor YAML: {place}{first[:200]}"
         raise ValueError(msg) from error
     except (LookupError, AttributeError, TypeError, OverflowError) as error:
         # PyYAML lets out whatever a conversion stumbles over: ``!!int ""``, ``!!bool perhaps``.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from koordlet.model import duration, quantity, quantity_text
@@ -88,6 +88,14 @@ class ThresholdError(ValueError):
     def __init__(self, message: str, *where: str) -> None:
         super().__init__(message)
         self.where = where
+        #: What may stand there, where it is the name that is refused.
+        self.known: tuple[str, ...] = ()
+
+
+def _unsupported(signal: str, where: str, known: Iterable[str]) -> ThresholdError:
+    error = ThresholdError(f"unsupported eviction signal {signal}", where, signal)
+    error.known = tuple(sorted(known))
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +221,7 @@ def _own(signal: str, text: str) -> Value:
         return value(OWN, SWAP, text)
     name = signal.removeprefix(STALL_PREFIX)
     if signal not in STALLS:
-        raise ThresholdError(f"unsupported eviction signal {name}", OWN, name)
+        raise _unsupported(name, OWN, (one.removeprefix(STALL_PREFIX) for one in STALLS))
     part = _part(OWN, name, text) if text.endswith("%") else 0.0
     if not 0 < part <= 1:
         message = f"{name} is percent of time, more than 0% and at most 100%: {text}"
@@ -252,7 +260,7 @@ def _listed(where: str, texts: Mapping[str, str]) -> Iterator[Threshold]:
 
 def _known(where: str, signal: str) -> None:
     if signal not in SIGNALS:
-        raise ThresholdError(f"unsupported eviction signal {signal}", where, signal)
+        raise _unsupported(signal, where, SIGNALS)
 
 
 def value(where: str, signal: str, text: str) -> Value:

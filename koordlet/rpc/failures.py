@@ -5,12 +5,17 @@ Covers: nobody answers, somebody says no. Does not cover: trying again (``koordl
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 import grpc
 
 #: What a failing call raises.
 Error = grpc.RpcError
+
+
+_KERNEL = frozenset(map(os.strerror, (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES)))
 
 
 class NoAnswerError(Exception):
@@ -27,5 +32,8 @@ def said(error: Any, address: str) -> NoAnswerError | RefusedError:
     words = error.details() if hasattr(error, "details") else str(error)
     silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     if status is None or status in silent:
+        # Of an address that nobody is at gRPC tells thrice what the kernel said in a few words.
+        plain = str(words).rpartition(": ")[2]
+        words = plain if plain in _KERNEL else words
         return NoAnswerError(f"{address}: {words}")
     return RefusedError(f"{address}: {words} ({status.name})")

@@ -205,11 +205,12 @@ class Reporting:
             if now < due and not hasty:
                 await self._woken(due - now)
                 continue
-            # The event is bytes already: field 2 of a ReportRequest, by hand.
-            said = self._event(sent, quiet=quiet)
+            # The event is bytes already: field 2 of a ReportRequest, by hand. What it says is
+            # settled before the write: a view that comes during it is not told yet.
+            said, pressed = self._event(sent, quiet=quiet), self._pressures()
             await stream.write(b"\x12" + _varint(len(said)) + said)
             self._counts["heartbeats" if quiet else "events"] += 1
-            sent, last, pressed = revision, clock(), self._pressures()
+            sent, last = revision, clock()
         raise heard.error
 
     def _event(self, sent: int, *, quiet: bool) -> bytes:

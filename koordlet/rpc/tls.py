@@ -46,7 +46,7 @@ class Reloading:
             raise errors.HostError(
                 f"cannot read a certificate: {error.strerror}",
                 culprit=str(error.filename),
-                fix="set report.grpc.tls to files that the agent may read",
+                fix="name files that may be read: --tls, or report.grpc.tls of the agent",
             ) from error
         self._stamp = self._stamps()
 

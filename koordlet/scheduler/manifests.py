@@ -27,7 +27,8 @@ def load(path: str) -> list[Body]:
             raise errors.ConfigError("larger than 1 GiB", culprit=path, fix="split the file")
         text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.ConfigError(f"cannot be read: {error}", culprit=path, fix=_FIX) from error
+        why = getattr(error, "strerror", None) or error
+        raise errors.ConfigError(f"cannot be read: {why}", culprit=path, fix=_FIX) from error
     return [
         body
         for number, document in enumerate(_documents(text, path), 1)

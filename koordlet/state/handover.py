@@ -9,6 +9,7 @@ counts suspend and cannot be set.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import json
@@ -66,7 +67,11 @@ class Handover:
 
     def clear(self) -> None:
         """An agent is ready, or everything is restored."""
-        self._have_done(functools.partial(self.path.unlink, missing_ok=True))
+        self._have_done(self._remove)
+
+    def _remove(self) -> None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            self.path.unlink()
 
     def _have_done(self, work: Callable[[], None]) -> bool:
         """Whether the disk did it soon; ``OSError`` where it refuses."""

@@ -68,8 +68,9 @@ def load(path: str) -> Manifests:
             )
         text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
         raise errors.ConfigError(
-            f"cannot be read: {error}", culprit=path, fix="give kubectl's JSON or YAML"
+            f"cannot be read: {why}", culprit=path, fix="give kubectl's JSON or YAML"
         ) from error
     return collect(parse(text, path), path)
 

@@ -86,6 +86,48 @@ def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]
     assert "usage:" in err or "koordlet" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "koordlet: no command (koordlet --help lists them)"),
+        ("tpo", 'koordlet: tpo: no such command (did you mean "top"?)'),
+        ("zzz -o json", "koordlet: zzz: no such command (koordlet --help lists them)"),
+        (
+            "topology --rot x",
+            'koordlet topology: error: unrecognized arguments: --rot x (did you mean "--root"?)',
+        ),
+        (
+            "explain cpu 1 --confg=x",
+            (
+                "koordlet explain cpu: error: unrecognized arguments: --confg=x"
+                ' (did you mean "--config"?)'
+            ),
+        ),
+        ("run extra", "koordlet run: error: unrecognized arguments: extra"),
+        (
+            "get",
+            (
+                "koordlet get: error: the following arguments are required:"
+                " {node,nodes,reservations,workloads}"
+            ),
+        ),
+        (
+            "top --every x",
+            "koordlet top: error: argument --every: from 0.5 to 3600 seconds, not 'x'",
+        ),
+        ("sim --nodes x", "koordlet sim: error: argument --nodes: from 0 to 1000000, not 'x'"),
+    ],
+)
+def test_the_word_that_was_meant(capsys: pytest.CaptureFixture[str], words: str, said: str) -> None:
+    """A typing error is answered with the nearest word, by the command that was named."""
+    status, out, err = main(capsys, *words.split())
+
+    assert (2, "") == (status, out)
+    assert said == err.splitlines()[-1]
+    usage = [line for line in err.splitlines() if line.startswith("usage:")]
+    assert all(line.startswith(f"usage: {said.partition(': error')[0]} ") for line in usage)
+
+
 def test_errors_for_people(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """An error names culprit and fix in one line on stderr; stdout stays empty."""
     missing = str(tmp_path / "gone")

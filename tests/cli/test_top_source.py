@@ -51,7 +51,8 @@ def test_somebody_else_answers(body: bytes) -> None:
     with answering(body) as address, pytest.raises(errors.HostError) as caught:
         top_source.Agent(address).read()
 
-    assert "no agent answers there" in str(caught.value)
+    assert "no agent answers there: " in str(caught.value)
+    assert "Expecting" not in str(caught.value), "not in the words of a parser"
     assert address == caught.value.culprit
 
 

@@ -121,3 +121,23 @@ def test_a_terminal_that_cannot_go_back(opened: typing.Callable[..., Terminal]) 
 
     assert 2 == one.end()
     assert "--once" in one.text
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [(b"q", 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_the_terminal_is_as_it_was(
+    opened: typing.Callable[..., Terminal], how: bytes | signal.Signals, status: int
+) -> None:
+    """Main screen, cursor, lines and echo come back after a key and after a signal."""
+    one = opened()
+    one.until("sort")
+    if isinstance(how, bytes):
+        one.press(how)
+    else:
+        one.process.send_signal(how)
+
+    assert status == one.end()
+    assert "\x1b[?1049l" in one.text
+    assert "Traceback" not in one.text
+    assert one.as_before

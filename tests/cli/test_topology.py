@@ -27,8 +27,8 @@ def test_table() -> None:
     """Sockets, nodes, L3, cores, CPUs, each below the one that holds it."""
     assert [
         "2 sockets, 8 cores, 16 CPUs, 2 NUMA nodes, SMT on",
-        "      GenuineIntel Example CPU x86_64",
-        "      isolated 2,10",
+        "GenuineIntel Example CPU x86_64",
+        "isolated 2,10",
         "",
         "socket 0: 4 cores, 8 CPUs",
         "  node 0: 64 GiB, CPUs 0-3,8-11, distances 10 21",

@@ -198,10 +198,12 @@ def test_the_image_installs_as_the_makefile_does() -> None:
 def test_both_stages_have_the_same_interpreter() -> None:
     """An environment works only beside the interpreter that made it: the one in its paths."""
     bases = {shlex.split(rest)[0] for name, rest in instructions() if name == "FROM"}
+    (chosen,) = (rest for name, rest in instructions() if name == "ARG")
+    argument, _, default = chosen.partition("=")
     text = (REPO / "Dockerfile").read_text()
 
-    (base,) = bases
-    version = re.match(r"python:(3\.\d+)-slim\Z", base)
+    assert {f"${{{argument}}}"} == bases
+    version = re.match(r"python:(3\.\d+)-slim\Z", default)
     assert version
     assert {version[1]} == set(re.findall(r"lib/python(3\.\d+)/", text))
 
@@ -219,6 +221,24 @@ def test_the_entrypoint_is_no_shell() -> None:
         [sys.executable, *words[1:], "run", "--help"], capture_output=True, text=True, check=False
     )
     assert (0, "") == (told.returncode, told.stderr)
+
+
+def test_the_image_has_the_command_of_the_documents(tmp_path: Path) -> None:
+    """``kubectl exec ... -- koordlet check``: the script that the build writes, run here."""
+    (run,) = (rest for name, rest in instructions() if name == "RUN" and "bin/koordlet" in rest)
+    (path,) = (rest for name, rest in instructions() if name == "ENV" and rest.startswith("PATH="))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    written = run.replace("/opt/koordlet/bin", str(tmp_path))
+    subprocess.run(["sh", "-c", written], check=True)
+    done = subprocess.run(
+        [tmp_path / "koordlet", "check", "--help"], capture_output=True, text=True, check=False
+    )
+
+    assert path.startswith("PATH=/opt/koordlet/bin:")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "usage: koordlet check " in done.stdout
 
 
 # systemd ------------------------------------------------------------------------------------------

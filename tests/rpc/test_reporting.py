@@ -12,6 +12,7 @@ from typing import Any
 from koordlet.model import decision, nodereport
 from koordlet.report import view
 from koordlet.rpc import ingest, limits, reporting, server, services
+from koordlet.rpc.gen import ingest_pb2
 from tests.kit import loops, views
 
 PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
@@ -95,6 +96,72 @@ def test_pressure_is_told_at_once(loop: loops.LoopThread, ram: Path) -> None:
 
     slow = dataclasses.replace(PACE, apart_seconds=3600.0, heartbeat_seconds=3600.0)
     play(loop, ram, body, slow)
+
+
+class Wire:
+    """A stream of a scheduler that knows nothing; something happens during a write."""
+
+    def __init__(self, during: Callable[[int], None]) -> None:
+        self.during = during
+        self.writes: list[bytes] = []
+        self.asked = 0
+
+    async def write(self, data: bytes) -> None:
+        """The first is the hello."""
+        self.writes.append(data)
+        self.during(len(self.writes))
+        await asyncio.sleep(0)
+
+    async def read(self) -> ingest_pb2.ReportReply:
+        """One reply; the stream stays open then."""
+        self.asked += 1
+        if self.asked > 1:
+            await asyncio.Event().wait()
+        return ingest_pb2.ReportReply(known=ingest_pb2.Known())
+
+
+class Wired(reporting.Reporting):
+    """An agent that is connected already."""
+
+    wire: Wire
+
+    def _channel(self) -> Any:
+        return self
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def stream_stream(self, _method: str, **_: object) -> Callable[..., Wire]:
+        """Whatever is asked."""
+        return lambda **_: self.wire
+
+
+def test_pressure_that_comes_during_a_write_is_told_at_once(loop: loops.LoopThread) -> None:
+    """What was told is what the event holds, not what is known when it has been sent."""
+    slow = dataclasses.replace(PACE, apart_seconds=3600.0, heartbeat_seconds=3600.0)
+
+    async def run() -> None:
+        agent = Wired("unix:/nowhere", "1", pace=slow)
+
+        def during(write: int) -> None:
+            if write == 2:
+                agent.publish(pressed(met=True))
+
+        agent.wire = Wire(during)
+        agent.publish(pressed(met=False))
+        agent.start()
+        try:
+            async with asyncio.timeout(5):
+                await until(lambda: len(agent.wire.writes) == 3)
+        finally:
+            await agent.stop()
+        assert 2 == agent.counts["events"]
+        assert b"memory.available" in agent.wire.writes[2]
+
+    loop.run(run())
 
 
 def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:

@@ -1,0 +1,90 @@
+"""The standard streams as callers leave them: closed, full, unable to write every character.
+
+Covers: three open descriptors, what becomes of a character and of a write that the other side does
+not take. Does not cover: what is printed (``output``).
+
+Rules:
+1. Descriptors 0 to 2 are open before anything else is: otherwise a file that is opened later, such
+   as one of a cgroup, gets the number of standard output, and what is printed goes there.
+2. A character that the terminal's encoding lacks is a ``?``: a table with one is better than none.
+3. A write to standard output that fails for another reason than a reader that has gone is an error
+   of ours, with the reason.
+4. A write to standard error that fails is forgotten: there is nobody to tell, and an agent does not
+   end because its log is full, or because whoever read it did.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from koordlet.model import errors
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class LostError(errors.HostError):
+    """What was to be printed did not arrive."""
+
+
+class _Checked(io.FileIO):
+    """A descriptor whose refusals name it."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """As ever, but for what cannot be written."""
+        try:
+            return super().write(data)
+        except (BrokenPipeError, BlockingIOError):
+            raise
+        except OSError as error:
+            raise LostError(
+                f"cannot be written: {error.strerror}",
+                culprit="standard output",
+                fix="the output is not complete",
+                errno=error.errno,
+            ) from error
+
+
+class _Forgiving(io.FileIO):
+    """A descriptor that takes everything."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        """What cannot be written counts as written."""
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def prepare() -> None:
+    """Make the process's streams so; once, at its start."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    # The types say that none is ever None; each is, where its descriptor was closed.
+    out: io.TextIOWrapper | None = sys.stdout  # type: ignore[assignment]
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Checked(1, "w", closefd=False)),
+        encoding="utf-8" if out is None else out.encoding,
+        errors="replace",
+        line_buffering=out is not None and (out.line_buffering or out.write_through),
+    )
+    err: io.TextIOWrapper | None = sys.stderr  # type: ignore[assignment]
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Forgiving(2, "w", closefd=False)),
+        encoding="utf-8" if err is None else err.encoding,
+        errors="backslashreplace",
+        line_buffering=True,
+    )
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def drop() -> None:
+    """Nobody reads any more: what is still to be written goes nowhere, also at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,190 @@
+"""What a command says where a folder is somebody else's, or an option would do nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet import cli
+from koordlet.state import paths
+
+_NOBODY = 65534
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A folder that this user may not enter; root becomes nobody for it."""
+    before = os.geteuid()
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o700)
+    if before == 0:
+        os.seteuid(_NOBODY)
+    else:
+        folder.chmod(0)
+    yield folder
+    os.seteuid(before)
+    folder.chmod(0o700)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """Status and the error of one command."""
+    status = cli.main(words)
+    err = capsys.readouterr().err.splitlines()
+    return status, err[-1] if err else ""
+
+
+def test_restoring_from_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
+    """There may be something: no all-clear."""
+    status, error = said(capsys, "restore", "--state-dir", str(closed))
+
+    assert (1, f"koordlet: {closed}/lib/journal: restoring needs root (run it as root)") == (
+        status,
+        error,
+    )
+
+
+def test_whoever_forgot_sudo_hears_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root's agent keeps its journal elsewhere than a user's would: that one counts as well."""
+    (tmp_path / "roots").mkdir()
+    (tmp_path / "roots" / "journal").touch()
+
+    def choose(_env: object, *, root: bool, **_: object) -> paths.Paths:
+        one = tmp_path / ("roots" if root else "users")
+        return paths.Paths(run=one, lib=one, log=one)
+
+    monkeypatch.setattr(paths, "choose", choose)
+    monkeypatch.setattr(os, "geteuid", lambda: _NOBODY)
+    status, error = said(capsys, "restore")
+
+    assert 1 == status
+    assert f"koordlet: {tmp_path}/roots/journal: restoring needs root (run it as root)" == error
+
+
+def test_restoring_where_a_folder_is_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """No agent was there, so there is nothing to do."""
+    (tmp_path / "state").touch()
+
+    assert (0, "") == said(capsys, "restore", "--state-dir", str(tmp_path / "state"))
+
+
+def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
+    """The folder has a name in the error, and the option that chooses another."""
+    status, error = said(
+        capsys, "scheduler", "--standalone", "--http", "127.0.0.1:0", "--state-dir", str(closed)
+    )
+
+    assert 1 == status
+    assert (
+        f"koordlet: {closed}/lib: cannot be made: Permission denied"
+        " (name a writable directory with --state-dir)"
+    ) == error
+
+
+def test_checkpoints_in_a_closed_folder(capsys: pytest.CaptureFixture[str], closed: Path) -> None:
+    """What an agent holds cannot be known: that is no empty checkpoint."""
+    status, error = said(capsys, "plan", "--defragment", "--state-dir", str(closed))
+
+    assert 1 == status
+    assert error.startswith(f"koordlet: {closed}/lib/checkpoint: cannot be read: Permission denied")
+
+
+@pytest.mark.parametrize("words", ["topology --root", "replay"])
+def test_a_recording_in_a_closed_folder(
+    capsys: pytest.CaptureFixture[str], closed: Path, words: str
+) -> None:
+    """It may well be there."""
+    status, error = said(capsys, *words.split(), str(closed / "node7.tar.gz"))
+
+    assert 2 == status
+    assert error.startswith(f"koordlet: {closed}/node7.tar.gz: cannot be read: Permission denied (")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("plan --now 5", "--now: this machine has its own clock (name a recording with --root)"),
+        (
+            "topology --owners",
+            "--owners: only a picture has colours (add -o svg, or koordlet plan)",
+        ),
+        ("topology --pods x", "--pods: nobody was asked for owners (add --owners -o svg)"),
+        (
+            "topology -o svg --address x",
+            "--address: nobody was asked for owners (add --owners -o svg)",
+        ),
+    ],
+)
+def test_an_option_without_effect(
+    capsys: pytest.CaptureFixture[str], words: str, error: str
+) -> None:
+    """Whoever gives it expects something of it."""
+    assert (2, f"koordlet: {error}") == said(capsys, *words.split())
+
+
+@pytest.mark.parametrize(
+    ("signal", "fix"),
+    [
+        ("memory.avialable", 'did you mean "memory.available"?'),
+        ("zz", "known: allocatableMemory.available, containerfs.available, "),
+    ],
+)
+def test_a_signal_that_there_is_not(
+    capsys: pytest.CaptureFixture[str], signal: str, fix: str
+) -> None:
+    """The option has its name, and so has what was meant."""
+    status, error = said(capsys, "config", "--eviction-hard", f"{signal}<5%")
+
+    assert 2 == status
+    assert error.startswith("koordlet: --eviction-hard: policies.node_pressure.evictionHard")
+    assert f"unsupported eviction signal {signal} ({fix}" in error
+
+
+def test_no_cluster_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer of nobody is not that of a cluster that says nothing."""
+    assert (0, "note: nobody was asked: no cluster is configured or found here") == said(
+        capsys, "config", "--cluster"
+    )
+
+
+def test_a_line_of_a_manifest(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Where the text stops making sense."""
+    file = tmp_path / "pods.yaml"
+    file.write_text("kind: Pod\nmetadata:\n  name: a: b\n")
+    status, error = said(capsys, "sim", str(file))
+
+    assert 2 == status
+    assert f"koordlet: {file}: neither JSON nor YAML: line 3: mapping values" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("get nodes", "/run/scheduler.sock: No such file or directory (does `koordlet scheduler`"),
+        ("get node", "/run/koordlet.sock: No such file or directory (start koordlet run, or"),
+    ],
+)
+def test_nobody_is_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, error: str
+) -> None:
+    """Who was asked, in a few words, and who could be started."""
+    status, found = said(capsys, *words.split(), "--state-dir", str(tmp_path))
+
+    assert 1 == status
+    assert f"koordlet: nobody answers: unix:{tmp_path}{error}" in found
+
+
+def test_nothing_in_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """No log is not an empty one; a policy that there is not is named."""
+    assert 0 == cli.main(["audit", "--state-dir", str(tmp_path)])
+    assert "there is no such file" in capsys.readouterr().out
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "audit.jsonl").touch()
+    assert 0 == cli.main(["audit", "--state-dir", str(tmp_path), "--policy", "adaptve"])
+    assert 'did you mean "adaptive"?' in capsys.readouterr().out

@@ -1,0 +1,135 @@
+"""Standard streams that are closed, full, or unable to write what we say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.kit import deadline
+
+CHECKOUT = Path(__file__).parents[2]
+#: Of a shell that closes or redirects first, as people do.
+SHELL = 'exec "$0" -m koordlet {words} {how}'
+
+
+def shell(words: str, how: str, **env: str) -> tuple[int, str, str]:
+    """Status and what could still be read of one command."""
+    done = subprocess.run(
+        ["sh", "-c", SHELL.format(words=words, how=how), sys.executable],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd=CHECKOUT,
+        timeout=deadline.PATIENCE,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["--help", "crds --help", "config", "config -o json"])
+def test_a_full_disk_has_its_name(words: str, unbuffered: str) -> None:
+    """What did not arrive is an error with a status, not a traceback, at any time."""
+    status, _, err = shell(words, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
+
+    assert 1 == status
+    assert "standard output" in err
+    assert "No space left on device" in err
+    assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize("how", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_nobodys_error(how: str) -> None:
+    """Whoever closed them does not want to know."""
+    status, _, err = shell("config", how)
+
+    assert (0, "") == (status, err)
+
+
+def test_closed_streams_are_open_before_files() -> None:
+    """A file that is opened later does not become standard output."""
+    code = (
+        "import os; from koordlet.cli import streams; streams.prepare();"
+        "number = os.open('/proc/self/stat', os.O_RDONLY);"
+        "os._exit(number)"
+    )
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, code],
+        check=False,
+        cwd=CHECKOUT,
+        timeout=deadline.PATIENCE,
+    )
+
+    assert done.returncode > 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("words", ["explain --help", "top --once"])
+def test_a_terminal_without_a_character(words: str, encoding: str) -> None:
+    """It shows a question mark in its place."""
+    status, out, err = shell(words, "", PYTHONIOENCODING=encoding)
+
+    assert (0, "") == (status, err)
+    assert out
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "run --help"])
+def test_help_for_a_reader_that_has_gone(words: str) -> None:
+    """As for every other output: quietly, with 0."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "koordlet", *words.split()],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=CHECKOUT,
+            timeout=deadline.PATIENCE,
+        )
+    finally:
+        os.close(writing)
+
+    assert (0, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("how", ["2>/dev/full", "2>&-"])
+def test_nobody_hears_an_error(how: str) -> None:
+    """The status says it all the same."""
+    assert 2 == shell("topology --root /nonexistent", how)[0]
+
+
+def interrupted_at(moment: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """A command that gets Ctrl-C while the module of that name is imported."""
+    code = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name in {list(moment)!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv[1:] = ['config']\n"
+        "from koordlet import __main__\n"
+        "__main__.main()\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        cwd=CHECKOUT,
+        timeout=deadline.PATIENCE,
+    )
+
+
+@pytest.mark.parametrize("moment", ["argparse", "pydantic_core._pydantic_core", "datetime"])
+def test_interrupted_while_importing(moment: str) -> None:
+    """Also where an extension module turns the exception into one of its own."""
+    done = interrupted_at([moment])
+
+    assert (130, b"", b"") == (done.returncode, done.stdout, done.stderr)
