@@ -13,6 +13,7 @@ Each number is read by itself: what is wrong with a file costs that number only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -206,7 +207,7 @@ class Reader:
             for index, degree in enumerate(_DEGREES):
                 for offset, seconds in enumerate(meter.AVERAGES):
                     value = None if values is None else values[4 * index + offset]
-                    if value is not None and value == value:  # noqa: PLR0124 -- NaN is not itself
+                    if value is not None and not math.isnan(value):
                         found[f"{one.resource}.{degree}.avg{seconds}"] = value
         return found
 
@@ -286,4 +287,4 @@ def _keyed(text: bytes) -> dict[bytes, int]:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None or value != value else int(value)  # noqa: PLR0124 -- NaN
+    return None if value is None or math.isnan(value) else int(value)
