@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import test_killed
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -60,7 +60,7 @@ def disk(tmp_path: Path) -> Iterator[Frozen]:
         subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
         subprocess.run(["mount", "-o", "loop", image, where], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no loop device can be mounted: {error}")
+        needs.missing(f"no loop device can be mounted: {error}")
     one = Frozen(where)
     try:
         yield one

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.host import space
-from tests.kit import deadline, live
+from tests.kit import deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -59,12 +59,12 @@ def hung(tmp_path: Path) -> Iterator[Path]:
     try:
         server = os.open("/dev/fuse", os.O_RDWR)
     except OSError as error:
-        pytest.skip(f"/dev/fuse: {error.strerror}")
+        needs.missing(f"/dev/fuse: {error.strerror}")
     options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"dead", str(where).encode(), b"fuse", 0, options):
         os.close(server)
-        pytest.skip(f"no FUSE can be mounted: {os.strerror(ctypes.get_errno())}")
+        needs.missing(f"no FUSE can be mounted: {os.strerror(ctypes.get_errno())}")
     try:
         yield where
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from koordlet import agent, restoring
 from koordlet.host import root
-from tests.kit import agents, deadline, images, live
+from tests.kit import agents, deadline, images, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -24,8 +24,7 @@ workloads:
 
 def furnish(place: live.Place) -> images.Image:
     """Two workloads with processes, one with groups of its own; the image before anything."""
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     place.config = WORKLOADS
     for path in ("web", "web/one", "web/one/inner", "batch"):
         place.group(path)

@@ -12,7 +12,7 @@ import signal
 
 import pytest
 
-from tests.kit import agents, deadline, images, live, nameless
+from tests.kit import agents, deadline, images, live, nameless, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -31,8 +31,7 @@ STRANGER = f"cri-containerd-{'ab' * 32}.scope"
 @pytest.fixture
 def furnished(place: live.Place) -> live.Place:
     """A workload whose groups have such names, each with a process; strangers in such groups."""
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     whole = place.read("cpuset.cpus")
     place.group("batch", whole)
     place.group("others", whole)

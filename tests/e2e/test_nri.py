@@ -16,7 +16,7 @@ import pytest
 
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, plugin, session
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 from tests.kit.containerd import cri, programs, runtime, tidy
 
 pytestmark = pytest.mark.e2e
@@ -109,11 +109,8 @@ class Scene:
 def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Pods, groups and the runtime are gone afterwards. runc makes containers, or who is named."""
     oci = getattr(request, "param", "runc")
-    reason = programs.why_not(oci)
-    if reason:
-        pytest.skip(reason)
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.unless(programs.why_not(oci))
+    needs.two_cpus()
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         where = tmp_path / "containerd"
