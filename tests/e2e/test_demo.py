@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import re
@@ -44,7 +45,7 @@ def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
         one.until("all surfaces up")
         for name in ("ls", "be"):
             pool = place.read(f"koordlet-demo/{name}/cpuset.cpus")
-            assert pool == deadline.until(lambda n=name: allowed(place, n), name)  # type: ignore[misc]
+            assert pool == deadline.until(functools.partial(allowed, place, name), name)
             assert pool != place.read("cpuset.cpus"), "one CPU is reserved"
         assert "Ctrl-C stops the demo" in deadline.until(lambda: one.out, "greeting")
         assert 0 == one.ends(signal.SIGINT)

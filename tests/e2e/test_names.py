@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
+from typing import Any
 
 import pytest
 
@@ -80,8 +81,8 @@ def test_killed_among_them(furnished: live.Place) -> None:
     before = place.image()
     place.config = CONFIG
 
-    def settle(who: object) -> None:
-        agents.settle(who, agents.Clock())  # type: ignore[arg-type] # an agent
+    def settle(who: Any) -> None:
+        agents.settle(who, agents.Clock())
 
     assert place.killed(settle, 9, done=True)
     assert () == place.restore().failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import hypothesis
 import pytest
@@ -18,11 +19,11 @@ GIB = float(1 << 30)
 CAPACITY = {"cpu": 64.0, "memory": 64 * GIB}
 
 
-def workload(name: str, cores: float, **changes: object) -> pod.Pod:
+def workload(name: str, cores: float, **changes: Any) -> pod.Pod:
     """A prod pod that asks for CPUs and as many GiB."""
     asked = {"cpu": int(cores * 1000), "memory": int(cores * GIB)}
     base = dataclasses.replace(views.workload(name), requests=asked, band=qos.Band.PROD)
-    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(base, **changes)
 
 
 def trained(used: dict[str, float], *, prod: float, system: float) -> expectation.Expectation:

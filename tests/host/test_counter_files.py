@@ -101,7 +101,7 @@ def test_keys_that_move() -> None:
         ),
     ],
 )
-def test_files(name: str, unified: bool, text: str, values: list[float]) -> None:  # noqa: FBT001 -- a row of the table
+def test_files(name: str, unified: bool, text: str, values: list[float]) -> None:
     """Each file as its kernel writes it."""
     assert values == [column[0] for column in one(name, text, unified=unified).values()]
 
@@ -115,7 +115,7 @@ def test_pressure_without_full() -> None:
 
 
 @pytest.mark.parametrize("unified", [False, True])
-def test_memory_by_node(unified: bool) -> None:  # noqa: FBT001 -- the version
+def test_memory_by_node(unified: bool) -> None:
     """Pages of v1 are bytes here; on v2 anonymous memory, files and slabs are added up."""
     v1 = "total=7 N0=3 N1=4\nfile=9 N0=9 N1=0\nhierarchical_total=30 N0=10 N1=20\n"
     v2 = "anon N0=4096 N1=0\nfile N0=4096 N1=8192\nshmem N0=1 N1=1\n"

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -77,10 +78,10 @@ def serve(loop: loops.LoopThread) -> Iterator[Serve]:
         *rows: tuple[str, str, routes.Handler],
         authorise: authorisation.Authorise = authorisation.local_readers,
         address: str = "127.0.0.1:0",
-        **bounds: float,
+        **bounds: Any,
     ) -> Served:
         table = routes.Routes([*STANDARD, *rows])
-        chosen = limits.Limits(**bounds)  # type: ignore[arg-type]
+        chosen = limits.Limits(**bounds)
         it = server.Server(address, table, authorise, limits=chosen)
         bound = loop.run(it.start())
         running.append(it)

@@ -17,7 +17,7 @@ from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
-from tests.kit import watches
+from tests.kit import deadline, watches
 from tests.kit.apiserver import pki, server
 
 PATIENCE = 60.0
@@ -216,8 +216,7 @@ def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
                 since = (await objects.collect(client.list(kinds.NODES))).revision
                 watch = client.watch(kinds.NODES, since)
                 told = asyncio.ensure_future(watches.news(watch))
-                while not at.asked("GET", watch=True):  # noqa: ASYNC110 - the server's, not ours
-                    await asyncio.sleep(0.005)
+                await deadline.comes(lambda: at.asked("GET", watch=True))
                 for target, source in zip(mine, authority.sign("second"), strict=True):
                     replace(target, source.read_text())
                 clock.now += credentials.CHECK_SECONDS + 1

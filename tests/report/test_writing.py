@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import io
 import json
 import random
@@ -29,7 +30,7 @@ from koordlet.model import best_effort, kinds, objects, refusals, resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from koordlet.scheduler.store import adapter
-from tests.kit import views
+from tests.kit import deadline, views
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
 
@@ -270,12 +271,6 @@ async def cluster(
         await store.close()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's own deadline ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
-        await asyncio.sleep(0.002)
-
-
 def writers(
     client: objects.Objects, now: view.View, slow: float = 60.0, clock: Clock | None = None
 ) -> writing.Writers:
@@ -303,6 +298,10 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     asyncio.run(asyncio.wait_for(body(), 30))
 
 
+def _fails(it: writing.Writers, name: str) -> bool:
+    return it.health[name].failures > 5
+
+
 def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     """The others are written; the missing ones are tried again, and said once."""
     log.configure("warning", "json", stream=(said := io.StringIO()))
@@ -313,9 +312,9 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
             it.start()
             try:
                 served = ("NodeResourceTopology", "Node status")
-                await until(lambda: all(it.health[name].ok for name in served))
+                await deadline.comes(lambda: all(it.health[name].ok for name in served))
                 for name in ("NodeMetric", "Device"):
-                    await until(lambda name=name: it.health[name].failures > 5)  # type: ignore[misc]
+                    await deadline.comes(functools.partial(_fails, it, name))
             finally:
                 await it.stop()
             assert not it.health["NodeMetric"].ok
@@ -352,8 +351,8 @@ def test_everything_converges_after_failures(ram: Path, row: str) -> None:
             it = writers(client, seen(), slow=0.02, clock=Racing())
             it.start()
             try:
-                await until(lambda: all(one.ok for one in it.health.values()))
-                await until(lambda: serving.faults.next("", "", watch=False) is None)
+                await deadline.comes(lambda: all(one.ok for one in it.health.values()))
+                await deadline.comes(lambda: serving.faults.next("", "", watch=False) is None)
             finally:
                 await it.stop()
             assert "status" in await store.get(METRIC)
