@@ -134,15 +134,15 @@ class Expectation:
         """Take a part back. ``ValueError`` for damage; then nothing of it is taken."""
         saved, models = body.get("wall"), body.get("models")
         if not isinstance(saved, int | float) or not isinstance(models, Mapping):
-            raise ValueError("not a part of the models")  # noqa: TRY004 -- damage is one kind
+            raise ValueError("not a part of the models")
         elapsed = max(0.0, wall - saved)
         found: dict[str, _Model] = {}
         for who, one in models.items():
             if not isinstance(one, Mapping):
-                raise ValueError(f"{who}: not a model")  # noqa: TRY004 -- as above
+                raise ValueError(f"{who}: not a model")
             first = one.get("first")
             if not isinstance(first, int | float):
-                raise ValueError(f"{who}: no age")  # noqa: TRY004 -- as above
+                raise ValueError(f"{who}: no age")
             made = tuple(
                 histogram.Histogram.revive(shape, one.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES

@@ -93,7 +93,7 @@ class Histogram:
     def revive(cls, shape: Shape, body: object, now: float, elapsed: float) -> Histogram:
         """The histogram that was saved ``elapsed`` seconds ago. ``ValueError`` for damage."""
         if not isinstance(body, Mapping) or not isinstance(body.get("weights"), Mapping):
-            raise ValueError("not a histogram")  # noqa: TRY004 -- damage is one kind of error
+            raise ValueError("not a histogram")
         age = _number(body.get("age"))
         made = cls(shape, now - age - max(0.0, elapsed))
         for name, weight in body["weights"].items():
@@ -106,7 +106,7 @@ class Histogram:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"not a number: {value!r}")  # noqa: TRY004 -- damage is one kind of error
+        raise ValueError(f"not a number: {value!r}")
     if not (math.isfinite(value) and value >= 0):
         raise ValueError(f"not a weight or an age: {value!r}")
     return float(value)

@@ -140,10 +140,10 @@ class Preference(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the pods
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         found = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
         return framework.scaled(found)
 

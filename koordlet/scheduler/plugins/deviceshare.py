@@ -98,10 +98,10 @@ class DeviceShare(Plugin):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         pod.devices = ()
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         return marks(pod)
 
 

@@ -157,10 +157,10 @@ class NodeNUMAResource(Plugin):
             pod.cpus = found.cpus or None
             pod.parts = found.parts if (wish.numa or place.numa) else {}
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         pod.cpus, pod.parts = None, {}
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         status = spelled(pod)
         return {peernames.RESOURCE_STATUS: json.dumps(status)} if status else {}
 

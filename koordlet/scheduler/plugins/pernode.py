@@ -221,10 +221,10 @@ class _Rated(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- asked for each pod
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         return np.array([self._rate(row) for row in rows.tolist()], np.int64)
 
     def _rate(self, row: int) -> int:
