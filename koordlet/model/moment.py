@@ -10,6 +10,9 @@ import datetime as dt
 import re
 from fractions import Fraction
 
+#: The last second of the year 9999, since 1970: later ones have no spelling.
+LAST = 253_402_300_799
+
 _UNITS = {
     "ns": Fraction(1, 10**9),
     "us": Fraction(1, 10**6),
