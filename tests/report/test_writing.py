@@ -30,7 +30,7 @@ from koordlet.model import best_effort, kinds, objects, refusals, resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from koordlet.scheduler.store import adapter
-from tests.kit import deadline, views
+from tests.kit import clocks, deadline, views
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
 
@@ -42,17 +42,7 @@ MANNERS = rows.Manners()
 CUSTOM = [NRT.kind, kinds.NODE_METRICS, kinds.DEVICES]
 
 
-class Clock:
-    """Monotonic time that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Racing(Clock):
+class Racing(clocks.Clock):
     """Time that no budget can hold up."""
 
     def __call__(self) -> float:
@@ -113,7 +103,7 @@ def test_a_topology_is_made_once(ram: Path) -> None:
     """Created with its owner; while nothing changes nothing is asked; later it is compared."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         assert 0 == await row.bring(store, seen())
         made = await store.store.get(NRT)
@@ -136,7 +126,7 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
     """One compare-and-swap patch; what others wrote stays, what they changed of ours comes back."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         await row.bring(store, seen())
         zone = {
@@ -164,7 +154,7 @@ def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
     """A view that changes at every look makes one request in ten seconds."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         for second in range(120):
             clock.now += 1
@@ -207,7 +197,7 @@ def test_the_nodes_status(ram: Path) -> None:
         await store.store.patch(
             NODE_REF, objects.Strategic({"status": status}), subresource="status"
         )
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Status(MANNERS, clock)
         assert 1 == await row.bring(store, offering(seen(), cpu=4000))
         found = await store.store.get(NODE_REF)
@@ -239,7 +229,7 @@ def test_devices_of_others_stay(ram: Path) -> None:
         labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
         metadata = {"name": NODE, "labels": labels}
         await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
-        assert 1 == await rows.Device(MANNERS, Clock()).bring(store, seen())
+        assert 1 == await rows.Device(MANNERS, clocks.Clock(1000.0)).bring(store, seen())
         found = await store.store.get(ref)
         assert [other] == found["spec"]["devices"]
         assert f"{label}model" not in found["metadata"]["labels"]
@@ -272,10 +262,10 @@ async def cluster(
 
 
 def writers(
-    client: objects.Objects, now: view.View, slow: float = 60.0, clock: Clock | None = None
+    client: objects.Objects, now: view.View, slow: float = 60.0, clock: clocks.Clock | None = None
 ) -> writing.Writers:
     """All rows, impatient."""
-    clock = clock or Clock()
+    clock = clock or clocks.Clock(1000.0)
     every = (
         rows.Topology(MANNERS, clock),
         rows.Metric(series.History()),
@@ -292,7 +282,7 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     async def body() -> None:
         old = kinds.NODE_RESOURCE_TOPOLOGIES
         async with cluster(ram, [old]) as (_, client, store):
-            await rows.Topology(MANNERS, Clock()).bring(client, seen())
+            await rows.Topology(MANNERS, clocks.Clock(1000.0)).bring(client, seen())
             assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
     asyncio.run(asyncio.wait_for(body(), 30))
@@ -308,7 +298,7 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
 
     async def body() -> None:
         async with cluster(ram, [NRT.kind]) as (_, client, store):
-            it = writers(client, seen(), slow=0.02, clock=Racing())
+            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
             it.start()
             try:
                 served = ("NodeResourceTopology", "Node status")
@@ -348,7 +338,7 @@ def test_everything_converges_after_failures(ram: Path, row: str) -> None:
         async with cluster(ram, CUSTOM) as (serving, client, store):
             await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
             serving.faults.add(Fault(**FAULTS[row], times=12))
-            it = writers(client, seen(), slow=0.02, clock=Racing())
+            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
             it.start()
             try:
                 await deadline.comes(lambda: all(one.ok for one in it.health.values()))
