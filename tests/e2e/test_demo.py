@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import http.client
 import json
 import re
 import signal
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import deadline, images, live
+from tests.kit import answers, deadline, images, live
 
 pytestmark = pytest.mark.e2e
 
@@ -24,17 +23,6 @@ def allowed(place: live.Place, name: str) -> str:
     status = Path(f"/proc/{pids[0]}/status").read_text()
     found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
     return "" if found is None else found[1]
-
-
-def asked(address: str, path: str) -> tuple[int, bytes]:
-    """What the HTTP server answers."""
-    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
@@ -58,8 +46,8 @@ def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
     with place.running("--demo") as one:
         one.until("all surfaces up")
         shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
-        assert 200 == asked(shown[1], "/healthz")[0]
-        status, body = asked(shown[1], "/api/v1/plan")
+        assert 200 == answers.get(shown[1], "/healthz")[0]
+        status, body = answers.get(shown[1], "/api/v1/plan")
         assert (200, "v1") == (status, json.loads(body)["version"])
         assert 0 == one.ends(signal.SIGTERM)
 
@@ -71,7 +59,7 @@ def test_best_effort_work_shrinks_with_a_spike_and_grows_back(place: live.Place)
         shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
 
         def limit() -> float:
-            found = json.loads(asked(shown[1], "/api/v1/node")[1])["bestEffort"]
+            found = answers.document(shown[1], "/api/v1/node")["bestEffort"]
             assert found["policy"] == "adaptive"
             return 1.0 if found["limitCores"] is None else float(found["limitCores"])
 
