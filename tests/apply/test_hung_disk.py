@@ -14,7 +14,8 @@ from koordlet import agent
 from koordlet.model import errors
 from koordlet.model.result import Verdict
 from koordlet.state import disk, journal
-from tests.apply.test_executor import TREE, site_pass
+from tests.apply.four import TREE
+from tests.apply.test_executor import site_pass
 from tests.kit import agents, clocks, images, trees
 from tests.kit.kernel import KernelHost
 
@@ -32,18 +33,6 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr("os.fsync", slow)
     yield one
     one.set()
-
-
-@pytest.fixture
-def host() -> KernelHost:
-    """A machine with four groups."""
-    return trees.build(TREE)[0]
-
-
-@pytest.fixture
-def site(host: KernelHost, ram: Path) -> agents.Site:
-    """That machine with an agent's state."""
-    return trees.site(TREE, host, ram)
 
 
 @pytest.fixture

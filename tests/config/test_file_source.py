@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from koordlet import config
 from koordlet.config import file_source
-from koordlet.model import errors
+from tests.config.refusing import Raw, Write, refused
 from tests.kit import needs
-
-Write = Callable[[str], str]
-Raw = Callable[[bytes], str]
-
-
-def refused(path: str) -> errors.ConfigError:
-    """The error that loading the file ends in."""
-    with pytest.raises(errors.ConfigError) as caught:
-        config.load(path, {}, {})
-    return caught.value
 
 
 class TestFile:

@@ -13,16 +13,11 @@ import pytest
 from koordlet.http import authorisation, limits, message, routes, server
 from tests.kit import loops
 
+#: One for the session.
+loop = loops.loop
+
 #: Larger than all buffers between the two ends of a connection on loopback.
 LARGE = 32 << 20
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[loops.LoopThread]:
-    """One loop for all tests of the session."""
-    running = loops.LoopThread()
-    yield running
-    running.close()
 
 
 class Served:

@@ -164,6 +164,19 @@ def workloads(draw: st.DrawFn, cpus: int) -> tuple[pod.Pod, ...]:
     )
 
 
+def bare(layout: cgroup.Layout = cgroup.Layout()) -> snapshot.Snapshot:  # noqa: B008 -- frozen
+    """A moment on a machine of which nothing is known but how its cgroups are mounted."""
+    return snapshot.Snapshot(
+        at=0.0,
+        wall=0.0,
+        boot_id="",
+        machine_id="",
+        node=snapshot.NodeInfo(name="n"),
+        topology=topology.Topology(),
+        layout=layout,
+    )
+
+
 def written(actions: Iterable[action.Action]) -> dict[str, str]:
     """What each file shall say, by its path; what else a policy wants is left out."""
     return {one.target: one.value for one in actions if isinstance(one, action.WriteFile)}

@@ -13,13 +13,8 @@ from koordlet.report import view
 from koordlet.rpc import agent, limits
 from tests.kit import loops
 
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[loops.LoopThread]:
-    """One loop for the session: gRPC binds its poller to the first one that it sees."""
-    running = loops.LoopThread()
-    yield running
-    running.close()
+#: One for the session.
+loop = loops.loop
 
 
 class Served:
