@@ -1,6 +1,6 @@
 """Moments and durations as Kubernetes objects spell them.
 
-Covers: RFC 3339 in UTC to seconds and back, Go's durations both ways.
+Covers: RFC 3339 in UTC to seconds and back, Go's durations to seconds.
 Does not cover: reading a clock.
 """
 
@@ -66,12 +66,3 @@ def duration(spelled: object) -> float:
         msg = f"not a duration as 1h30m or 24h: {text[:60]!r}"
         raise ValueError(msg)
     return sign * float(total)
-
-
-def spell_duration(seconds: float) -> str:
-    """A duration as ``kubectl get`` prints it: ``24h``, ``1h30m``, ``0s``."""
-    left = int(seconds)
-    hours, left = divmod(left, 3600)
-    minutes, left = divmod(left, 60)
-    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
-    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
