@@ -132,23 +132,21 @@ class Expectation:
 
     def revive(self, body: Mapping[str, object], now: float, wall: float) -> None:
         """Take a part back. ``ValueError`` for damage; then nothing of it is taken."""
-        saved, models = body.get("wall"), body.get("models")
-        if not isinstance(saved, int | float) or not isinstance(models, Mapping):
+        models = body.get("models")
+        if not isinstance(models, Mapping):
             raise ValueError("not a part of the models")
-        elapsed = max(0.0, wall - saved)
+        elapsed = max(0.0, wall - histogram.number(body.get("wall")))
         found: dict[str, _Model] = {}
         for who, one in models.items():
             if not isinstance(one, Mapping):
                 raise ValueError(f"{who}: not a model")
-            first = one.get("first")
-            if not isinstance(first, int | float):
-                raise ValueError(f"{who}: no age")
+            first = histogram.number(one.get("first"))
             made = tuple(
                 histogram.Histogram.revive(shape, one.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES
             )
             # Who is still there has half an hour to be seen again.
-            found[str(who)] = _Model(made, now - elapsed - float(first), now)
+            found[str(who)] = _Model(made, now - elapsed - first, now)
         self._models |= found
 
 

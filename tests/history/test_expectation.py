@@ -136,3 +136,19 @@ def test_a_damaged_part(body: dict[str, object]) -> None:
         made.revive(body, 0.0, 0.0)
 
     assert 0 == len(made)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, True, None, "7"])
+@pytest.mark.parametrize("where", ["wall", "first"])
+def test_a_time_that_is_none(where: str, number: object) -> None:
+    """JSON knows NaN and infinity: a model without an age would be believed as an old one."""
+    made = expectation.Expectation()
+    made.train("a", 1.0, GIB, 0.0)
+    body = dataclasses.asdict(made.part(expectation.part_of("a"), DAY, 1000.0))
+    part: dict[str, Any] = json.loads(json.dumps(body))
+    (part if where == "wall" else part["models"]["a"])[where] = number
+    back = expectation.Expectation()
+    with pytest.raises(ValueError, match="not a"):
+        back.revive(part, 5.0, 1060.0)
+
+    assert 0 == len(back)
