@@ -93,6 +93,20 @@ class Filter:
         return bool(self.allowed(np.array([row], np.intp))[0])
 
 
+class ByNode(Filter):
+    """A filter that looks at one node after the other."""
+
+    def code(self, row: int) -> int:
+        """0 where the node passes, else a code that ``verdict`` can read."""
+        raise NotImplementedError
+
+    def codes(self, rows: Rows) -> Ints:
+        return np.array([self.code(row) for row in rows.tolist()], np.int64)
+
+    def allows(self, row: int) -> bool:
+        return self.code(row) == 0
+
+
 class Score:
     """The scores of one plugin for one class of pods."""
 
