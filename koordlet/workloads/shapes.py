@@ -12,13 +12,12 @@ Rules:
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from koordlet.model import cpuset, quantity
+from koordlet.model import cpuset, moment, quantity
 
 _T = TypeVar("_T")
 
@@ -212,9 +211,8 @@ def instant(value: object, problems: list[str]) -> float:
     """A time of RFC 3339 as Unix time; without a zone it is UTC."""
     found = text(value, problems)
     try:
-        moment = dt.datetime.fromisoformat(found)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-    except (ValueError, OverflowError) as error:
+        return moment.parse(found)
+    except ValueError as error:
         msg = f"{shown(found)} is no time"
         raise ValueError(msg) from error
 
