@@ -22,12 +22,8 @@ class Notifier:
         address = env.get("NOTIFY_SOCKET", "")
         # "@" is systemd's spelling of the abstract namespace.
         self._address = "\0" + address[1:] if address.startswith("@") else address
+        #: How often it wants to hear from us at least; ``None``: it does not wait.
         self._watchdog = _watchdog_seconds(env)
-
-    @property
-    def watchdog_seconds(self) -> float | None:
-        """How often it wants to hear from us at least."""
-        return self._watchdog
 
     def ready(self, status: str) -> None:
         """The first verified tick is done."""

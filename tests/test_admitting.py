@@ -251,8 +251,8 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         made = f"{made}/{step}".strip("/")
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
-        rest = {"trust": trust.Trust(2), "newborn": births.Births(who=who), "open": True}
-        desk = admitting.Desk(who=who, alone=True, **rest)  # type: ignore[arg-type]
+        born = births.Births(who=who)
+        desk = admitting.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
         one = Scene(site, who, desk)
         one.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
@@ -282,8 +282,8 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
         cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
     )
     with site.agent() as who:
-        rest = {"trust": trust.Trust(2), "newborn": births.Births(who=who), "open": True}
-        desk = admitting.Desk(who=who, alone=True, **rest)  # type: ignore[arg-type]
+        born = births.Births(who=who)
+        desk = admitting.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
         desk._given[box.id] = births.Given(wanted=wanted, asked=dataclasses.replace(box, cpus=""))
         Scene(site, who, desk).happens(Event.START_CONTAINER, box=box)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +14,7 @@ import yaml
 from koordlet.model import kinds, objects
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import sloconfig
-from tests.kit import deadline, loops
+from tests.kit import deadline, loops, observing
 from tests.kit.apiserver import pki, server
 from tests.kit.apiserver.faults import Fault, Manner
 
@@ -108,7 +105,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @contextmanager
 def running(folder: Path, kubeconfig: Path) -> Iterator[Callable[[], dict[str, Any]]]:
     """An observing agent as a process; asks it for the node's document."""
-    config, log = folder / "config.yaml", folder / "log"
+    config = folder / "config.yaml"
     sections = {
         "apiVersion": "koordlet.io/v1",
         "kind": "Config",
@@ -125,31 +122,8 @@ def running(folder: Path, kubeconfig: Path) -> Iterator[Callable[[], dict[str, A
         "log": {"format": "json"},
     }
     config.write_text(yaml.safe_dump(sections))
-    with log.open("w") as said:
-        agent = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
-                *("--state-dir", str(folder / "state")),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-        )
-
-    def address() -> str | None:
-        ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
-        return str(json.loads(ready[0])["surfaces"][0]) if ready else None
-
-    def node() -> dict[str, Any]:
-        with urllib.request.urlopen(f"{base}api/v1/node", timeout=30) as answer:  # noqa: S310 - the address is the agent's
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-    try:
-        base = deadline.until(address, "ready")
+    with observing.running(folder, config) as node:
         yield node
-    finally:
-        agent.terminate()
-        assert 0 == agent.wait(60)
 
 
 def names(node: dict[str, Any]) -> set[str]:

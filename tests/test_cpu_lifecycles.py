@@ -192,7 +192,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self._settle()
 
     @stateful.rule(cpu=st.integers(1, CPUS - 1), online=st.booleans())
-    def plug(self, cpu: int, online: bool) -> None:  # noqa: FBT001 -- hypothesis passes by name
+    def plug(self, cpu: int, online: bool) -> None:
         """A CPU goes or comes."""
         self.host.set_online(cpu, online)
         self._settle()
@@ -204,7 +204,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self._start()
 
     @stateful.rule(after=st.integers(1, 12), done=st.booleans(), cpus=SETS)
-    def die(self, after: int, done: bool, cpus: cpuset.CPUSet) -> None:  # noqa: FBT001 -- as above
+    def die(self, after: int, done: bool, cpus: cpuset.CPUSet) -> None:
         """The agent is killed between two changes, while a reservation comes into force."""
         self._stop()
         self.notes[reservation_wishes.ANNOTATION] = json.dumps({"reservedCPUs": str(cpus)})

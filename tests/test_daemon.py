@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,12 +139,12 @@ def test_a_failing_pass_costs_that_pass(life: Life, monkeypatch: pytest.MonkeyPa
         real = life.who.line.run_once
         failed: list[int] = []
 
-        def broken(*args: object, **kwargs: object) -> object:
+        def broken(*args: Any, **kwargs: Any) -> object:
             if len(failed) < 2:
                 failed.append(life.heard.told.count("WATCHDOG=1"))
                 msg = "broken"
                 raise RuntimeError(msg)
-            return real(*args, **kwargs)  # type: ignore[arg-type]
+            return real(*args, **kwargs)
 
         monkeypatch.setattr(life.who.line, "run_once", broken)
         count = len(life.shown.views)

@@ -6,6 +6,7 @@ import errno
 import os
 import select
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,9 +95,9 @@ def test_a_busy_machine_is_no_storm(
         await life.ready()
         real = life.who.line.run_once
 
-        def waiting(*args: object, **kwargs: object) -> object:
+        def waiting(*args: Any, **kwargs: Any) -> object:
             select.select([], [], [], 0.1)
-            return real(*args, **kwargs)  # type: ignore[arg-type]
+            return real(*args, **kwargs)
 
         monkeypatch.setattr(life.who.line, "run_once", waiting)
         for _ in range(2):

@@ -39,7 +39,7 @@ def did(group: str, knob: str, was: str, value: str, *, undo: bool = False) -> r
         pytest.param(did("web", "cpu.weight", "1", "100", undo=True), False, id="putting back"),
     ],
 )
-def test_what_can_hurt(one: result.Result, tried: bool) -> None:  # noqa: FBT001 -- a row
+def test_what_can_hurt(one: result.Result, tried: bool) -> None:
     """Files of latency-sensitive work, and more for others; never what is put back."""
     assert (["x"] if tried else []) == guarding.hurtful(NOW, [one])
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet import log
+from tests.kit import clocks
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +31,6 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         """Say so."""
         return True
-
-
-class Clock:
-    """Time that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -242,7 +233,7 @@ class TestRepeats:
 
     def test_powers_of_ten(self) -> None:
         """It is said the 1st, the 10th, the 100th time and so on."""
-        repeats = log.Repeats(Clock())
+        repeats = log.Repeats(clocks.Clock())
 
         said = [repeats.count("x") for _ in range(1000)]
 
@@ -250,7 +241,7 @@ class TestRepeats:
 
     def test_every(self) -> None:
         """While it goes on it is said no later than after ten minutes, with its count."""
-        repeats = log.Repeats(clock := Clock())
+        repeats = log.Repeats(clock := clocks.Clock())
         said = []
         for clock.now in range(0, 1802, 300):
             said.append(repeats.count("x"))
@@ -259,13 +250,13 @@ class TestRepeats:
 
     def test_keys_are_apart(self) -> None:
         """Each condition has its own count."""
-        repeats = log.Repeats(Clock())
+        repeats = log.Repeats(clocks.Clock())
 
         assert [1, 1, None] == [repeats.count(key) for key in ("x", "y", "x")]
 
     def test_over(self) -> None:
         """When a condition is over its count is told, and it is new the next time."""
-        repeats = log.Repeats(Clock())
+        repeats = log.Repeats(clocks.Clock())
         for _ in range(5):
             repeats.count("x")
 
@@ -273,7 +264,7 @@ class TestRepeats:
 
     def test_forgotten(self) -> None:
         """After an hour of silence a condition is new."""
-        repeats = log.Repeats(clock := Clock())
+        repeats = log.Repeats(clock := clocks.Clock())
         repeats.count("x")
         clock.now = 3601
 
@@ -281,7 +272,7 @@ class TestRepeats:
 
     def test_bounded(self) -> None:
         """A flood of different conditions is counted as one, in bounded memory."""
-        repeats = log.Repeats(Clock(), limit=10)
+        repeats = log.Repeats(clocks.Clock(), limit=10)
 
         said = [count for n in range(10_000) if (count := repeats.count(n)) is not None]
 
@@ -290,7 +281,7 @@ class TestRepeats:
 
     def test_bounded_and_forgotten(self) -> None:
         """Old conditions make room for new ones."""
-        repeats = log.Repeats(clock := Clock(), limit=2)
+        repeats = log.Repeats(clock := clocks.Clock(), limit=2)
         said = [repeats.count("a"), repeats.count("b")]
         clock.now = 3601
 
@@ -299,7 +290,7 @@ class TestRepeats:
     def test_missing_file(self) -> None:
         """A file that the kernel lacks, met ten times a second for an hour, costs few lines."""
         log.configure(stream=(stream := io.StringIO()))
-        repeats = log.Repeats(clock := Clock())
+        repeats = log.Repeats(clock := clocks.Clock())
         warn = log.get().warning
         for tick in range(3_600 * 10):
             clock.now = tick / 10
@@ -313,7 +304,7 @@ class TestRepeats:
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 700))))
     def test_nothing_is_lost(self, steps: list[tuple[str, int]]) -> None:
         """The count that is said is how often it was seen, and the first time is always said."""
-        repeats = log.Repeats(clock := Clock(), forget=10**9)
+        repeats = log.Repeats(clock := clocks.Clock(), forget=10**9)
         seen = dict.fromkeys("abc", 0)
         for key, wait in steps:
             clock.now += wait

@@ -53,8 +53,8 @@ def test_crossing(
     tmp_path: Path,
     before: int,
     now: int,
-    near: bool,  # noqa: FBT001
-    crossed: bool,  # noqa: FBT001
+    near: bool,
+    crossed: bool,
 ) -> None:
     """From enough to too little since the tick; what was short then is no news."""
     watch = memory_watch.MemoryWatch(machine(tmp_path))

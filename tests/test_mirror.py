@@ -19,6 +19,7 @@ from koordlet.kube import credentials
 from koordlet.model import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gathering
+from tests.kit import deadline
 from tests.kit.apiserver import faults, server
 
 PATIENCE = 30.0
@@ -58,9 +59,7 @@ class World:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
-        async with asyncio.timeout(PATIENCE):
-            while not condition():  # noqa: ASYNC110 - the condition is another task's
-                await asyncio.sleep(0.005)
+        await deadline.comes(condition, seconds=PATIENCE)
 
     async def make(self, name: str, color: str | None = "red", **status: Any) -> None:
         """A reservation."""
@@ -309,7 +308,7 @@ def test_an_object_that_makes_no_sense(ram: Path) -> None:
 
 
 @pytest.mark.parametrize("supported", [True, False])
-def test_a_selector_by_field(ram: Path, supported: bool) -> None:  # noqa: FBT001 - parametrised
+def test_a_selector_by_field(ram: Path, supported: bool) -> None:
     """Objects of one node appear and disappear, whether the server selects or we do."""
     selector = selectors.Selector(fields="status.nodeName=here")
 

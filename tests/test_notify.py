@@ -38,7 +38,7 @@ def test_every_message(manager: socket.socket) -> None:
         "STATUS=fine",
         "STOPPING=1\nSTATUS=fine",
     ] == heard[1:]
-    assert 3.0 == one.watchdog_seconds
+    assert 3.0 == one._watchdog
 
 
 def test_the_abstract_namespace() -> None:
@@ -69,7 +69,7 @@ def test_no_watchdog(manager: socket.socket, env: dict[str, str]) -> None:
     one.alive()
     one.status("end")
 
-    assert (None, b"STATUS=end") == (one.watchdog_seconds, manager.recv(999))
+    assert (None, b"STATUS=end") == (one._watchdog, manager.recv(999))
 
 
 def test_nobody_listens(ram: Path) -> None:

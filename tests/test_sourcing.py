@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import yaml
 from koordlet import cli, sourcing
 from koordlet.config import schema
 from koordlet.host import directory, root
-from tests.kit import deadline
+from tests.kit import deadline, observing
 from tests.kit.apiserver import pki
 from tests.kit.kubelet import server
 
@@ -153,32 +152,12 @@ def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> Non
         report={"http": {"address": "127.0.0.1:0"}, "grpc": {"enabled": False}},
         log={"format": "json"},
     )
-    log = tmp_path / "log"
-    with log.open("w") as said:
-        agent = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)),
-                *("--state-dir", str(tmp_path / "state")),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-        )
-
-    def address() -> str | None:
-        ready = [line for line in log.read_text().splitlines() if "daemon.ready" in line]
-        return str(json.loads(ready[0])["surfaces"][0]) if ready else None
-
-    def node() -> dict[str, Any]:
-        with urllib.request.urlopen(f"{base}api/v1/node", timeout=30) as answer:  # noqa: S310 - the address is the agent's
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-    def names() -> set[str]:
-        return {one["name"] for one in node()["workloads"]}
-
     pods = Path(kubelet["directory"]) / "pods.json"
-    try:
-        base = deadline.until(address, "ready")
+    with observing.running(tmp_path, config) as node:
+
+        def names() -> set[str]:
+            return {one["name"] for one in node()["workloads"]}
+
         assert {"web-1", "db-0", "job-0", "etcd-n1", "pinned-0"} <= names()
         pods.write_text('{"kind":"PodList","items":[')
         deadline.until(
@@ -187,10 +166,7 @@ def test_run_follows_the_kubelet(tmp_path: Path, kubelet: dict[str, Any]) -> Non
         assert "db-0" in names()
         pods.write_text('{"kind":"PodList","items":[]}')
         deadline.until(lambda: "db-0" not in names(), "the pods are gone")
-    finally:
-        agent.terminate()
-        assert 0 == agent.wait(60)
-    assert "source.failed" in log.read_text()
+    assert "source.failed" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize(

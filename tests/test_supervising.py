@@ -23,9 +23,8 @@ def runs(pid: int) -> bool:
 
 async def started(one: supervising.Supervisor, times: int) -> int:
     """Wait until it was started so often and runs; its process."""
-    async with asyncio.timeout(deadline.PATIENCE):
-        while one.starts < times or one.pid is None:  # noqa: ASYNC110 -- it tells nobody
-            await asyncio.sleep(0)
+    await deadline.comes(lambda: one.starts >= times and one.pid is not None)
+    assert one.pid is not None
     return one.pid
 
 

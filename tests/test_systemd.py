@@ -80,7 +80,7 @@ def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "oom-kill", True),
     ],
 )
-def test_comes_back(job: str, result: str, expected: bool) -> None:  # noqa: FBT001 -- a table
+def test_comes_back(job: str, result: str, expected: bool) -> None:
     """A job decides; without one, a unit that failed is restarted and one that ended is not."""
     unit = systemd.Unit(active="deactivating", sub="stop-post", job=job)
 
@@ -104,7 +104,7 @@ def test_comes_back(job: str, result: str, expected: bool) -> None:  # noqa: FBT
         ("active", "running", "stop", False),
     ],
 )
-def test_left_alone(active: str, sub: str, job: str, expected: bool) -> None:  # noqa: FBT001 -- a table
+def test_left_alone(active: str, sub: str, job: str, expected: bool) -> None:
     """The helper must act only where the unit has no process whose end would be acted upon."""
     assert expected is systemd.left_alone(systemd.Unit(active=active, sub=sub, job=job))
 

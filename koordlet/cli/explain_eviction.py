@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from koordlet.cli import explain_source, options, output
@@ -12,6 +12,8 @@ from koordlet.report import topology_words
 
 #: Bytes that are easy to read as they are.
 _LARGE = 1 << 20
+#: Whether a threshold is met; it may be unknown.
+_MET: Mapping[object, str] = {True: "MET", False: "no"}
 #: Signals of which no bytes are counted.
 _COUNTED = ("inodesFree", "pid.available")
 
@@ -88,7 +90,7 @@ def lines(found: explain_source.Document) -> Iterator[str]:
             str(one.get("name")),
             _readable(one, one.get("observed") or "unknown"),
             _threshold(one),
-            {True: "MET", False: "no"}.get(one.get("met"), "unknown"),  # type: ignore[call-overload]
+            _MET.get(one.get("met"), "unknown"),
             "; ".join(_notes(one)),
         )
         for one in explain_source.rows(found, "signals")

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from koordlet.config import catalog, loader, problems
-from koordlet.model import cgroup, errors
-
-#: The end of the year 9999, as seconds since 1970.
-_LAST = 253_402_300_799
+from koordlet.model import cgroup, errors, moment
 
 
 def root(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +35,7 @@ def _moment(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= _LAST:
+    if not 0 <= value <= moment.LAST:
         raise argparse.ArgumentTypeError(f"not a time in Unix seconds: {text!r}")
     return value
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import cast
+from typing import Any, cast
 
 from rich import console, table, text
 
@@ -213,7 +213,8 @@ def _sign(value: object, *, bars: bool) -> str:
     return steps[min(len(steps) - 1, max(0, round(value * (len(steps) - 1))))]
 
 
-_SORTS: Mapping[str, Callable[[Document], object]] = {
+#: Each column sorts by values of one type.
+_SORTS: Mapping[str, Callable[[Document], Any]] = {
     "c": lambda one: -_key(one.get("cpuCores")),
     "m": lambda one: -_key(_part(one, "usage").get("memoryBytes")),
     "t": lambda one: -_key(_throttled(one)),
@@ -238,8 +239,8 @@ def chosen(found: Document, how: Show) -> Sequence[Document]:
         for one in (*_rows(found, "workloads"), *_rows(found, "unmanaged"))
         if wanted in f"{one.get('namespace')}/{one.get('name')} {one.get('qos')}".lower()
     ]
-    rows.sort(key=_SORTS["n"])  # type: ignore[arg-type] # each column sorts by one type
-    rows.sort(key=_SORTS[how.sort])  # type: ignore[arg-type] # as above
+    rows.sort(key=_SORTS["n"])
+    rows.sort(key=_SORTS[how.sort])
     return rows
 
 

@@ -83,11 +83,13 @@ def _workload_rows() -> Iterator[tuple[str, ...]]:
         for key, info in properties[section]["properties"].items():
             if "$ref" in info:
                 continue
-            default = _NONE if section == "Match" else _workload_default(info, key in required)
+            default = (
+                _NONE if section == "Match" else _workload_default(info, required=key in required)
+            )
             yield (f"`{above}{key}`", _kind(info), default, _NONE, _cell(info["description"]))
 
 
-def _workload_default(info: dict[str, Any], required: bool) -> str:  # noqa: FBT001 - one caller
+def _workload_default(info: dict[str, Any], *, required: bool) -> str:
     if required:
         return "required"
     return _default({} if info.get("type") == "object" else info.get("default"))

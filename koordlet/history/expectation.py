@@ -14,7 +14,6 @@ A workload's sample is the average of a minute; workloads take turns, so each ti
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from koordlet.history import histogram
@@ -144,25 +143,23 @@ class Expectation:
         Nor is one so old that nothing is left of its weights: or the clock was set, and a model
         of one new sample would count as that of a workload which has been watched for years.
         """
-        saved, models = body.get("wall"), body.get("models")
-        if not isinstance(saved, int | float) or not isinstance(models, Mapping):
-            raise ValueError("not a part of the models")  # noqa: TRY004 -- damage is one kind
-        elapsed = max(0.0, wall - saved)
+        models = body.get("models")
+        if not isinstance(models, Mapping):
+            raise ValueError("not a part of the models")
+        elapsed = max(0.0, wall - histogram.number(body.get("wall")))
         if elapsed > _OLDEST:
             return
         found: dict[str, _Model] = {}
         for who, one in models.items():
             if not isinstance(one, Mapping):
-                raise ValueError(f"{who}: not a model")  # noqa: TRY004 -- as above
-            first = one.get("first")
-            if not isinstance(first, int | float) or not 0 <= first < math.inf:
-                raise ValueError(f"{who}: no age")
+                raise ValueError(f"{who}: not a model")
+            first = histogram.number(one.get("first"))
             made = tuple(
                 histogram.Histogram.revive(shape, one.get(name), now, elapsed)
                 for name, shape, _ in _RESOURCES
             )
             # Who is still there has half an hour to be seen again.
-            found[str(who)] = _Model(made, now - elapsed - float(first), now)
+            found[str(who)] = _Model(made, now - elapsed - first, now)
         self._models |= found
 
 

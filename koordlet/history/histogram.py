@@ -93,20 +93,21 @@ class Histogram:
     def revive(cls, shape: Shape, body: object, now: float, elapsed: float) -> Histogram:
         """The histogram that was saved ``elapsed`` seconds ago. ``ValueError`` for damage."""
         if not isinstance(body, Mapping) or not isinstance(body.get("weights"), Mapping):
-            raise ValueError("not a histogram")  # noqa: TRY004 -- damage is one kind of error
-        age = _number(body.get("age"))
+            raise ValueError("not a histogram")
+        age = number(body.get("age"))
         made = cls(shape, now - age - max(0.0, elapsed))
         for name, weight in body["weights"].items():
             bucket = int(name)
             if not 0 <= bucket < shape.buckets:
                 raise ValueError(f"bucket {bucket} of {shape.buckets}")
-            made._weights[bucket] = _number(weight)
+            made._weights[bucket] = number(weight)
         return made
 
 
-def _number(value: object) -> float:
+def number(value: object) -> float:
+    """What was saved as a weight or an age; ``ValueError`` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"not a number: {value!r}")  # noqa: TRY004 -- damage is one kind of error
+        raise ValueError(f"not a number: {value!r}")
     if not (math.isfinite(value) and value >= 0):
         raise ValueError(f"not a weight or an age: {value!r}")
     return float(value)

@@ -18,6 +18,7 @@ import math
 import operator
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 
 from koordlet.history import rows, window
 from koordlet.model import counters, meter
@@ -165,13 +166,13 @@ class Space:
         """The newest value; ``None`` where it is not known."""
         slot, column = self._slots.get(subject), self._shown.get(what)
         found = _NAN if slot is None or column is None else column[slot]
-        return found if found == found else None  # noqa: PLR0124 -- NaN differs from itself
+        return None if isnan(found) else found
 
     def total(self, subject: str, what: meter.Meter) -> float | None:
         """The newest total of a counter, in the unit of its rate times seconds."""
         slot, column = self._slots.get(subject), self._totals.get(what)
         found = _NAN if slot is None or column is None else column[slot]
-        return found if found == found else None  # noqa: PLR0124 -- as above
+        return None if isnan(found) else found
 
     def lasts(self, subjects: Sequence[str], what: meter.Meter) -> list[float | None]:
         """The newest value of each of many: a quarter of the time of asking one by one."""
@@ -272,7 +273,7 @@ class _Kept:
 def _means(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
     """The mean of each series over some rows."""
     return [
-        total / len(taken) if total == total else _mean(_known(taken, slot))  # noqa: PLR0124 -- NaN
+        _mean(_known(taken, slot)) if isnan(total) else total / len(taken)
         for slot, total in enumerate(sums)
     ]
 
@@ -281,7 +282,7 @@ def _tops(sums: Iterable[float], taken: Sequence[array[float]]) -> list[float]:
     """The largest sample of each series; max() is right where the sum says that none is missing."""
     pairs = zip(sums, map(max, zip(*taken, strict=True)), strict=True)
     return [
-        top if total == total else max(_known(taken, slot), default=_NAN)  # noqa: PLR0124 -- NaN
+        max(_known(taken, slot), default=_NAN) if isnan(total) else top
         for slot, (total, top) in enumerate(pairs)
     ]
 

@@ -9,6 +9,7 @@ or says something else costs its own values: they are missing, and it is counted
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -110,14 +111,9 @@ class Reader:
             ("vmstat", procstat.vmstat),
             ("schedstat", procstat.schedstat),
         ):
-            self._try(name, lambda text, how=understand: node.update(how(text)))  # type: ignore[misc]
+            self._try(name, functools.partial(_into, node, understand))
         for one in meter.PRESSURES:
-            self._try(
-                f"pressure/{one.resource}",
-                lambda text, those=one.meters: node.update(  # type: ignore[misc]
-                    zip(those, psi.values(text), strict=True)
-                ),
-            )
+            self._try(f"pressure/{one.resource}", functools.partial(_stalls, node, one.meters))
 
     def _cold(self, node: dict[meter.Meter, float]) -> None:
         self._missing.pop("memory.cold", None)
@@ -169,7 +165,7 @@ class Reader:
             self._file(
                 f"node{node}.meminfo",
                 self._host.sys("devices", "system", "node", f"node{node}", "meminfo"),
-                lambda text, into=found[node]: into.update(procstat.node_meminfo(text)),  # type: ignore[misc]
+                functools.partial(_into, found[node], procstat.node_meminfo),
             )
         return found
 
@@ -184,6 +180,18 @@ class Reader:
         }
         real = [name for name in found if self._devices[name]]
         return {name: found[name] for name in real or sorted(found)[:_MOST_VIRTUAL]}
+
+
+def _into(
+    found: dict[meter.Meter, float],
+    understand: Callable[[bytes], Mapping[meter.Meter, float]],
+    text: bytes,
+) -> None:
+    found.update(understand(text))
+
+
+def _stalls(found: dict[meter.Meter, float], meters: Iterable[meter.Meter], text: bytes) -> None:
+    found.update(zip(meters, psi.values(text), strict=True))
 
 
 class _Subjects:

@@ -40,8 +40,7 @@ _ANSWER = struct.Struct("=QQQQQ")
 Event = tuple[int, int]
 CYCLES: Event = (0, 0)
 INSTRUCTIONS: Event = (0, 1)
-#: Of the kernel's own, which every machine has: nanoseconds on a CPU, and switches away from it.
-CPU_CLOCK: Event = (1, 0)
+#: Of the kernel's own, which every machine has: switches away from a CPU.
 SWITCHES: Event = (1, 3)
 
 

@@ -19,10 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from koordlet.host import archive, machine, root, roots, tarindex
-from koordlet.model import errors
+from koordlet.model import errors, moment
 
-#: The end of the year 9999, as seconds since 1970.
-_LAST = 253_402_300_799
 _FIX = "record it again with 'koordlet record'"
 
 
@@ -135,7 +133,7 @@ class Recording:
 def _seconds(head: Mapping[str, Any], name: str) -> float:
     """A time of the first line. One that no clock shows would be drawn and computed with."""
     found: Any = head.get(name)
-    if type(found) not in (int, float) or not 0 <= found <= _LAST:
+    if type(found) not in (int, float) or not 0 <= found <= moment.LAST:
         said = "is missing" if found is None else f"is {str(found)[:40]!r}"
         raise ValueError(f"the time {name!r} {said}, and shall be seconds")
     return float(found)
@@ -144,7 +142,7 @@ def _seconds(head: Mapping[str, Any], name: str) -> float:
 def _object(line: bytes) -> Mapping[str, Any]:
     found = json.loads(line)
     if not isinstance(found, dict):
-        raise ValueError("a line is no object")  # noqa: TRY004 -- said like every other one
+        raise ValueError("a line is no object")
     return cast("Mapping[str, Any]", found)
 
 

@@ -13,6 +13,8 @@ Each number is read by itself: what is wrong with a file costs that number only.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -191,22 +193,27 @@ class Reader:
         found = [
             value
             for name in ("pid_max", "threads-max")
-            if (value := self._try(name, lambda n=name: int(self._proc("sys", "kernel", n))))  # type: ignore[misc]
-            is not None
+            if (value := self._try(name, functools.partial(self._setting, name))) is not None
         ]
         return min(found, default=None)
+
+    def _setting(self, name: str) -> int:
+        return int(self._proc("sys", "kernel", name))
+
+    def _pressure(self, resource: str) -> Sequence[float]:
+        return psi.values(self._proc("pressure", resource))
 
     def _stalls(self) -> Mapping[str, float]:
         found: dict[str, float] = {}
         for one in meter.PRESSURES:
             values = self._try(
                 f"pressure.{one.resource}",
-                lambda name=one.resource: psi.values(self._proc("pressure", name)),  # type: ignore[misc]
+                functools.partial(self._pressure, one.resource),
             )
             for index, degree in enumerate(_DEGREES):
                 for offset, seconds in enumerate(meter.AVERAGES):
                     value = None if values is None else values[4 * index + offset]
-                    if value is not None and value == value:  # noqa: PLR0124 -- NaN is not itself
+                    if value is not None and not math.isnan(value):
                         found[f"{one.resource}.{degree}.avg{seconds}"] = value
         return found
 
@@ -286,4 +293,4 @@ def _keyed(text: bytes) -> dict[bytes, int]:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None or value != value else int(value)  # noqa: PLR0124 -- NaN
+    return None if value is None or math.isnan(value) else int(value)

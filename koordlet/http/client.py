@@ -176,7 +176,7 @@ class _Connection:
         while True:
             event = http.next_event()
             if event is not h11.NEED_DATA:
-                return event  # type: ignore[return-value]
+                return event  # type: ignore[return-value] # the class NEED_DATA is no answer
             http.receive_data(await self._read())
 
     async def _read(self) -> bytes:

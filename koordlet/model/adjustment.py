@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields
+from typing import Any
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
@@ -41,11 +42,11 @@ class Adjustment:
 
     def over(self, other: Adjustment) -> Adjustment:
         """Both; where both say something this one counts."""
-        found: dict[str, object] = {}
+        found: dict[str, Any] = {}
         for one in fields(Adjustment):
             mine, others = getattr(self, one.name), getattr(other, one.name)
             if isinstance(mine, Mapping):
                 found[one.name] = {**others, **mine}
             else:
                 found[one.name] = others if mine is None else mine
-        return Adjustment(**found)  # type: ignore[arg-type]
+        return Adjustment(**found)

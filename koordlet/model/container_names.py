@@ -30,7 +30,6 @@ RUNTIMES = {
 #: The group that crun makes inside a scope (v2), and in which all of the container is.
 NESTED = "container"
 #: Watches over one container and is none itself: ``crio-conmon-<id>.scope``.
-_MONITOR = "conmon-"
 _SCOPE = ".scope"
 #: All runtimes draw 32 random bytes. A bare name must be just that; behind a prefix, names that a
 #: person shortened are known too.
@@ -85,13 +84,3 @@ def home(scope: str, inside: Collection[str]) -> str:
     """
     nested = f"{scope}/{NESTED}"
     return nested if scope.endswith(_SCOPE) and list(inside) == [nested] else scope
-
-
-def is_monitor(name: str) -> bool:
-    """True for the group of the process that a runtime leaves beside a container."""
-    prefix, _, rest = name.removesuffix(_SCOPE).partition("-")
-    return (
-        prefix in RUNTIMES
-        and rest.startswith(_MONITOR)
-        and bool(_ID.fullmatch(rest.removeprefix(_MONITOR)))
-    )

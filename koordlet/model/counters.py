@@ -63,14 +63,14 @@ class Table:
         if slot is None or column is None or slot >= len(column):
             return None
         found = column[slot]
-        return None if found != found else found  # noqa: PLR0124 -- NaN is what differs from itself
+        return None if math.isnan(found) else found
 
     def values(self, what: meter.Meter) -> Iterator[tuple[str, float]]:
         """Every known value of a meter."""
         column = self.columns.get(what, array("d"))
         for subject, slot in self.slots.items():
             found = column[slot] if slot < len(column) else NAN
-            if found == found:  # noqa: PLR0124 -- as above
+            if not math.isnan(found):
                 yield subject, found
 
 

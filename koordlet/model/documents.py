@@ -1,7 +1,7 @@
 """Text of JSON or YAML as documents, whatever somebody made it to be.
 
-Covers: both forms, several documents, bounds on nesting and on what aliases expand to.
-Does not cover: what a document means.
+Covers: both forms, several documents, bounds on size, on nesting and on what aliases expand to.
+Does not cover: reading a file, what a document means.
 
 Facts: PyYAML builds what is nested by recursion in C, and a document that is nested deeply enough
 ends the process (no exception comes). An alias costs a few bytes and stands for as much as one
@@ -15,10 +15,30 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from koordlet.model import errors
+
+#: What to do about a file that holds something else.
+FIX = "give kubectl's JSON or YAML"
 #: Kubernetes objects nest fifteen deep; more than this is damage or an attack.
 MAX_DEPTH = 100
 #: Aliases may make a text so many times larger, and so much larger.
 _FACTOR, _MORE = 10, 10_000
+
+
+def of_file(raw: bytes, path: str, most: int) -> list[object]:
+    """The documents of a file; ``ConfigError`` naming it where it holds none.
+
+    The file was read up to one byte more than ``most``: a pipe or a device does not tell its size,
+    and one byte is enough to know.
+    """
+    if len(raw) > most:
+        why = f"larger than {most >> 20} MiB"
+        raise errors.ConfigError(why, culprit=path, fix="split the file")
+    try:
+        return load(raw.decode("utf-8-sig"))
+    except ValueError as error:
+        why = f"cannot be read: {error}" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise errors.ConfigError(why, culprit=path, fix=FIX) from error
 
 
 def load(text: str) -> list[object]:

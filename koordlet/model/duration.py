@@ -21,7 +21,7 @@ _SECONDS = {
 }
 #: Go counts nanoseconds in 64 bits.
 _MOST = Fraction(2**63 - 1, 10**9)
-_MAX_TEXT = 64
+_MAX_TEXT = 100
 
 
 def parse(text: str) -> float:

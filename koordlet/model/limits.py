@@ -46,12 +46,6 @@ def weight_of(shares: int) -> int:
     return _WEIGHTS[0] + (inside - _SHARES[0]) * (_WEIGHTS[1] - 1) // (_SHARES[1] - _SHARES[0])
 
 
-def shares_of(weight: int) -> int:
-    """The v1 shares of a v2 weight."""
-    inside = min(max(weight, _WEIGHTS[0]), _WEIGHTS[1])
-    return _SHARES[0] + (inside - _WEIGHTS[0]) * (_SHARES[1] - _SHARES[0]) // (_WEIGHTS[1] - 1)
-
-
 def cpu_shares(layout: cgroup.Layout, group: str, shares: int) -> tuple[Setting, ...]:
     """The part of the CPU time that a group gets when there is not enough."""
     inside = min(max(shares, _SHARES[0]), _SHARES[1])
@@ -123,11 +117,6 @@ def device(
         line = forms.Keyed("0").text(number, {"": value})
         found.extend(_one(layout, group, _DEVICE_FIELDS[name], line))
     return tuple(found)
-
-
-def pids_max(layout: cgroup.Layout, group: str, count: int | None) -> tuple[Setting, ...]:
-    """How many threads a group may have; ``None`` is no limit."""
-    return _one(layout, group, knob.PIDS_MAX, "max" if count is None else str(count))
 
 
 def _bytes(layout: cgroup.Layout, group: str, row: Knob, size: int | None) -> tuple[Setting, ...]:

@@ -1,28 +1,17 @@
 """Moments and durations as Kubernetes objects spell them.
 
-Covers: RFC 3339 in UTC to seconds and back, Go's durations both ways.
-Does not cover: reading a clock.
+Covers: RFC 3339 in UTC to seconds and back, durations to seconds.
+Does not cover: reading a clock, how Go spells a duration (``duration``).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import re
-from fractions import Fraction
 
-_UNITS = {
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "µs": Fraction(1, 10**6),
-    "μs": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-#: Go keeps nanoseconds in 64 bits: nothing longer than about 292 years.
-_LONGEST = 2**63 / 1e9
+from koordlet.model import duration as durations
+
+#: The last second of the year 9999, since 1970: later ones have no spelling.
+LAST = 253_402_300_799
 
 
 def parse(spelled: object) -> float:
@@ -47,28 +36,10 @@ def spell(seconds: float) -> str:
 
 
 def duration(spelled: object) -> float:
-    """Seconds of ``1h30m``, ``0``, ``-5s``; ``ValueError`` where it is no duration of Go's."""
+    """Seconds of a duration in an object; ``ValueError`` for none. YAML may have read a ``0``."""
     text = str(spelled).strip()
-    sign = -1 if text.startswith("-") else 1
-    rest = text[1:] if text[:1] in {"+", "-"} else text
-    if rest == "0" and not isinstance(spelled, bool):
-        return 0.0
-    total, at = Fraction(0), 0
-    for part in _PART.finditer(rest[:100]):
-        if part.start() != at:
-            break
-        total += Fraction(part[1]) * _UNITS[part[2]]
-        at = part.end()
-    if not rest or at != len(rest) or float(total) > _LONGEST:
+    try:
+        return durations.parse(text)
+    except ValueError:
         msg = f"not a duration as 1h30m or 24h: {text[:60]!r}"
-        raise ValueError(msg)
-    return sign * float(total)
-
-
-def spell_duration(seconds: float) -> str:
-    """A duration as ``kubectl get`` prints it: ``24h``, ``1h30m``, ``0s``."""
-    left = int(seconds)
-    hours, left = divmod(left, 3600)
-    minutes, left = divmod(left, 60)
-    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
-    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+        raise ValueError(msg) from None

@@ -58,7 +58,7 @@ def read(body: Mapping[str, object], problems: list[str], where: str) -> dict[st
 def _amount(name: str, text: object) -> int:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         msg = f"expected a quantity, found {type(text).__name__}"
-        raise ValueError(msg)  # noqa: TRY004 - for the caller it is one more text that is none
+        raise ValueError(msg)
     value = amount(name, text)
     if value < 0:
         msg = f"{str(text)[:40]!r} is negative"

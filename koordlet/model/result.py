@@ -16,8 +16,6 @@ class Verdict(enum.Enum):
     """How one step ended."""
 
     DONE = "done"
-    #: Somebody else had done it meanwhile.
-    ALREADY = "already"
     #: The kernel took it and reads back something else.
     DIFFERENT = "different"
     REFUSED = "refused"

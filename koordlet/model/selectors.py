@@ -155,12 +155,12 @@ def from_object(selector: object) -> Compiled | None:
         return None
     if not isinstance(selector, Mapping):
         msg = "a selector is a mapping"
-        raise ValueError(msg)  # noqa: TRY004 - bad input
+        raise ValueError(msg)
     wanted = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or ()
     if not isinstance(wanted, Mapping) or not isinstance(expressions, Sequence):
         msg = "matchLabels is no mapping or matchExpressions no list"
-        raise ValueError(msg)  # noqa: TRY004 - bad input
+        raise ValueError(msg)
     exact = [
         Requirement(str(key), Operator.IN, frozenset((str(value),)))
         for key, value in wanted.items()
@@ -171,12 +171,12 @@ def from_object(selector: object) -> Compiled | None:
 def _expression(one: object) -> Requirement:
     if not isinstance(one, Mapping) or not isinstance(one.get("key"), str):
         msg = f"not an expression with a key: {str(one)[:100]}"
-        raise ValueError(msg)  # noqa: TRY004 - bad input
+        raise ValueError(msg)
     operator = Operator(one.get("operator"))
     values = one.get("values") or ()
     if not isinstance(values, Sequence) or isinstance(values, str):
         msg = f"values of {one['key']!r} are no list"
-        raise ValueError(msg)  # noqa: TRY004 - bad input
+        raise ValueError(msg)
     if bool(values) is not (operator in {Operator.IN, Operator.NOT_IN}):
         msg = f"{operator.value} of {one['key']!r} with {len(values)} values"
         raise ValueError(msg)

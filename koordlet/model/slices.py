@@ -16,7 +16,6 @@ SUFFIX = ".slice"
 ROOT = "-.slice"
 
 _PLAIN = re.compile(rb"[A-Za-z0-9:_.]")
-_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def escape(text: str) -> str:
@@ -31,13 +30,6 @@ def escape(text: str) -> str:
         else:
             parts.append(f"\\x{byte:02x}")
     return "".join(parts)
-
-
-def unescape(name: str) -> str:
-    """What was escaped. A text that was not escaped properly is taken as it stands."""
-    raw = name.encode("utf-8", "surrogateescape").replace(b"-", b"/")
-    back = _ESCAPED.sub(lambda found: bytes((int(found[1], 16),)), raw)
-    return back.decode("utf-8", "surrogateescape")
 
 
 def stem(name: str) -> str | None:

@@ -123,16 +123,6 @@ class Topology:
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def node_of(self, cpu: int) -> int | None:
-        """The NUMA node of a CPU, ``None`` where the machine does not say."""
-        return self._by_cpu(cpu).node
-
-    def _by_cpu(self, cpu: int) -> Cpu:
-        for one in self.cpus:
-            if one.cpu == cpu:
-                return one
-        return Cpu(cpu=cpu, online=False)
-
     def by_node(
         self, cpus: cpuset.CPUSet
     ) -> tuple[tuple[int | None, int | None, cpuset.CPUSet], ...]:

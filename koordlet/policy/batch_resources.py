@@ -85,7 +85,7 @@ def revive(body: Mapping[str, object]) -> State:
     if not isinstance(amounts, dict) or not all(isinstance(v, int) for v in amounts.values()):
         raise ValueError("amounts is not a map of numbers")
     if not isinstance(at, int | float | None) or not isinstance(wall, int | float):
-        raise ValueError("at and wall must be numbers")  # noqa: TRY004 -- as every bad checkpoint
+        raise ValueError("at and wall must be numbers")
     return State(amounts=amounts, at=at, wall=float(wall))
 
 

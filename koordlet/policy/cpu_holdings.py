@@ -67,7 +67,7 @@ def revive(body: Mapping[str, object]) -> State:
     rows = body.get("holdings")
     if not isinstance(rows, list):
         msg = "holdings is no list"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+        raise ValueError(msg)
     return State(holdings=tuple(_row(one) for one in rows))
 
 
@@ -78,7 +78,7 @@ def _row(body: object) -> Holding:
     since = body.get("since")
     if isinstance(since, bool) or not isinstance(since, int | float):
         msg = f"no time: {since!r:.80}"
-        raise ValueError(msg)  # noqa: TRY004 -- as above
+        raise ValueError(msg)
     texts = {name: str(body[name]) for name in _TEXTS}
     Origin(texts["origin"])
     ledger.Owner(texts["owner"])

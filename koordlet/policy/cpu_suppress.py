@@ -92,7 +92,7 @@ def revive(body: Mapping[str, object]) -> State:
         raise ValueError(msg)
     if not isinstance(milli, int | None) or not isinstance(fresh_at, int | float | None):
         msg = "milli and fresh_at must be numbers"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+        raise ValueError(msg)
     cpuset.CPUSet.parse(cpus)
     return State(using=str(using), cpus=cpus, milli=milli, fresh_at=fresh_at)
 

@@ -42,7 +42,7 @@ _PAGE = 4096
 
 #: The class whose strategy a pod has; others have none.
 _CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
-_KUBE_CLASS = {
+_KUBE_CLASS: Mapping[qos.KubeQos | None, str] = {
     qos.KubeQos.GUARANTEED: "LSR",
     qos.KubeQos.BURSTABLE: "LS",
     qos.KubeQos.BEST_EFFORT: "BE",
@@ -106,7 +106,7 @@ def strategy_of(
 ) -> strategies.MemoryQos | None:
     """What holds for a pod; ``None`` where nothing does."""
     said = one.raw_qos or (one.qos if one.kube_qos is None else None)
-    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)  # type: ignore[arg-type]
+    name = _CLASS.get(said) if said is not None else _KUBE_CLASS.get(one.kube_qos)
     if name is None:
         return None
     if slo is not None and slo.source:

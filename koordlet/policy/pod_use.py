@@ -86,11 +86,11 @@ def _told(one: pod.Pod, told: kubelet.PodStatistics, counted: Use | None) -> Use
     volumes = [files for name, files in told.volumes.items() if name in local]
     memory = told.working_set_bytes
     layers = {
-        name: files.used_bytes + told.logs[name].used_bytes  # type: ignore[operator] # both known
+        name: files.used_bytes + logs.used_bytes
         for name, files in told.rootfs.items()
         if files.used_bytes is not None
-        and name in told.logs
-        and told.logs[name].used_bytes is not None
+        and (logs := told.logs.get(name)) is not None
+        and logs.used_bytes is not None
     }
     return Use(
         # Ours is a second old at most, theirs ten.

@@ -209,5 +209,5 @@ def _list(name: str, value: object) -> cpuset.CPUSet:
 def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         msg = f"expected text, found {type(value).__name__}"
-        raise ValueError(msg)  # noqa: TRY004 -- callers treat every bad value alike
+        raise ValueError(msg)
     return str(value)

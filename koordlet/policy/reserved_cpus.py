@@ -87,7 +87,7 @@ def revive(body: Mapping[str, object]) -> State:
     rows = body.get("reserves")
     if not isinstance(rows, list):
         msg = "reserves is no list"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+        raise ValueError(msg)
     return State(reserves=tuple(_row(one) for one in rows))
 
 
@@ -98,7 +98,7 @@ def _row(body: object) -> Reserve:
     count = body.get("count")
     if isinstance(count, bool) or not isinstance(count, int):
         msg = f"no number: {count!r:.80}"
-        raise ValueError(msg)  # noqa: TRY004 -- as above
+        raise ValueError(msg)
     texts = {name: str(body[name]) for name in _TEXTS}
     Use(texts["use"])
     texts["cpus"] = str(cpuset.CPUSet.parse(texts["cpus"]))

@@ -78,14 +78,14 @@ def revive(body: Mapping[str, object]) -> State:
     wishes, homes = body.get("wishes"), body.get("homes")
     if not isinstance(wishes, dict) or not isinstance(homes, dict):
         msg = "wishes and homes must be objects"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+        raise ValueError(msg)
     for path, wish in wishes.items():
         inode, _, cpus = str(wish).partition(":")
         int(inode)
         cpuset.CPUSet.parse(cpus)
         if not isinstance(path, str) or not isinstance(wish, str):
             msg = f"not a wish: {path!r}: {wish!r}"
-            raise ValueError(msg)  # noqa: TRY004 -- as above
+            raise ValueError(msg)
     return State(
         wishes=dict(wishes), homes={str(uid): _home(nodes) for uid, nodes in homes.items()}
     )

@@ -6,7 +6,7 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 
 from __future__ import annotations
 
-from koordlet.model import pod, resources, snapshot
+from koordlet.model import pod, reservation, resources, snapshot
 from koordlet.report import plan_json, usage_json, view
 
 
@@ -32,31 +32,9 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "bestEffort": _best_effort(now),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
-        "reservations": [
-            {
-                "name": one.name,
-                "uid": one.uid,
-                "phase": one.phase,
-                "holds": one.holds,
-                "owners": list(one.owners),
-                "cpus": None if one.cpus is None else str(one.cpus),
-                "cpuCount": one.cpu_count,
-                "match": one.match,
-                "problems": list(one.problems),
-            }
-            for one in seen.reservations
-        ],
+        "reservations": [_reservation(one) for one in seen.reservations],
         "unmanaged": [_unmanaged(now, one) for one in seen.unmanaged],
-        "conditions": [
-            {
-                "type": one.type,
-                "status": str(one.status),
-                "reason": one.reason,
-                "message": one.message,
-                "subject": one.subject,
-            }
-            for one in now.plan.conditions
-        ],
+        "conditions": [plan_json.condition(one) for one in now.plan.conditions],
         "unsupported": [{"feature": u.feature, "why": u.why} for u in now.plan.unsupported],
         "sources": [_source(one, seen.at) for one in seen.sources],
         "checks": [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in now.checks],
@@ -105,6 +83,20 @@ def _workload(now: view.View, one: pod.Pod) -> dict[str, object]:
         "usage": usage_json.workload(now, one),
         "requests": resources.texts(one.requests),
         "limits": resources.texts(one.limits),
+    }
+
+
+def _reservation(one: reservation.Reservation) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "uid": one.uid,
+        "phase": one.phase,
+        "holds": one.holds,
+        "owners": list(one.owners),
+        "cpus": None if one.cpus is None else str(one.cpus),
+        "cpuCount": one.cpu_count,
+        "match": one.match,
+        "problems": list(one.problems),
     }
 
 

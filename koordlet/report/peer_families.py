@@ -6,6 +6,7 @@ which stand beside their policies. Values are in cores and bytes; ``node`` is on
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 
 from koordlet.model import meter, pod, qos, resources
@@ -200,7 +201,7 @@ FAMILIES = (
             labels=("node", "resource", "unit", *_POD, *_CONTAINER),
             bound="one for each resource of a container, at most 16384",
             most=16384,
-            rows=_resources(lambda part, which=which: getattr(part, which)),  # type: ignore[misc]
+            rows=_resources(operator.attrgetter(which)),
             form=_EXACT,
         )
         for which in ("requests", "limits")

@@ -5,7 +5,7 @@ Covers: ``koordlet plan -o json`` and ``/api/v1/plan``. Does not cover: tables (
 
 from __future__ import annotations
 
-from koordlet.model import action, eviction, plan, result
+from koordlet.model import action, decision, eviction, plan, result
 
 
 def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str, object]:
@@ -15,28 +15,8 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "actions": [described(step) for step in made.steps],
         "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
         "evictions": [_eviction(one) for one in made.evictions],
-        "signals": [
-            {
-                "name": signal.name,
-                "observed": signal.observed,
-                "threshold": signal.threshold,
-                "met": signal.met,
-                **({"why": signal.why} if signal.why else {}),
-                **({"spelled": signal.spelled} if signal.spelled else {}),
-                **({"since": signal.since} if signal.since is not None else {}),
-            }
-            for signal in made.signals
-        ],
-        "conditions": [
-            {
-                "type": condition.type,
-                "status": str(condition.status),
-                "reason": condition.reason,
-                "message": condition.message,
-                "subject": condition.subject,
-            }
-            for condition in made.conditions
-        ],
+        "signals": [_signal(one) for one in made.signals],
+        "conditions": [condition(one) for one in made.conditions],
         "unsupported": [{"feature": u.feature, "why": u.why} for u in made.unsupported],
         "pools": pools(made),
         "conflicts": [
@@ -52,6 +32,29 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "failures": [{"policy": one.policy, "error": one.error} for one in made.failures],
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],
+    }
+
+
+def condition(one: decision.Condition) -> dict[str, object]:
+    """Something that holds of the node or of one subject, or does not."""
+    return {
+        "type": one.type,
+        "status": str(one.status),
+        "reason": one.reason,
+        "message": one.message,
+        "subject": one.subject,
+    }
+
+
+def _signal(one: decision.Signal) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "observed": one.observed,
+        "threshold": one.threshold,
+        "met": one.met,
+        **({"why": one.why} if one.why else {}),
+        **({"spelled": one.spelled} if one.spelled else {}),
+        **({"since": one.since} if one.since is not None else {}),
     }
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from google.protobuf import message as protobuf
+from google.protobuf import timestamp_pb2
 
 from koordlet.model import topology
 from koordlet.model.record import dataclass
@@ -196,7 +197,7 @@ class Feed:
         return event.SerializeToString()
 
 
-def _stamp(target: object, now: view.View | None) -> None:
+def _stamp(target: timestamp_pb2.Timestamp, now: view.View | None) -> None:
     if now is not None:
         seconds, rest = divmod(round(now.snapshot.wall * 1e6), 1_000_000)
-        target.seconds, target.nanos = seconds, rest * 1000  # type: ignore[attr-defined]
+        target.seconds, target.nanos = seconds, rest * 1000

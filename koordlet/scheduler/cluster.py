@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler import devices, disruption, expanding, machines, nodes, terms, usage, wire
@@ -29,6 +30,8 @@ from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.usage import Usage
 from koordlet.scheduler.wire import BadObjectError, Body
+
+_T = TypeVar("_T")
 
 _OWNERS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 _STORAGE = (
@@ -129,7 +132,7 @@ def _reported(kinds: dict[str, list[Body]], found: Cluster) -> None:
         found.devices |= dict(_guarded(body, found.warnings, devices.decode))
 
 
-def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) -> list:  # type: ignore[type-arg]
+def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> list[_T]:
     try:
         return [make(body)]
     except BadObjectError as error:
@@ -139,13 +142,13 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], object]) ->
 
 def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    [made] = _guarded(body, warnings, lambda one: expanding.pods(one, given)) or [()]
+    found = _guarded(body, warnings, lambda one: expanding.pods(one, given))
+    made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(
             f"{name_of(body)} has no pods in the input: {len(made)} are taken as pending"
         )
-    found: Sequence[Body] = made
-    return found
+    return made
 
 
 def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:

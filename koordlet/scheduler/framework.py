@@ -93,6 +93,20 @@ class Filter:
         return bool(self.allowed(np.array([row], np.intp))[0])
 
 
+class ByNode(Filter):
+    """A filter that looks at one node after the other."""
+
+    def code(self, row: int) -> int:
+        """0 where the node passes, else a code that ``verdict`` can read."""
+        raise NotImplementedError
+
+    def codes(self, rows: Rows) -> Ints:
+        return np.array([self.code(row) for row in rows.tolist()], np.int64)
+
+    def allows(self, row: int) -> bool:
+        return self.code(row) == 0
+
+
 class Score:
     """The scores of one plugin for one class of pods."""
 
@@ -107,7 +121,7 @@ class Score:
         """The same for one node; a score of kind ``LOAD`` says it without arrays."""
         return int(self.raw(np.array([row], np.intp))[0])
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- rows are for who needs them
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         """Scores from 0 to 100 of the feasible nodes, from their raw values."""
         return raw
 
@@ -139,7 +153,7 @@ class Plugin:
         """QueueSort: what pods are ordered by, the least first; time decides between equals."""
         return -pod.priority
 
-    def pre_enqueue(self, pod: Pod) -> str:  # noqa: ARG002
+    def pre_enqueue(self, pod: Pod) -> str:
         """Why a pod must not be tried yet; empty: it may."""
         return ""
 
@@ -147,19 +161,19 @@ class Plugin:
         """The class that a pod is tried as: who knows more of single pods gives a variant of it."""
         return pod.sort
 
-    def hidden(self, sort: PodClass) -> Iterable[Pod]:  # noqa: ARG002
+    def hidden(self, sort: PodClass) -> Iterable[Pod]:
         """Placed pods that a class does not see; what they take it sees all the same."""
         return ()
 
-    def names(self, sort: PodClass) -> frozenset[str] | None:  # noqa: ARG002
+    def names(self, sort: PodClass) -> frozenset[str] | None:
         """The only nodes worth a look, or ``None`` for all."""
         return None
 
-    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:  # noqa: ARG002
+    def filter(self, sort: PodClass, columns: Columns) -> Filter | None:
         """The filter of a class; ``None``: it skips. May raise ``RefusedError``."""
         return None
 
-    def score(self, sort: PodClass, columns: Columns) -> Score | None:  # noqa: ARG002
+    def score(self, sort: PodClass, columns: Columns) -> Score | None:
         """The score of a class; ``None``: it skips."""
         return None
 
@@ -169,11 +183,11 @@ class Plugin:
         What decides how its place is booked is decided here, ``reserve`` comes after the booking.
         """
 
-    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:  # noqa: ARG002
+    def post_filter(self, pod: Pod, refused: Mapping[str, Verdict]) -> Rescue | None:
         """No node passed, by name: asked before preemption, which gives way where one is named."""
         return None
 
-    def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
+    def helps(self, event: Event, sort: PodClass) -> bool:
         """Whether a class that this plugin has refused should be tried again; if in doubt, yes."""
         return True
 
@@ -183,22 +197,22 @@ class Plugin:
     def unreserve(self, pod: Pod, node: str) -> None:
         """What ``reserve`` did is undone; called also for who did nothing."""
 
-    def permit(self, pod: Pod, node: str) -> float:  # noqa: ARG002
+    def permit(self, pod: Pod, node: str) -> float:
         """0: bind now; else the seconds after which to ask again; ``RefusedError`` undoes it."""
         return 0.0
 
     def pre_bind(self, pod: Pod, node: str) -> Awaitable[None] | None:
         """The last preparation; ``RefusedError`` undoes it. What takes time is awaited."""
 
-    def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:  # noqa: ARG002
+    def bind(self, pod: Pod, node: str) -> Awaitable[bool] | None:
         """Bind it in a way of its own; ``None`` or a false answer: it leaves that to others."""
         return None
 
-    def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:  # noqa: ARG002
+    def writes(self, pod: Pod, node: str) -> Sequence[tuple[objects.Ref, objects.Object]]:
         """Other objects that are to be patched before the pod is bound, as merge patches."""
         return ()
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         """Annotations that the pod gets before it is bound, of what ``reserve`` decided."""
         return {}
 
@@ -216,7 +230,7 @@ class Masked(Filter):
     def codes(self, rows: Rows) -> Ints:
         return (~self._passing[rows]).astype(np.int64)
 
-    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+    def verdict(self, code: int) -> Verdict:
         return Verdict((self._reason,), resolvable=False)
 
 

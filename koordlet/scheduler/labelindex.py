@@ -6,6 +6,8 @@ Does not cover: which requirements a pod has. Built lazily, one column for each 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
@@ -106,7 +108,7 @@ class LabelIndex:
         for label in one.labels:
             found &= self.requirement(label)
         for field in one.fields:
-            equal = self.name().where(lambda name, field=field: name in field.values)  # type: ignore[misc]
+            equal = self.name().where(functools.partial(operator.contains, field.values))
             found &= equal if field.operator == "In" else ~equal
         return found
 

@@ -14,24 +14,19 @@ from koordlet.model import documents, errors, moment
 from koordlet.scheduler.wire import Body
 
 _MAX_BYTES = 1 << 30
-_FIX = "give kubectl's JSON or YAML"
 
 
 def load(path: str) -> list[Body]:
     """The objects of a file, Lists unfolded; ``ConfigError`` where it holds none."""
     try:
         with Path(path).open("rb") as file:
-            # A pipe or a device does not tell its size; one byte more is enough to know.
             raw = file.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            raise errors.ConfigError("larger than 1 GiB", culprit=path, fix="split the file")
-        text = raw.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise errors.ConfigError(f"cannot be read: {why}", culprit=path, fix=_FIX) from error
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        raise errors.ConfigError(why, culprit=path, fix=documents.FIX) from error
     return [
         body
-        for number, document in enumerate(_documents(text, path), 1)
+        for number, document in enumerate(documents.of_file(raw, path, _MAX_BYTES), 1)
         for body in _unfold(document, f"{path}: document {number}")
     ]
 
@@ -56,22 +51,14 @@ def newest(bodies: Iterable[Body]) -> float | None:
     return max(found, default=None)
 
 
-def _documents(text: str, path: str) -> list[Any]:
-    try:
-        return documents.load(text)
-    except ValueError as error:
-        raise errors.ConfigError(str(error), culprit=path, fix=_FIX) from error
-
-
 def _unfold(document: Any, place: str) -> Iterator[Body]:
     if document is None:
         return
     several = document if isinstance(document, list) else [document]
     for one in several:
         if not isinstance(one, Mapping):
-            raise errors.ConfigError(
-                f"expected an object, found {type(one).__name__}", culprit=place, fix=_FIX
-            )
+            why = f"expected an object, found {type(one).__name__}"
+            raise errors.ConfigError(why, culprit=place, fix=documents.FIX)
         items = one.get("items")
         if str(one.get("kind", "")).endswith("List") and isinstance(items, list):
             kind = str(one["kind"]).removesuffix("List")

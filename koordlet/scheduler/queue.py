@@ -218,10 +218,6 @@ class Queue:
                 if not 0 <= now - entry.since <= FORGOTTEN:
                     self.add(entry.pod, now)
 
-    def soonest(self) -> float | None:
-        """When the next backoff after an error ends; ``None``: nobody has one."""
-        return self._erred[0][0] + 1 if self._erred else None
-
     def _moved(self, pod: Pod, place: Place, now: float, by: frozenset[str] = frozenset()) -> Entry:
         entry = self._entries.get(pod.key)
         if entry is None or entry.pod.uid != pod.uid:

@@ -60,19 +60,11 @@ def load(path: str) -> Manifests:
     """Read a file; ``ConfigError`` when it is no set of objects."""
     try:
         with Path(path).open("rb") as file:
-            # A pipe or a device does not tell its size; one byte more is enough to know.
             raw = file.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            raise errors.ConfigError(
-                f"larger than {_MAX_BYTES >> 20} MiB", culprit=path, fix="split the file"
-            )
-        text = raw.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise errors.ConfigError(
-            f"cannot be read: {why}", culprit=path, fix="give kubectl's JSON or YAML"
-        ) from error
-    return collect(parse(text, path), path)
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+        raise errors.ConfigError(why, culprit=path, fix=documents.FIX) from error
+    return collect(documents.of_file(raw, path, _MAX_BYTES), path)
 
 
 def parse(text: str, path: str) -> list[object]:
@@ -80,9 +72,7 @@ def parse(text: str, path: str) -> list[object]:
     try:
         return documents.load(text)
     except ValueError as error:
-        raise errors.ConfigError(
-            str(error), culprit=path, fix="give kubectl's JSON or YAML"
-        ) from error
+        raise errors.ConfigError(str(error), culprit=path, fix=documents.FIX) from error
 
 
 def collect(found: list[object], where: str) -> Manifests:
@@ -160,7 +150,7 @@ def _objects(found: list[object], where: str) -> Iterator[tuple[str, Object]]:
             raise errors.ConfigError(
                 f"expected an object, found {type(document).__name__}",
                 culprit=place,
-                fix="give kubectl's JSON or YAML",
+                fix=documents.FIX,
             )
         items = document.get("items")
         if str(document.get("kind", "")).endswith("List") and isinstance(items, list):

@@ -73,7 +73,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
         raise ValueError(msg) from error
     if not isinstance(found, list):
         msg = "no list of reservations"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad answer is the same to the caller
+        raise ValueError(msg)
     several = tuple(decode(one) for one in found if isinstance(one, Mapping))
     problems += [f"reservation {one.name}: {why}" for one in several for why in one.problems]
     return several

@@ -12,13 +12,12 @@ Rules:
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from koordlet.model import cpuset, quantity
+from koordlet.model import cpuset, moment, quantity
 
 _T = TypeVar("_T")
 
@@ -66,7 +65,7 @@ def mapping(value: object) -> Mapping[str, object]:
     """A JSON object."""
     if not isinstance(value, dict):
         msg = f"expected an object, found {shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - rule 4
+        raise ValueError(msg)
     return cast("Mapping[str, object]", value)
 
 
@@ -116,7 +115,7 @@ def boolean(value: object, problems: list[str]) -> bool:
     del problems
     if not isinstance(value, bool):
         msg = f"expected true or false, found {shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - rule 4
+        raise ValueError(msg)
     return value
 
 
@@ -125,7 +124,7 @@ def text(value: object, problems: list[str]) -> str:
     del problems
     if not isinstance(value, str):
         msg = f"expected a text, found {shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - rule 4
+        raise ValueError(msg)
     return value
 
 
@@ -147,7 +146,7 @@ def units(value: object, problems: list[str]) -> int:
     del problems
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         msg = f"expected a quantity, found {shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - rule 4
+        raise ValueError(msg)
     found = quantity.units(value)
     if found < 0:
         msg = f"a quantity here is not negative, found {shown(value)}"
@@ -166,7 +165,7 @@ def listing(of: Reader) -> Reader:
     def read(value: object, problems: list[str]) -> tuple[Any, ...]:
         if not isinstance(value, list):
             msg = f"expected a list, found {shown(value)}"
-            raise ValueError(msg)  # noqa: TRY004 - rule 4
+            raise ValueError(msg)
         found = (guarded(of, item, f"[{at}]", problems) for at, item in enumerate(value))
         return tuple(item for item in found if item is not None)
 
@@ -212,9 +211,8 @@ def instant(value: object, problems: list[str]) -> float:
     """A time of RFC 3339 as Unix time; without a zone it is UTC."""
     found = text(value, problems)
     try:
-        moment = dt.datetime.fromisoformat(found)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-    except (ValueError, OverflowError) as error:
+        return moment.parse(found)
+    except ValueError as error:
         msg = f"{shown(found)} is no time"
         raise ValueError(msg) from error
 

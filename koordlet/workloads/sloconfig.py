@@ -118,7 +118,7 @@ def _key(
     try:
         if not isinstance(text, str):
             msg = f"expected a text, found {shapes.shown(text)}"
-            raise ValueError(msg)  # noqa: TRY004, TRY301 - said like every other one
+            raise ValueError(msg)  # noqa: TRY301 - said like every other one
         return choose(shapes.mapping(shapes.parse(text)))
     except ValueError as error:
         problems.append(f"{key}: {error}")
@@ -141,7 +141,7 @@ def _first(listed: object, labels: Mapping[str, str]) -> _Object:
         return {}
     if not isinstance(listed, list):
         msg = f"expected a list of node strategies, found {shapes.shown(listed)}"
-        raise ValueError(msg)  # noqa: TRY004 - said like every other one
+        raise ValueError(msg)
     for entry in map(shapes.mapping, listed):
         selector = shapes.find(entry, "nodeSelector")
         if selector is not None and _matches(shapes.mapping(selector), labels):

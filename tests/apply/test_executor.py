@@ -9,42 +9,13 @@ import pytest
 
 from koordlet import agent
 from koordlet.apply import refusals
-from koordlet.model import action, cpuset, errors, result
+from koordlet.model import action, errors, result
 from tests.apply import test_interrupted
+from tests.apply.four import TREE, group
 from tests.kit import agents, images, trees
 from tests.kit.kernel import KernelHost
 
 Verdict = result.Verdict
-
-
-def group(path: str, old: str, new: str, *, busy: bool = True) -> trees.Group:
-    """One group."""
-    return trees.Group(
-        path=path, old=cpuset.CPUSet.parse(old), new=cpuset.CPUSet.parse(new), busy=busy
-    )
-
-
-TREE = trees.World(
-    version="v1",
-    groups=(
-        group("a", "0-4", "0-1"),
-        group("a/b", "0-4", "0"),
-        group("c", "0-4", "2-3"),
-        group("d", "0-4", "4"),
-    ),
-)
-
-
-@pytest.fixture
-def host() -> KernelHost:
-    """A machine with four groups."""
-    return trees.build(TREE)[0]
-
-
-@pytest.fixture
-def site(host: KernelHost, ram: Path) -> agents.Site:
-    """That machine with an agent's state."""
-    return trees.site(TREE, host, ram)
 
 
 def one_pass(site: agents.Site) -> dict[str, result.Result]:

@@ -24,7 +24,7 @@ def limit(value: str, name: str = "memory.max") -> action.WriteFile:
         *(("max", False), ("-1", False), ("", True), (" ", True)),
     ],
 )
-def test_below_use_and_margin_is_held(value: str, held: bool) -> None:  # noqa: FBT001 -- a table
+def test_below_use_and_margin_is_held(value: str, held: bool) -> None:
     """With 100 MiB in use, whatever is less than that and a margin waits, and says why."""
     host = Machine("0-1", cgroup="v2")
     host.mkdir(host.at(f"{TOP}/g"))

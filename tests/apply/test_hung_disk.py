@@ -14,19 +14,10 @@ from koordlet import agent
 from koordlet.model import errors
 from koordlet.model.result import Verdict
 from koordlet.state import disk, journal
-from tests.apply.test_executor import TREE, site_pass
-from tests.kit import agents, images, trees
+from tests.apply.four import TREE
+from tests.apply.test_executor import site_pass
+from tests.kit import agents, clocks, images, trees
 from tests.kit.kernel import KernelHost
-
-
-class Clock:
-    """Time that passes when told: a disk that is late is not waited for."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -45,25 +36,13 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def host() -> KernelHost:
-    """A machine with four groups."""
-    return trees.build(TREE)[0]
-
-
-@pytest.fixture
-def site(host: KernelHost, ram: Path) -> agents.Site:
-    """That machine with an agent's state."""
-    return trees.site(TREE, host, ram)
-
-
-@pytest.fixture
-def clock() -> Clock:
+def clock() -> clocks.Clock:
     """The clock of the disks."""
-    return Clock()
+    return clocks.Clock()
 
 
 @pytest.fixture
-def who(site: agents.Site, gate: threading.Event, clock: Clock) -> Iterator[agent.Agent]:
+def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterator[agent.Agent]:
     """An agent that asks its disks from threads, as on a live machine."""
     with site.agent() as one:
         first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
@@ -90,7 +69,7 @@ def check(who: agent.Agent) -> str:
 
 
 def test_nothing_is_written_before_its_original_is_on_disk(
-    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock
+    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: clocks.Clock
 ) -> None:
     """Passes go on, culprit and fix are said; when the disk answers, all is done, nothing said."""
     gate.clear()
@@ -114,7 +93,11 @@ def test_nothing_is_written_before_its_original_is_on_disk(
 
 
 def test_what_the_journal_knows_goes_on(
-    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock, site: agents.Site
+    who: agent.Agent,
+    host: KernelHost,
+    gate: threading.Event,
+    clock: clocks.Clock,
+    site: agents.Site,
 ) -> None:
     """A limit that somebody removes comes back at once; a new value of another group waits."""
     assert agents.settle(who, site.clock)
@@ -130,7 +113,11 @@ def test_what_the_journal_knows_goes_on(
 
 
 def test_leaving_does_not_wait(
-    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: Clock, site: agents.Site
+    who: agent.Agent,
+    host: KernelHost,
+    gate: threading.Event,
+    clock: clocks.Clock,
+    site: agents.Site,
 ) -> None:
     """Everything is put back, and in the journal that is so when the disk answers again."""
     agents.settle(who, site.clock)
@@ -184,7 +171,7 @@ def test_a_deadline_that_is_refused_is_no_hand_over(
 def test_an_agent_that_ceased_to_act_hears_of_its_disk(
     who: agent.Agent,
     gate: threading.Event,
-    clock: Clock,
+    clock: clocks.Clock,
     site: agents.Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -158,7 +158,7 @@ def test_any_tree_killed_anywhere(
     ram: Path,
     world: trees.World,
     number: int,
-    done: bool,  # noqa: FBT001 -- hypothesis passes by name
+    done: bool,
 ) -> None:
     """Random sets, a kill at a random change, a kill while repairing: restored to the original."""
     host, _ = trees.build(world)

@@ -29,7 +29,7 @@ def write(value: str, knob: str = "cpuset.cpus") -> action.WriteFile:
         ("garbage", "garbage", True),
     ],
 )
-def test_sets_are_equal_as_sets(value: str, current: str, so: bool) -> None:  # noqa: FBT001
+def test_sets_are_equal_as_sets(value: str, current: str, so: bool) -> None:
     """Lists are compared by their members; what is no list never equals one."""
     assert so is kinds.satisfied(write(value), current)
 
@@ -45,7 +45,7 @@ def test_sets_are_equal_as_sets(value: str, current: str, so: bool) -> None:  # 
         ("+cpu -cpuset", "cpu", True),
     ],
 )
-def test_switches_are_so_word_by_word(value: str, current: str, so: bool) -> None:  # noqa: FBT001
+def test_switches_are_so_word_by_word(value: str, current: str, so: bool) -> None:
     """A switch is satisfied when each word is on or off as asked, whatever else is on."""
     assert so is kinds.satisfied(write(value, "cgroup.subtree_control"), current)
 
@@ -104,7 +104,7 @@ def test_only_removal_has_no_original() -> None:
         ("garbage", "1-7", False),
     ],
 )
-def test_what_the_kernel_took_away_is_still_ours(current: str, lost: str, ours: bool) -> None:  # noqa: FBT001
+def test_what_the_kernel_took_away_is_still_ours(current: str, lost: str, ours: bool) -> None:
     """v1 takes offline CPUs out of a set; a set that lacks anything else is somebody else's."""
     gone = cpuset.CPUSet.parse(lost)
 

@@ -43,7 +43,7 @@ def test_it_is_so_when_the_side_says_so() -> None:
         (None, False, False),
     ],
 )
-def test_putting_back_is_three_way(current: str | None, back: bool, told: bool) -> None:  # noqa: FBT001
+def test_putting_back_is_three_way(current: str | None, back: bool, told: bool) -> None:
     """Ours goes, also half of it; what is free is done; somebody else's stays and is told."""
     texts = {} if current is None else {SHAPED.target: current}
     now = moments.moment(moments.machine())

@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from koordlet.apply import planner, present
-from koordlet.model import action, cgroup, decision, ledger, plan, snapshot, topology
+from koordlet.model import action, decision, ledger, plan
 from koordlet.policy import chain
+from tests.kit import moments
 
-NOW = snapshot.Snapshot(
-    at=0.0,
-    wall=0.0,
-    boot_id="",
-    machine_id="",
-    node=snapshot.NodeInfo(name="n"),
-    topology=topology.Topology(),
-    layout=cgroup.Layout(),
-)
+NOW = moments.bare()
 TARGET = "/c/g/cpu.shares"
 
 

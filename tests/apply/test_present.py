@@ -6,8 +6,9 @@ import dataclasses
 
 from koordlet.apply import kinds, present
 from koordlet.host import hierarchies
-from koordlet.model import action, cgroup, snapshot, topology
+from koordlet.model import action, cgroup, snapshot
 from koordlet.state import journal
+from tests.kit import moments
 from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup"
@@ -18,15 +19,7 @@ def made() -> tuple[KernelHost, snapshot.Snapshot]:
     host = Machine("0-3", cgroup="v2")
     host.mkdir(host.at(f"{TOP}/g"))
     host.write(host.at(f"{TOP}/g/cpuset.cpus"), b"1-2")
-    now = snapshot.Snapshot(
-        at=0.0,
-        wall=0.0,
-        boot_id="",
-        machine_id="",
-        node=snapshot.NodeInfo(name="n"),
-        topology=topology.Topology(),
-        layout=hierarchies.discover(host),
-    )
+    now = moments.bare(hierarchies.discover(host))
     return host, now
 
 

@@ -58,7 +58,7 @@ def test_only_a_race_is_asked_again(
     number: int,
     group: str,
     value: str,
-    over: bool,  # noqa: FBT001 -- a table
+    over: bool,
 ) -> None:
     """The sets around are judged as the kernel judges them, from what they are now."""
     layout = hierarchies.discover(host)

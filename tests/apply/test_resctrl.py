@@ -58,7 +58,7 @@ def test_every_machine_is_limited_and_put_back(ram: Path, rdt: str) -> None:
 
 @pytest.mark.parametrize("act", ["settle", "restore"])
 @pytest.mark.parametrize("reused", [False, True])
-def test_killed_at_any_change(ram: Path, act: str, reused: bool) -> None:  # noqa: FBT001
+def test_killed_at_any_change(ram: Path, act: str, reused: bool) -> None:
     """Whatever change the kill came at, the next restore gives back the machine of before."""
     for number, done in ((step // 2 + 1, bool(step % 2)) for step in itertools.count()):
         site = made("intel", Path(tempfile.mkdtemp(dir=ram)))

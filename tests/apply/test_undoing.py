@@ -5,19 +5,12 @@ from __future__ import annotations
 import pytest
 
 from koordlet.apply import present, undoing
-from koordlet.model import action, cgroup, snapshot, topology
+from koordlet.model import action
 from koordlet.state import journal
+from tests.kit import moments
 
 TARGET = "/c/g/cpu.shares"
-NOW = snapshot.Snapshot(
-    at=0.0,
-    wall=0.0,
-    boot_id="",
-    machine_id="",
-    node=snapshot.NodeInfo(name="n"),
-    topology=topology.Topology(),
-    layout=cgroup.Layout(),
-)
+NOW = moments.bare()
 ENTRY = journal.Entry(
     kind="WriteFile",
     target=TARGET,

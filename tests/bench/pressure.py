@@ -8,17 +8,14 @@ Does not cover: how long the victim takes to end.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from koordlet.host import hierarchies
 from tests.bench import gate
-from tests.kit import live
+from tests.kit import live, memory_node
 
 LIMIT = 0.1
 CROSSINGS = 7
@@ -84,40 +81,6 @@ def crossing() -> gate.Ratio:
     )
 
 
-class _Node:
-    """A group of so much memory, and processes in groups below."""
-
-    def __init__(self, place: live.Place) -> None:
-        where = hierarchies.discover(live.HOST).holder("memory")
-        assert where is not None
-        self._place = place
-        self.top = Path(where.mount, place.name)
-        self.made: list[Path] = []
-        self.processes: list[subprocess.Popen[bytes]] = []
-        place.group("node")
-        for path in (self.top, self.top / "node"):
-            path.mkdir(exist_ok=True)
-            self.made.append(path)
-        (self.top / "node/memory.limit_in_bytes").write_text(str(_NODE * _MI))
-
-    def start(self, name: str, code: str, *words: str) -> subprocess.Popen[bytes]:
-        """A process that is there."""
-        self._place.group(f"node/{name}")
-        path = self.top / "node" / name
-        path.mkdir()
-        self.made.append(path)
-        one = subprocess.Popen(
-            [sys.executable, "-c", code, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            preexec_fn=lambda: (path / "cgroup.procs").write_text(str(os.getpid())),  # noqa: PLW1509
-        )
-        self.processes.append(one)
-        assert one.stdout is not None
-        assert one.stdout.readline() == b"there\n"
-        return one
-
-
 def _measure(place: live.Place, state: Path) -> list[float]:
     names = [f"victim{number}" for number in range(CROSSINGS + 1)]
     config = state / "config.yaml"
@@ -128,16 +91,16 @@ def _measure(place: live.Place, state: Path) -> list[float]:
             for number, name in enumerate(names)
         )
     )
-    node = _Node(place)
+    node = memory_node.Node(place, _NODE)
     try:
         victims = [node.start(name, _VICTIM, str(_HELD)) for name in names]
         most = str((_NODE - _LEFT) * _MI)
-        grower = node.start("grower", _GROWER, str(node.top / "node"), most)
+        grower = node.start("grower", _GROWER, str(node.group), most)
         with place.running("--config", str(config)) as agent:
             agent.until("STATUS=all surfaces")
             return [_crossed(grower, victim) for victim in victims[:CROSSINGS]]
     finally:
-        live.end(node.processes, node.made)
+        node.close()
 
 
 def _crossed(grower: subprocess.Popen[bytes], victim: subprocess.Popen[bytes]) -> float:

@@ -9,7 +9,7 @@ import shutil
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -90,9 +90,9 @@ CACHES = resctrl.Resctrl(
 )
 
 
-def full(cpus: int = 8, **changes: object) -> view.View:
+def full(cpus: int = 8, **changes: Any) -> view.View:
     """A node with something in every panel."""
-    shown = views.view(found=views.machine(cpus), **changes)  # type: ignore[arg-type]
+    shown = views.view(found=views.machine(cpus), **changes)
     held = reservation.Reservation(
         name="spare",
         phase="Available",

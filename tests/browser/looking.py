@@ -5,10 +5,12 @@ Covers: questions to a page in Chromium. Does not cover: the pages.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+Theme = Literal["light", "dark"]
 
 #: The lightest contrast of text that people with weak eyes can read (WCAG 2.2, 1.4.3).
 CONTRAST = 4.5

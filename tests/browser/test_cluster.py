@@ -84,9 +84,9 @@ def test_hostile_names(cluster_page: Page, cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(cluster_page: Page, theme: str) -> None:
+def test_contrast(cluster_page: Page, theme: looking.Theme) -> None:
     """All text can be read, in both themes."""
-    cluster_page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    cluster_page.emulate_media(color_scheme=theme)
     looking.expect_text(cluster_page, "#decisions", "d/web")
     for text in (".swatch", "h2", "p", "td", "th", ".soft", "li", "a"):
         assert looking.contrast(cluster_page, text) >= looking.CONTRAST, text

@@ -178,9 +178,9 @@ def test_hostile_names(page: Page, console: conftest.Console) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(page: Page, console: conftest.Console, theme: str) -> None:
+def test_contrast(page: Page, console: conftest.Console, theme: looking.Theme) -> None:
     """All text can be read, in both themes."""
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=theme)
     console.show(conftest.owned(console.now, "3"))
     page.wait_for_selector('[data-cpu="3"].lse')
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")

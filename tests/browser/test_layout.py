@@ -108,10 +108,10 @@ def compared(name: str, found: Layout) -> list[str]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_layout(
-    browser: Browser, page: Page, console: conftest.Console, width: int, theme: str
+    browser: Browser, page: Page, console: conftest.Console, width: int, theme: looking.Theme
 ) -> None:
     """The agent's page, from narrow to very wide, light and dark."""
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     console.show(conftest.owned(console.now, "3"))
     page.wait_for_selector('[data-cpu="3"].lse')
@@ -122,9 +122,9 @@ def test_layout(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_layout_of_the_cluster(browser: Browser, cluster_page: Page, theme: str) -> None:
+def test_layout_of_the_cluster(browser: Browser, cluster_page: Page, theme: looking.Theme) -> None:
     """The scheduler's page, the same."""
-    cluster_page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+    cluster_page.emulate_media(color_scheme=theme)
     looking.expect_text(cluster_page, "#decisions", "d/web →")
     looking.expect_text(cluster_page, "#reservations", "room Available")
     looking.expect_text(cluster_page, "#queues", "1 unschedulable")
@@ -139,7 +139,7 @@ def test_what_is_noticed() -> None:
     other = {**panel, "across": [0.5, 0.5], "top": 10}
     was: Layout = {"map": panel, "chart": other}
 
-    def changed(**more: object) -> list[str]:
+    def changed(**more: Any) -> list[str]:
         return differences({**was, "map": {**panel, **more}}, was)
 
     assert changed() == []

@@ -105,24 +105,25 @@ def test_misuse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "--once" in capsys.readouterr().err
 
 
-def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show | None:
-    """What is shown after these keys."""
-    now: top_screen.Show | None = show or top_screen.Show()
+def after(keys: str, show: top_screen.Show | None = None) -> top_screen.Show:
+    """What is shown after these keys, none of which quits."""
+    now = show or top_screen.Show()
     for key in top._split(keys.encode()):
-        assert now is not None
-        now = top.pressed(now, key)
+        found = top.pressed(now, key)
+        assert found is not None
+        now = found
     return now
 
 
 def test_keys() -> None:
     """Sorting, moving, help, pause, quitting; other keys do nothing."""
-    assert after("q") is None
-    assert "m" == after("m").sort  # type: ignore[union-attr]
-    assert 1 == after("jj\x1b[A").first  # type: ignore[union-attr]
-    assert 0 == after("kk").first  # type: ignore[union-attr]
-    assert after("h").help  # type: ignore[union-attr]
-    assert not after("h?").help  # type: ignore[union-attr]
-    assert after(" ").paused  # type: ignore[union-attr]
+    assert top.pressed(top_screen.Show(), "q") is None
+    assert "m" == after("m").sort
+    assert 1 == after("jj\x1b[A").first
+    assert 0 == after("kk").first
+    assert after("h").help
+    assert not after("h?").help
+    assert after(" ").paused
     assert top_screen.Show() == after("xyz\x01")
 
 
@@ -130,11 +131,11 @@ def test_keys_of_several_characters() -> None:
     """Each is one key: it moves, or does nothing; none is Escape and letters."""
     kept = after("/be\r")
     assert kept is not None
-    assert 1 == after("jj\x1bOA").first  # type: ignore[union-attr]
-    assert 9 == after("\x1b[6~k").first  # type: ignore[union-attr]
-    assert 0 == after("j\x1b[5~").first  # type: ignore[union-attr]
+    assert 1 == after("jj\x1bOA").first
+    assert 9 == after("\x1b[6~k").first
+    assert 0 == after("j\x1b[5~").first
     assert kept == after("\x1b[H\x1b[3~\x1bOP\x1b[1;5C", kept)
-    assert "m" == after("\x1bm", kept).sort  # type: ignore[union-attr]
+    assert "m" == after("\x1bm", kept).sort
 
 
 def test_typing_a_filter() -> None:
@@ -145,10 +146,10 @@ def test_typing_a_filter() -> None:
     done = after("\n", typing)
     assert done is not None
     assert ("qm", False) == (done.filter, done.typing)
-    assert "" == after("\x1b", typing).filter  # type: ignore[union-attr]
-    assert "" == after("\x1b", done).filter  # type: ignore[union-attr]
+    assert "" == after("\x1b", typing).filter
+    assert "" == after("\x1b", done).filter
 
 
 def test_a_terminal_that_is_gone() -> None:
     """Nothing to read any more is the end."""
-    assert after("") is None
+    assert [None] == [top.pressed(top_screen.Show(), key) for key in top._split(b"")]

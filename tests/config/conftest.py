@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
+from tests.config.refusing import Raw, Write
 
-Write = Callable[[str], str]
+HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Callable[[bytes], str]:
+def raw(tmp_path: Path) -> Raw:
     """Write a file as it is, and return its path."""
 
     def to_file(content: bytes) -> str:

@@ -8,7 +8,7 @@ from koordlet import assembly
 from koordlet.config import loader, schema
 from koordlet.host import performance
 from koordlet.model import errors
-from tests.config.conftest import Write
+from tests.config.refusing import Write
 
 
 def test_off_unless_asked_for(write: Write) -> None:

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from koordlet import config
 from koordlet.config import file_source
-from koordlet.model import errors
-
-Write = Callable[[str], str]
-Raw = Callable[[bytes], str]
-
-
-def refused(path: str) -> errors.ConfigError:
-    """The error that loading the file ends in."""
-    with pytest.raises(errors.ConfigError) as caught:
-        config.load(path, {}, {})
-    return caught.value
+from tests.config.refusing import Raw, Write, refused
+from tests.kit import needs
 
 
 class TestFile:
@@ -119,7 +109,7 @@ class TestFile:
         """A regular file that says 0 bytes and holds many is cut off, too."""
         path = "/proc/kallsyms"
         if Path(path).stat().st_size or len(Path(path).read_bytes()) <= file_source.MAX_BYTES:
-            pytest.skip("no such file here")
+            needs.missing(f"{path}: a large file of no size")
 
         assert "more than" in refused(path).message
 

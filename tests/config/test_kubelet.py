@@ -6,7 +6,7 @@ import pytest
 
 from koordlet.config import loader, schema
 from koordlet.model import errors
-from tests.config.conftest import Write
+from tests.config.refusing import Write
 
 
 @pytest.mark.parametrize("section", ["kubelet", "kube"])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from pydantic import ValidationError
 
 from koordlet import config
 from koordlet.config import layers, loader, places, schema
 from koordlet.model import errors
-
-Write = Callable[[str], str]
+from tests.config.refusing import Write
 
 FULL = """\
 mode: observe

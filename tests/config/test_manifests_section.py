@@ -6,7 +6,7 @@ import pytest
 
 from koordlet.config import loader, manifests_section, schema
 from koordlet.model import errors
-from tests.config.conftest import Write
+from tests.config.refusing import Write
 
 
 def test_the_usual_directory() -> None:

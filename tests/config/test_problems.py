@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from koordlet import config
 from koordlet.config import problems
-from koordlet.model import errors
-
-Write = Callable[[str], str]
-Raw = Callable[[bytes], str]
-
-
-def refused(path: str) -> errors.ConfigError:
-    """The error that loading the file ends in."""
-    with pytest.raises(errors.ConfigError) as caught:
-        config.load(path, {}, {})
-    return caught.value
+from tests.config.refusing import Raw, Write, refused
 
 
 class TestKeys:

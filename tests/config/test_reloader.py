@@ -12,8 +12,7 @@ import pytest
 from koordlet import config
 from koordlet.config import reloader
 from koordlet.model import errors
-
-Write = Callable[[str], str]
+from tests.config.refusing import Write
 
 
 def watch(path: str) -> config.Reloader:

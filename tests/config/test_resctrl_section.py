@@ -6,7 +6,7 @@ import pytest
 
 from koordlet.config import loader, resctrl_section, schema
 from koordlet.model import errors
-from tests.config.conftest import Write
+from tests.config.refusing import Write
 
 
 def load(write: Write, text: str) -> resctrl_section.Resctrl:

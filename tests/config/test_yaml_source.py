@@ -118,7 +118,7 @@ def test_any_text(loader_class: Any, text: str) -> None:
 
 @settings(max_examples=400)
 @given(text=PIECES, header=st.booleans())
-def test_any_file(text: str, header: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
+def test_any_file(text: str, header: bool) -> None:
     """Random text as a configuration is a configuration or a ConfigError that names the file."""
     head = "apiVersion: koordlet.io/v1\nkind: Config\n" if header else ""
     refusal: errors.ConfigError | None = None

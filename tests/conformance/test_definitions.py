@@ -26,7 +26,7 @@ from koordlet.report.crds import definitions
 from koordlet.report.objects import holders
 from tests.conformance import real
 from tests.deploy.documents import documents
-from tests.kit import structural
+from tests.kit import clocks, structural
 from tests.report import test_remarking
 from tests.report.objects import test_peer_fields
 from tests.report.test_writing import Racing, offering
@@ -146,7 +146,7 @@ def test_every_writer(config: Path, account: Path) -> None:
     """With the agents' rights each object is applied, kept as sent, and not written again."""
     now = offering(test_peer_fields.with_gpu(), cpu=20_000, memory=1 << 34)
     node = now.snapshot.node.name
-    manners, clock = rows.Manners(), Racing()
+    manners, clock = rows.Manners(), Racing(1000.0)
     every = (rows.Topology(manners, clock), rows.Device(manners, clock),
              rows.Status(manners, clock))  # fmt: skip
 
@@ -177,7 +177,7 @@ def test_remarks_are_events(config: Path, account: Path) -> None:
     """With the agents' rights a broken object has its event, which is counted when it stays."""
     now = test_remarking.seen("web")
     now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, wall=time.time()))
-    clock = test_remarking.Clock()
+    clock = clocks.Clock(1000.0)
     row = remarking.Remarks(clock)
 
     async def body() -> None:
@@ -205,7 +205,7 @@ def test_another_manager_is_left_the_resources(config: Path, account: Path) -> N
     async def body() -> None:
         async with opened(config, "koord-manager") as other, opened(account) as client:
             await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
-            row = rows.Status(rows.Manners(), Racing())
+            row = rows.Status(rows.Manners(), Racing(1000.0))
             assert 1 == await row.bring(client, offering(base, cpu=20_000))
             await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
             changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")

@@ -6,20 +6,13 @@ import dataclasses
 
 from koordlet.demo import groups as demo
 from koordlet.history import series
-from koordlet.model import action, cgroup, snapshot, topology
+from koordlet.model import action, cgroup, snapshot
+from tests.kit import moments
 
 
 def moment(*hierarchies: cgroup.Hierarchy) -> snapshot.Snapshot:
     """A machine with these hierarchies and nothing else."""
-    return snapshot.Snapshot(
-        at=0.0,
-        wall=0.0,
-        boot_id="",
-        machine_id="",
-        node=snapshot.NodeInfo(name="n"),
-        topology=topology.Topology(),
-        layout=cgroup.Layout(hierarchies=hierarchies),
-    )
+    return moments.bare(cgroup.Layout(hierarchies=hierarchies))
 
 
 def test_one_tree_is_made_in_every_hierarchy_that_counts() -> None:

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.kit import needs
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 PROMTOOL = shutil.which("promtool")
 
-pytestmark = pytest.mark.skipif(PROMTOOL is None, reason="no promtool: Debian's prometheus has it")
+#: Debian's package prometheus has it.
+pytestmark = needs.program("promtool")
 
 
 def judged(rules: Path) -> subprocess.CompletedProcess[str]:

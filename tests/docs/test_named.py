@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-import shutil
 import subprocess
 import textwrap
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from koordlet.config import catalog, loader
 from koordlet.http import message, routes, server
 from koordlet.report import http_api, metrics
 from tests.docs import commands
-from tests.kit import loops, views
+from tests.kit import loops, needs, views
 
 MADE = {
     "api-grpc.md", "api-objects.md", "cgroup-files.md", "configuration.md", "kernel-answers.md",
@@ -257,7 +256,7 @@ def test_paths(agent: routes.Routes) -> None:
         assert status == 200 or f'"{path}"' in scheduler or path == "/api/v1/events", path
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+@needs.program("curl")
 def test_curl(agent: routes.Routes) -> None:
     """Every one of a page, as it is typed, against an agent's server."""
     shown = {line for page in WRITTEN for line in commands.lines(page) if line.startswith("curl ")}

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.docs import commands
+from tests.kit import needs
 
 PAGE = commands.REPO / "docs/operate-systemd.md"
 MACHINE = commands.REPO / "tests/vm/probes"
-pytestmark = pytest.mark.skipif(shutil.which("systemctl") is None, reason="no systemd installed")
+pytestmark = needs.program("systemctl")
 
 #: What is run here, with every absolute path below the root.
 _HERE = ("install", "rm", "systemctl enable", "systemctl disable")
@@ -78,7 +76,7 @@ def test_install_and_uninstall(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*koordlet*")) == []
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+@needs.program("systemd-analyze")
 def test_the_exposure_is_as_the_page_says() -> None:
     """By systemd's own measure, without a running one."""
     said = []
@@ -89,7 +87,7 @@ def test_the_exposure_is_as_the_page_says() -> None:
         )
         found = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
         if found is None:
-            pytest.skip(f"this systemd cannot say so: {done.stderr[-200:]}")
+            needs.missing(f"this systemd cannot say so: {done.stderr[-200:]}")
         said.append(found[1])
 
     page = " ".join(PAGE.read_text().split())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import live
+from tests.kit import live, needs
 
 _numbers = itertools.count()
 
@@ -17,8 +17,6 @@ _numbers = itertools.count()
 @pytest.fixture
 def place(ram: Path) -> Iterator[live.Place]:
     """A test group of its own, removed at the end whatever happened."""
-    reason = live.why_not()
-    if reason:
-        pytest.skip(reason)
+    needs.unless(live.why_not())
     with live.place(f"koordlet-test-{os.getpid()}-{next(_numbers)}", ram / "state") as made:
         yield made

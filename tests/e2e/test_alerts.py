@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -89,10 +89,9 @@ def prometheus(folder: Path, agent: str) -> Iterator[Prometheus]:
         one.wait(deadline.PATIENCE)
 
 
+@needs.program("promtool")
 def test_a_broken_configuration_is_told(ram: Path) -> None:
     """Silent while all is well; it fires with the check's name, leads to its runbook, is over."""
-    if _PROMTOOL is None:
-        pytest.skip("no promtool: Debian's prometheus has both")
     config, address = ram / "config.yaml", _free()
     config.write_text(agents.HEADER)
     words = [sys.executable, "-m", "koordlet", "run", "--observe", "--config", str(config)]

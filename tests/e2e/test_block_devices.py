@@ -12,7 +12,7 @@ import pytest
 
 from koordlet import agent
 from koordlet.host import hierarchies
-from tests.kit import agents, live
+from tests.kit import agents, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -37,7 +37,7 @@ def loop_device(ram: Path) -> Iterator[tuple[str, str]]:
         ["losetup", "-f", "--show", str(image)], capture_output=True, text=True, check=False
     )
     if made.returncode:
-        pytest.skip(f"no loop device: {made.stderr.strip()}")
+        needs.missing(f"no loop device: {made.stderr.strip()}")
     name = made.stdout.strip()
     try:
         number = Path(f"/sys/class/block/{name.removeprefix('/dev/')}/dev").read_text().strip()
@@ -75,7 +75,7 @@ def test_a_loop_device_is_throttled_and_put_back(place: live.Place, ram: Path) -
     """The kernel holds the limit, other devices' lines stay others', and nothing is left."""
     holder = hierarchies.discover(live.HOST).holder("blkio")
     if holder is None or holder.unified:
-        pytest.skip("no cgroup v1 hierarchy has blkio")
+        needs.missing("no cgroup v1 hierarchy has blkio")
     place.group("batch")
     with below(f"{holder.mount}/{place.name}") as group, loop_device(ram) as (name, number):
         file = live.HOST.at(f"{group}/{WRITE}")

@@ -15,7 +15,7 @@ import pytest
 from koordlet.host import cgroups, hierarchies
 from koordlet.model import absence, container_names, grouppath, pod, qos
 from koordlet.workloads import containers, declared
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 from tests.kit.containerd import cri, programs, runtime, tidy
 
 pytestmark = pytest.mark.e2e
@@ -76,11 +76,8 @@ class Scene:
 @pytest.fixture(params=["runc", "crun"])
 def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A runtime with one pod; the pod, its groups and the runtime are gone afterwards."""
-    reason = programs.why_not(request.param)
-    if reason:
-        pytest.skip(reason)
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.unless(programs.why_not(request.param))
+    needs.two_cpus()
     uid = str(uuid.uuid4())
     parent = f"{place.name}/{group_of(uid)}"
     with contextlib.ExitStack() as stack:

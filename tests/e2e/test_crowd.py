@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import crowd, live
+from tests.kit import crowd, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -19,9 +19,7 @@ def test_250_pods(tmp_path: Path) -> None:
 
     In a process of its own, which forks 500: it has no threads and few pages.
     """
-    reason = live.why_not()
-    if reason:
-        pytest.skip(reason)
+    needs.unless(live.why_not())
     crowd.build(tmp_path / "reference")
     words = [sys.executable, "-m", "tests.kit.crowd", "250", str(tmp_path / "reference")]
     done = subprocess.run(words, capture_output=True, check=True)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.kit import agents, images, live
+from tests.kit import agents, images, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -33,8 +33,7 @@ COUNT = 10_000
 
 def test_ten_thousand_that_vanish(place: live.Place) -> None:
     """No pass fails, what stays is in its pool, the dead are not remembered, all goes back."""
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     whole = place.read("cpuset.cpus")
     place.config = CONFIG
     place.sleeper(place.group("batch", whole))

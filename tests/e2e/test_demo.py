@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
+import functools
 import json
 import re
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import deadline, images, live
+from tests.kit import answers, deadline, images, live
 
 pytestmark = pytest.mark.e2e
 
@@ -25,17 +25,6 @@ def allowed(place: live.Place, name: str) -> str:
     return "" if found is None else found[1]
 
 
-def asked(address: str, path: str) -> tuple[int, bytes]:
-    """What the HTTP server answers."""
-    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
-
-
 def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
     """Both processes run on their pools; Ctrl-C ends with 0 and the machine is as before."""
     before = place.image()
@@ -44,7 +33,7 @@ def test_the_demo_enforces_and_puts_everything_back(place: live.Place) -> None:
         one.until("all surfaces up")
         for name in ("ls", "be"):
             pool = place.read(f"koordlet-demo/{name}/cpuset.cpus")
-            assert pool == deadline.until(lambda n=name: allowed(place, n), name)  # type: ignore[misc]
+            assert pool == deadline.until(functools.partial(allowed, place, name), name)
             assert pool != place.read("cpuset.cpus"), "one CPU is reserved"
         assert "Ctrl-C stops the demo" in deadline.until(lambda: one.out, "greeting")
         assert 0 == one.ends(signal.SIGINT)
@@ -57,8 +46,8 @@ def test_the_greeting_names_addresses_that_answer(place: live.Place) -> None:
     with place.running("--demo") as one:
         one.until("all surfaces up")
         shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
-        assert 200 == asked(shown[1], "/healthz")[0]
-        status, body = asked(shown[1], "/api/v1/plan")
+        assert 200 == answers.get(shown[1], "/healthz")[0]
+        status, body = answers.get(shown[1], "/api/v1/plan")
         assert (200, "v1") == (status, json.loads(body)["version"])
         assert 0 == one.ends(signal.SIGTERM)
 
@@ -70,7 +59,7 @@ def test_best_effort_work_shrinks_with_a_spike_and_grows_back(place: live.Place)
         shown = deadline.until(lambda: re.search(r"http://(\S+)/", one.out), "an address")
 
         def limit() -> float:
-            found = json.loads(asked(shown[1], "/api/v1/node")[1])["bestEffort"]
+            found = answers.document(shown[1], "/api/v1/node")["bestEffort"]
             assert found["policy"] == "adaptive"
             return 1.0 if found["limitCores"] is None else float(found["limitCores"])
 

@@ -16,7 +16,7 @@ import pytest
 
 from koordlet.host import cgroups, hierarchies
 from koordlet.workloads import containers, unmanaged
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 from tests.kit.containerd import docker, programs, tidy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.soak]
@@ -63,11 +63,8 @@ class Scene:
 @pytest.fixture
 def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     """Containers, their groups and the daemon are gone afterwards."""
-    reason = programs.why_not("docker")
-    if reason:
-        pytest.skip(reason)
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.unless(programs.why_not("docker"))
+    needs.two_cpus()
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         one = stack.enter_context(docker.running(tmp_path / "d"))

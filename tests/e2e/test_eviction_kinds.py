@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.host import hierarchies
-from tests.kit import deadline, live
+from tests.kit import deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -138,7 +138,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mkfs.ext4", "-q", "-N", "2000", "-m", "0", str(image)], check=True)
     made = subprocess.run(["mount", "-o", "loop", str(image), str(where)], check=False)
     if made.returncode:
-        pytest.skip("no loop device can be mounted here")
+        needs.missing("no loop device can be mounted here")
     try:
         yield where
     finally:
@@ -202,7 +202,7 @@ def test_a_disk(place: live.Place, node: Node, disk: Path, tmp_path: Path, what:
 def test_time_lost_to_short_memory(place: live.Place, node: Node, tmp_path: Path) -> None:
     """A workload that reads more than it may hold stalls the machine, and ends for it."""
     if not Path("/proc/pressure/memory").exists():
-        pytest.skip("this kernel counts no pressure")
+        needs.missing("this kernel counts no pressure")
     config = tmp_path / "config.yaml"
     own = "    evictionHard: {}\n    evictionOwnGracePeriod: 2s\n"
     config.write_text(f"{_HEAD}{own}    evictionOwn: {{memory.some.avg10: 4%}}\n{_WORKLOADS % 9}")

@@ -7,7 +7,6 @@ that a writer floods.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import re
 import signal
 import subprocess
@@ -19,13 +18,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import test_killed
-from tests.kit import agents, deadline, live
+from tests.kit import agents, answers, deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
 #: A workload that comes when the disk hangs already.
 _LATE = "  - {name: late, qos: BE, match: {cgroup: late}}\n"
-_TICKS = "koordlet_ticks_total"
 #: The waits of an end, one after the other, and a busy machine.
 _ENDS = 30.0
 
@@ -60,7 +58,7 @@ def disk(tmp_path: Path) -> Iterator[Frozen]:
         subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
         subprocess.run(["mount", "-o", "loop", image, where], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no loop device can be mounted: {error}")
+        needs.missing(f"no loop device can be mounted: {error}")
     one = Frozen(where)
     try:
         yield one
@@ -69,20 +67,9 @@ def disk(tmp_path: Path) -> Iterator[Frozen]:
         subprocess.run(["umount", where], check=True)
 
 
-def asked(address: str, path: str) -> str:
-    """What the agent's HTTP server answers."""
-    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
-
-
 def ticks(address: str) -> float:
     """How many passes there were."""
-    lines = asked(address, "/metrics").splitlines()
-    return next(float(one.split()[-1]) for one in lines if one.startswith(f"{_TICKS} "))
+    return answers.metric(address, "koordlet_ticks_total")
 
 
 @contextlib.contextmanager
@@ -124,14 +111,18 @@ def test_the_loop_goes_on(place: live.Place, disk: Frozen) -> None:
         place.sleeper(f"{place.cpuset}/late")
         live.HOST.write(live.HOST.at(f"{place.cpuset}/batch/cpuset.cpus"), whole.encode())
         before = ticks(address)
-        deadline.until(lambda: "StateDiskHangs" in asked(address, "/api/v1/plan"), "it is said")
+        deadline.until(
+            lambda: "StateDiskHangs" in answers.text(address, "/api/v1/plan"), "it is said"
+        )
         deadline.until(lambda: ticks(address) > before + 3, "ticks go on")
         deadline.until(lambda: place.read("batch/cpuset.cpus") == pool, "the limit is back")
-        health = asked(address, "/healthz")
+        health = answers.text(address, "/healthz")
         assert whole == place.read("late/cpuset.cpus")
         disk.thaw()
         deadline.until(lambda: place.read("late/cpuset.cpus") != whole, "the rest is done")
-        deadline.until(lambda: "StateDiskHangs" not in asked(address, "/api/v1/plan"), "it is over")
+        deadline.until(
+            lambda: "StateDiskHangs" not in answers.text(address, "/api/v1/plan"), "it is over"
+        )
         assert 0 == one.ends(signal.SIGTERM)
 
     assert f"[-]disk the disk of {disk.where}" in health

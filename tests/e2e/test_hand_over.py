@@ -23,7 +23,7 @@ from koordlet.host import topology
 from koordlet.model import cpuset, objects
 from koordlet.rpc import placing
 from koordlet.rpc.gen import scheduler_pb2
-from tests.kit import deadline, live
+from tests.kit import deadline, live, needs
 from tests.kit.containerd import cri, programs, runtime, tidy
 from tests.kit.reservations import reservation
 
@@ -114,11 +114,8 @@ class Scene:
 @pytest.fixture
 def scene(place: live.Place, tmp_path: Path) -> Iterator[Scene]:
     """Pods, groups, the runtime and the agent are gone afterwards."""
-    reason = programs.why_not()
-    if reason:
-        pytest.skip(reason)
-    if len(topology.discover(live.HOST).online) == 1:
-        pytest.skip("needs two CPUs")
+    needs.unless(programs.why_not())
+    needs.two_cpus()
     web = place.sleeper(place.group("web"))
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)

@@ -7,8 +7,6 @@ dead NFS server looks like from here.
 from __future__ import annotations
 
 import ctypes
-import http.client
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.host import space
-from tests.kit import deadline, live
+from tests.kit import answers, deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -35,22 +33,6 @@ _HUNG = 'koordlet_counter_files_total{event="hung"}'
 _TICKS = "koordlet_ticks_total"
 
 
-def asked(address: str, path: str) -> str:
-    """What the agent's HTTP server answers."""
-    connection = http.client.HTTPConnection(address, timeout=deadline.PATIENCE)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
-
-
-def number(address: str, name: str) -> float:
-    """One metric; 0 while it is not there."""
-    lines = asked(address, "/metrics").splitlines()
-    return next((float(one[len(name) :]) for one in lines if one.startswith(f"{name} ")), 0.0)
-
-
 @pytest.fixture
 def hung(tmp_path: Path) -> Iterator[Path]:
     """A mounted directory that never answers."""
@@ -59,12 +41,12 @@ def hung(tmp_path: Path) -> Iterator[Path]:
     try:
         server = os.open("/dev/fuse", os.O_RDWR)
     except OSError as error:
-        pytest.skip(f"/dev/fuse: {error.strerror}")
+        needs.missing(f"/dev/fuse: {error.strerror}")
     options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"dead", str(where).encode(), b"fuse", 0, options):
         os.close(server)
-        pytest.skip(f"no FUSE can be mounted: {os.strerror(ctypes.get_errno())}")
+        needs.missing(f"no FUSE can be mounted: {os.strerror(ctypes.get_errno())}")
     try:
         yield where
     finally:
@@ -101,10 +83,10 @@ def test_the_agent_goes_on(place: live.Place, hung: Path, tmp_path: Path) -> Non
         address = deadline.until(
             lambda: re.search(r"http://(127\.0\.0\.1:\d+)", running.out + running.err), "an address"
         )[1]
-        deadline.until(lambda: number(address, _HUNG) == 1, "the mount counts as hung")
-        ticks = number(address, _TICKS)
-        deadline.until(lambda: number(address, _TICKS) > ticks + 2, "ticks go on")
-        signals = json.loads(asked(address, "/api/v1/plan"))["signals"]
+        deadline.until(lambda: answers.metric(address, _HUNG) == 1, "the mount counts as hung")
+        ticks = answers.metric(address, _TICKS)
+        deadline.until(lambda: answers.metric(address, _TICKS) > ticks + 2, "ticks go on")
+        signals = answers.document(address, "/api/v1/plan")["signals"]
 
     met = {one["name"]: one["met"] for one in signals}
     assert met["nodefs.available"] is None

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import agent, restoring
-from koordlet.host import root
-from tests.kit import agents, deadline, images, live
+from tests.kit import agents, deadline, images, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -24,8 +23,7 @@ workloads:
 
 def furnish(place: live.Place) -> images.Image:
     """Two workloads with processes, one with groups of its own; the image before anything."""
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     place.config = WORKLOADS
     for path in ("web", "web/one", "web/one/inner", "batch"):
         place.group(path)
@@ -114,8 +112,7 @@ def test_a_workload_whose_group_vanishes(place: live.Place) -> None:
         assert before_cpus(before).decode().strip() != place.read("batch/cpuset.cpus")
         place.children[-1].kill()
         place.children[-1].wait()
-        gone = live.HOST.at(f"{place.cpuset}/batch")
-        deadline.until(lambda: _removed(gone), "the group is removed")
+        deadline.removed(Path(place.cpuset, "batch"))
         log = place.read("web/cpuset.cpus")
         assert 0 == one.ends(signal.SIGTERM)
         assert "Traceback" not in one.err
@@ -130,11 +127,3 @@ def config(place: live.Place) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(agents.HEADER + place.config)
     return path
-
-
-def _removed(path: root.HostPath) -> bool:
-    try:
-        live.HOST.rmdir(path)
-    except OSError:
-        return not live.HOST.exists(path)
-    return True

@@ -9,10 +9,11 @@ from __future__ import annotations
 import errno
 import json
 import signal
+from typing import Any
 
 import pytest
 
-from tests.kit import agents, deadline, images, live, nameless
+from tests.kit import agents, deadline, images, live, nameless, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -31,8 +32,7 @@ STRANGER = f"cri-containerd-{'ab' * 32}.scope"
 @pytest.fixture
 def furnished(place: live.Place) -> live.Place:
     """A workload whose groups have such names, each with a process; strangers in such groups."""
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     whole = place.read("cpuset.cpus")
     place.group("batch", whole)
     place.group("others", whole)
@@ -81,8 +81,8 @@ def test_killed_among_them(furnished: live.Place) -> None:
     before = place.image()
     place.config = CONFIG
 
-    def settle(who: object) -> None:
-        agents.settle(who, agents.Clock())  # type: ignore[arg-type] # an agent
+    def settle(who: Any) -> None:
+        agents.settle(who, agents.Clock())
 
     assert place.killed(settle, 9, done=True)
     assert () == place.restore().failed

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.test_networks import why_not
-from tests.kit import deadline, live
+from tests.kit import deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -143,9 +143,7 @@ def ip(*words: str) -> None:
 @pytest.fixture
 def nets() -> Iterator[Nets]:
     """Networks of this test, where the kernel has what is needed."""
-    reason = why_not() or ("" if shutil.which("tc") else "needs tc")
-    if reason:
-        pytest.skip(reason)
+    needs.unless(why_not() or ("" if shutil.which("tc") else "needs tc"))
     made = Nets()
     try:
         yield made

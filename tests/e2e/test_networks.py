@@ -22,7 +22,7 @@ import yaml
 
 from koordlet import client
 from koordlet.rpc import placing_client
-from tests.kit import deadline
+from tests.kit import deadline, needs
 from tests.kit.apiserver import pki
 
 pytestmark = pytest.mark.e2e
@@ -196,9 +196,7 @@ def stopped(*running: Running) -> Iterator[None]:
 @pytest.fixture
 def pair(ram: Path) -> Iterator[Pair]:
     """Two networks; they are taken away."""
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
+    needs.unless(why_not())
     networks = Networks()
     try:
         yield Pair(ram, networks)

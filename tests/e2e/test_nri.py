@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import signal
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, plugin, session
-from tests.kit import agents, deadline, live
+from tests.kit import agents, deadline, live, needs
 from tests.kit.containerd import cri, programs, runtime, tidy
 
 pytestmark = pytest.mark.e2e
+
+_T = TypeVar("_T")
 
 #: The program's first act, executed without a shell before it, and all that it does.
 PRINT = ("/bin/busybox", "grep", "Cpus_allowed_list", "/proc/self/status")
@@ -109,11 +113,8 @@ class Scene:
 def scene(place: live.Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Pods, groups and the runtime are gone afterwards. runc makes containers, or who is named."""
     oci = getattr(request, "param", "runc")
-    reason = programs.why_not(oci)
-    if reason:
-        pytest.skip(reason)
-    if len(place.read("cpuset.cpus")) == 1:
-        pytest.skip("needs two CPUs")
+    needs.unless(programs.why_not(oci))
+    needs.two_cpus()
     with contextlib.ExitStack() as stack:
         stack.callback(tidy.remove, place.name)
         where = tmp_path / "containerd"
@@ -131,7 +132,7 @@ def starts(scene: Scene, many: int, each: int) -> list[str]:
             scene.client.run(pod, f"c{number}", PRINT)
             seen.append(scene.printed(pod, f"c{number}"))
         # A shim that ends at this very moment makes containerd say "ttrpc: closed", once.
-        deadline.until(lambda one=pod: _ended(scene, one), "the pod has ended")  # type: ignore[misc]
+        deadline.until(functools.partial(_ended, scene, pod), "the pod has ended")
     return seen
 
 
@@ -234,8 +235,8 @@ class Rival:
 def rival(scene: Scene) -> Iterator[None]:
     """A second plugin, connected."""
 
-    def ask(question):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 -- plugin.Ask
-        answer = futures.Future()  # type: ignore[var-annotated]
+    def ask(question: Callable[[], _T]) -> futures.Future[_T]:
+        answer: futures.Future[_T] = futures.Future()
         answer.set_result(question())
         return answer
 

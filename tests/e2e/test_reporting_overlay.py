@@ -26,6 +26,7 @@ from koordlet.model import kinds
 from koordlet.scheduler.store import adapter
 from tests.deploy import test_overlays, test_reporting_overlay
 from tests.e2e import test_networks as networks
+from tests.kit import needs
 from tests.kit.apiserver import apart, pki
 
 pytestmark = pytest.mark.e2e
@@ -130,9 +131,7 @@ class Stage:
 @pytest.fixture
 def stage(ram: Path) -> Iterator[Stage]:
     """Taken down again."""
-    reason = networks.why_not() or ("" if shutil.which("curl") else "needs curl")
-    if reason:
-        pytest.skip(reason)
+    needs.unless(networks.why_not() or ("" if shutil.which("curl") else "needs curl"))
     wires = networks.Networks()
     made = Stage(ram, wires)
     try:

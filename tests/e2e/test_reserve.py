@@ -21,7 +21,7 @@ import pytest
 
 from koordlet.host import topology
 from koordlet.model import cpuset
-from tests.kit import deadline, live
+from tests.kit import deadline, live, needs
 
 pytestmark = pytest.mark.e2e
 
@@ -39,8 +39,7 @@ workloads:
 @pytest.fixture
 def running(place: live.Place) -> Iterator[live.Running]:
     """An agent with a scheduler; a latency-sensitive and a best-effort group, and one to own."""
-    if len(topology.discover(live.HOST).online) == 1:
-        pytest.skip("needs two CPUs")
+    needs.two_cpus()
     for name in ("web", "batch", "db"):
         place.sleeper(place.group(name))
     config = place.state.parent / "agent.yaml"

@@ -7,7 +7,6 @@ less how late an idle process is woken in the same seconds.
 
 from __future__ import annotations
 
-import http.client
 import re
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import deadline, live
+from tests.kit import answers, deadline, live
 
 pytestmark = pytest.mark.e2e
 
@@ -77,14 +76,16 @@ def test_ten_thousand_threads(place: live.Place, tmp_path: Path) -> None:
         )
         try:
             deadline.until(lambda: threads(storm.pid) > THREADS, "10 000 threads")
-            port = port_of(agent.err)
-            ticks = counted(port, "koordlet_ticks_total")
+            address = address_of(agent.err)
+            ticks = answers.metric(address, "koordlet_ticks_total")
             began, spent = time.monotonic(), int(usage.read_text())
             idle = float(subprocess.check_output([sys.executable, "-c", _IDLE, str(_SECONDS)]))
             lasted, spent = time.monotonic() - began, int(usage.read_text()) - spent
             limit = int(quota.read_text())
-            passed = counted(port, "koordlet_ticks_total") - ticks
-            late = counted(port, 'koordlet_tick_lateness_quantile_seconds{quantile="0.99"}')
+            passed = answers.metric(address, "koordlet_ticks_total") - ticks
+            late = answers.metric(
+                address, 'koordlet_tick_lateness_quantile_seconds{quantile="0.99"}'
+            )
         finally:
             storm.kill()
             storm.wait()
@@ -105,19 +106,8 @@ def threads(pid: int) -> int:
     return int(found[1]) if found else 0
 
 
-def port_of(log: str) -> int:
+def address_of(log: str) -> str:
     """Where the agent answers."""
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/", log)
+    found = re.search(r"http://(127\.0\.0\.1:\d+)/", log)
     assert found is not None
-    return int(found[1])
-
-
-def counted(port: int, name: str) -> float:
-    """One sample of the agent's metrics."""
-    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        asked.request("GET", "/metrics")
-        text = asked.getresponse().read().decode()
-    finally:
-        asked.close()
-    return next(float(one.rsplit(" ", 1)[1]) for one in text.splitlines() if one.startswith(name))
+    return found[1]

@@ -13,7 +13,7 @@ from koordlet.history import series
 from koordlet.host import hierarchies, procstat, traffic
 from koordlet.model import cgroup, counters, meter
 from tests.e2e import test_networks as networks
-from tests.kit import deadline, live, views
+from tests.kit import deadline, live, needs, views
 
 pytestmark = pytest.mark.e2e
 
@@ -31,9 +31,7 @@ _SECONDS = 100.0
 @pytest.fixture
 def cable() -> Iterator[networks.Networks]:
     """Two networks with a cable; they are taken away."""
-    reason = networks.why_not()
-    if reason:
-        pytest.skip(reason)
+    needs.unless(networks.why_not())
     made = networks.Networks()
     try:
         yield made

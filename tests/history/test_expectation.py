@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,11 +20,11 @@ _EMPTY: dict[str, object] = {"age": 0, "weights": {}}
 CAPACITY = {"cpu": 64.0, "memory": 64 * GIB}
 
 
-def workload(name: str, cores: float, **changes: object) -> pod.Pod:
+def workload(name: str, cores: float, **changes: Any) -> pod.Pod:
     """A prod pod that asks for CPUs and as many GiB."""
     asked = {"cpu": int(cores * 1000), "memory": int(cores * GIB)}
     base = dataclasses.replace(views.workload(name), requests=asked, band=qos.Band.PROD)
-    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(base, **changes)
 
 
 def trained(used: dict[str, float], *, prod: float, system: float) -> expectation.Expectation:
@@ -151,3 +152,19 @@ def test_a_damaged_part(body: dict[str, object]) -> None:
         made.revive(body, 0.0, 0.0)
 
     assert 0 == len(made)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, True, None, "7"])
+@pytest.mark.parametrize("where", ["wall", "first"])
+def test_a_time_that_is_none(where: str, number: object) -> None:
+    """JSON knows NaN and infinity: a model without an age would be believed as an old one."""
+    made = expectation.Expectation()
+    made.train("a", 1.0, GIB, 0.0)
+    body = dataclasses.asdict(made.part(expectation.part_of("a"), DAY, 1000.0))
+    part: dict[str, Any] = json.loads(json.dumps(body))
+    (part if where == "wall" else part["models"]["a"])[where] = number
+    back = expectation.Expectation()
+    with pytest.raises(ValueError, match="not a"):
+        back.revive(part, 5.0, 1060.0)
+
+    assert 0 == len(back)

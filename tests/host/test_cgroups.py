@@ -7,6 +7,7 @@ import pytest
 from koordlet.host import cgroups, hierarchies
 from koordlet.model import absence, cgroup
 from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
 
 LINE = "30 25 0:26 / {mount} {flags} shared:9 - {kind} {kind} {options}"
 
@@ -79,9 +80,9 @@ def test_damaged_lines_are_no_mounts(text: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "found"), [("v1", "v1"), ("v2", "v2"), ("hybrid", "hybrid")])
-def test_real_layouts(version: str, found: str) -> None:
+def test_real_layouts(version: Cgroup, found: str) -> None:
     """Each way of mounting is recognised."""
-    host = Machine("0-1", cgroup=version)  # type: ignore[arg-type]
+    host = Machine("0-1", cgroup=version)
 
     assert found == hierarchies.discover(host).version.value
 

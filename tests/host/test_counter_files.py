@@ -103,7 +103,7 @@ def test_keys_that_move() -> None:
         ),
     ],
 )
-def test_files(name: str, unified: bool, text: str, values: list[float]) -> None:  # noqa: FBT001 -- a row of the table
+def test_files(name: str, unified: bool, text: str, values: list[float]) -> None:
     """Each file as its kernel writes it."""
     assert values == [column[0] for column in one(name, text, unified=unified).values()]
 
@@ -117,7 +117,7 @@ def test_pressure_without_full() -> None:
 
 
 @pytest.mark.parametrize("unified", [False, True])
-def test_memory_by_node(unified: bool) -> None:  # noqa: FBT001 -- the version
+def test_memory_by_node(unified: bool) -> None:
     """Pages of v1 are bytes here; on v2 anonymous memory, files and slabs are added up."""
     v1 = "total=7 N0=3 N1=4\nfile=9 N0=9 N1=0\nhierarchical_total=30 N0=10 N1=20\n"
     v2 = "anon N0=4096 N1=0\nfile N0=4096 N1=8192\nshmem N0=1 N1=1\n"
@@ -129,7 +129,7 @@ def test_memory_by_node(unified: bool) -> None:  # noqa: FBT001 -- the version
 
 
 @pytest.mark.parametrize("unified", [False, True])
-def test_files_of_disks_are_long(unified: bool) -> None:  # noqa: FBT001 -- the version
+def test_files_of_disks_are_long(unified: bool) -> None:
     """They have lines for each disk, so more than a page is asked for; of no other file."""
     long = {row.name for row in counter_files.table() if row.size > 4096 and row.unified is unified}
 
@@ -137,7 +137,7 @@ def test_files_of_disks_are_long(unified: bool) -> None:  # noqa: FBT001 -- the 
 
 
 @pytest.mark.parametrize("unified", [False, True])
-def test_memory_by_node_with_gaps(unified: bool) -> None:  # noqa: FBT001 -- the version
+def test_memory_by_node_with_gaps(unified: bool) -> None:
     """Numbers of nodes may have gaps, the first may have no memory, and one may come later."""
     v1 = "total=7 N8=3 N250=4\nhierarchical_total=30 N8=10 N9=5 N250=20\n"
     v2 = "anon N8=4096 N9=7 N250=0\nfile N8=4096 N9=7 N250=8192\n"

@@ -75,6 +75,4 @@ def test_recording_is_never_completed() -> None:
 
 def test_links_of_this_host() -> None:
     """The kernel answers, and every link has a name and a parent."""
-    pytest.importorskip("pyroute2")
-
     assert all(one.name and one.parent for one in netlink.links())

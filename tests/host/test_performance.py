@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -84,12 +85,12 @@ def running(*groups: str) -> list[pod.Pod]:
 class World:
     """A reader, its past, and a clock."""
 
-    def __init__(self, **settings: float) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.host = Host()
         self.layout = hierarchies.discover(self.host)
         self.reader = performance.Reader(
             self.host,
-            performance.Settings(**settings),  # type: ignore[arg-type]
+            performance.Settings(**settings),
         )
         self.past = series.History()
         self.at = 0.0

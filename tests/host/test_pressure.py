@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ V1 = {
 }
 
 
-def read(top: Path, files: dict[str, str], **places: object) -> model.Reading:
+def read(top: Path, files: dict[str, str], **places: Any) -> model.Reading:
     """The reading of a machine of these files."""
     for name, text in files.items():
         path = top / name
@@ -47,7 +48,7 @@ def read(top: Path, files: dict[str, str], **places: object) -> model.Reading:
         path.write_text(text)
     host = roots.open_root(str(top))
     reader = pressure.Reader(host)
-    reader.configure(hierarchies.discover(host, ""), pressure.Places(**places))  # type: ignore[arg-type]
+    reader.configure(hierarchies.discover(host, ""), pressure.Places(**places))
     return reader.read(5.0, {}, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_interfaces() -> None:
     "understand",
     [procstat.stat, procstat.meminfo, procstat.node_meminfo, procstat.loadavg, procstat.schedstat],
 )
-def test_damage(understand: object, text: bytes) -> None:
+def test_damage(understand: Callable[[bytes], object], text: bytes) -> None:
     """What no kernel writes is refused by the errors that the reader knows."""
     with pytest.raises((ValueError, IndexError)):
-        understand(text)  # type: ignore[operator]
+        understand(text)

@@ -7,16 +7,7 @@ import threading
 import pytest
 
 from koordlet.host import worker
-
-
-class Clock:
-    """Time that passes when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.kit import clocks
 
 
 def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
@@ -51,7 +42,7 @@ def test_what_is_late_is_collected_later() -> None:
 
 def test_a_stuck_item_is_stale_and_turns_others_away() -> None:
     """Beyond the deadline the item is a value that names it; nothing is queued behind it."""
-    clock = Clock()
+    clock = clocks.Clock()
     one: worker.Worker[int] = worker.Worker(clock=clock)
     gate, begun = threading.Event(), threading.Event()
 

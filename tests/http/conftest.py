@@ -6,22 +6,18 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from koordlet.http import authorisation, limits, message, routes, server
 from tests.kit import loops
 
+#: One for the session.
+loop = loops.loop
+
 #: Larger than all buffers between the two ends of a connection on loopback.
 LARGE = 32 << 20
-
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[loops.LoopThread]:
-    """One loop for all tests of the session."""
-    running = loops.LoopThread()
-    yield running
-    running.close()
 
 
 class Served:
@@ -77,10 +73,10 @@ def serve(loop: loops.LoopThread) -> Iterator[Serve]:
         *rows: tuple[str, str, routes.Handler],
         authorise: authorisation.Authorise = authorisation.local_readers,
         address: str = "127.0.0.1:0",
-        **bounds: float,
+        **bounds: Any,
     ) -> Served:
         table = routes.Routes([*STANDARD, *rows])
-        chosen = limits.Limits(**bounds)  # type: ignore[arg-type]
+        chosen = limits.Limits(**bounds)
         it = server.Server(address, table, authorise, limits=chosen)
         bound = loop.run(it.start())
         running.append(it)

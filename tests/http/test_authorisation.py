@@ -29,7 +29,7 @@ def asked(method: str = "GET", host: str = "localhost") -> message.Request:
         (None, False),
     ],
 )
-def test_peer_is_local(name: object, loopback: bool) -> None:  # noqa: FBT001
+def test_peer_is_local(name: object, loopback: bool) -> None:
     """Loopback is loopback in every spelling; a peer without a name is a stranger."""
     assert authorisation.peer(name, secure=False).loopback is loopback
 

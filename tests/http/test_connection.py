@@ -321,7 +321,7 @@ def test_authorisation_that_never_ends(serve: conftest.Serve) -> None:
 
 
 @pytest.mark.parametrize("deferred", [False, True])
-def test_authorisation_that_fails(serve: conftest.Serve, deferred: bool) -> None:  # noqa: FBT001
+def test_authorisation_that_fails(serve: conftest.Serve, deferred: bool) -> None:
     """An exception in the seam never lets a request through."""
 
     def broken(_request: message.Request, _peer: message.Peer) -> authorisation.Verdict:

@@ -40,7 +40,7 @@ def test_prefers(accept: str, chosen: str) -> None:
     ("header", "taken"),
     [("gzip", True), ("br, GZIP;q=0.5", True), ("*", True), ("gzip;q=0", False), ("br", False)],
 )
-def test_takes_gzip(header: str, taken: bool) -> None:  # noqa: FBT001
+def test_takes_gzip(header: str, taken: bool) -> None:
     """Compression needs the client's word for it."""
     assert message.takes_gzip(request(accept_encoding=header)) is taken
 

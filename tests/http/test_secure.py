@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,10 +32,10 @@ class Hall:
         self.client = ssl.create_default_context(cafile=self.authority.certificate)
         self.running: list[server.Server] = []
 
-    def serve(self, **bounds: float) -> conftest.Served:
+    def serve(self, **bounds: Any) -> conftest.Served:
         """Listen."""
         table = routes.Routes([*conftest.STANDARD, ("GET", "/text", lambda _: _LARGE)])
-        chosen = limits.Limits(**bounds)  # type: ignore[arg-type]
+        chosen = limits.Limits(**bounds)
         it = server.Server(
             "127.0.0.1:0",
             table,

@@ -42,10 +42,10 @@ class ApiServer:
 class Desk:
     """The seam with its server and a clock that the test moves."""
 
-    def __init__(self, **manners: float) -> None:
+    def __init__(self, **manners: Any) -> None:
         self.now = 0.0
         self.server = ApiServer()
-        chosen = tokens.Manners(**manners)  # type: ignore[arg-type]
+        chosen = tokens.Manners(**manners)
         self.seam = tokens.Tokens(self.server, chosen, lambda: self.now)
 
     async def ask(

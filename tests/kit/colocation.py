@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from koordlet.history import series
 from koordlet.model import (
@@ -40,7 +41,7 @@ TREE = grouppath.Tree(root="kubepods")
 TIER = TREE.tier(KubeQos.BEST_EFFORT)
 
 
-def kube(name: str, kind: KubeQos, raw: Qos | None = None, **more: object) -> pod.Pod:
+def kube(name: str, kind: KubeQos, raw: Qos | None = None, **more: Any) -> pod.Pod:
     """A pod of the kubelet's, with one container."""
     group = TREE.pod(kind, name)
     return moments.workload(
@@ -52,13 +53,13 @@ def kube(name: str, kind: KubeQos, raw: Qos | None = None, **more: object) -> po
         group=group,
         kubelet_owned=True,
         containers=(pod.Container(name="c", id="1" * 64, group=f"{group}/{'1' * 64}"),),
-        **more,  # type: ignore[arg-type] # fields of a pod
+        **more,
     )
 
 
-def declared(name: str, kind: Qos, **more: object) -> pod.Pod:
+def declared(name: str, kind: Qos, **more: Any) -> pod.Pod:
     """A workload of a machine without a cluster."""
-    return moments.workload(name, kind, raw_qos=kind, **more)  # type: ignore[arg-type] # as above
+    return moments.workload(name, kind, raw_qos=kind, **more)
 
 
 def moment(

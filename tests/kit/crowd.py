@@ -162,13 +162,14 @@ def _reference(
 
 def _files(layout: cgroup.Layout, path: str) -> tuple[str, str, str]:
     unified = _holder(layout, "cpuacct").unified
-    names = (
+    time, memory = (
         ("cpu.stat", "memory.current") if unified else ("cpuacct.usage", "memory.usage_in_bytes")
     )
-    pairs = zip(("cpuacct", "memory", "pids"), (*names, "pids.current"), strict=True)
-    return tuple(  # type: ignore[return-value] # three
-        f"{_holder(layout, controller).directory(path)}/{name}" for controller, name in pairs
-    )
+
+    def file(controller: str, name: str) -> str:
+        return f"{_holder(layout, controller).directory(path)}/{name}"
+
+    return file("cpuacct", time), file("memory", memory), file("pids", "pids.current")
 
 
 def _cgtop(top: str) -> dict[str, dict[str, float | None]]:

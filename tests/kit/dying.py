@@ -93,6 +93,6 @@ class DyingHost(HostRoot):
         self.inner.unmount(target)
 
 
-def _die(last: bool) -> None:  # noqa: FBT001 - private, one caller shape
+def _die(last: bool) -> None:
     if last:
         raise Killed

@@ -270,13 +270,7 @@ def _remove(top: str) -> None:
         for pid in HOST.text(HOST.at(f"{directory}/cgroup.procs")).split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-        deadline.until(lambda: _removed(directory), f"{directory} is removed")  # noqa: B023
-
-
-def _removed(directory: str) -> bool:
-    with contextlib.suppress(OSError):
-        HOST.rmdir(HOST.at(directory))
-    return not HOST.exists(HOST.at(directory))
+        deadline.removed(Path(directory))
 
 
 def end(processes: Iterable[subprocess.Popen[bytes]], made: Sequence[Path]) -> None:

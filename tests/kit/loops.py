@@ -1,14 +1,17 @@
 """An event loop in a thread of its own, so that a test may be a plain, blocking client.
 
-Covers: running coroutines and calls in the loop, and what the loop complained about.
+Covers: running coroutines and calls in the loop, what the loop complained about, and a fixture,
+which a ``conftest.py`` takes to have it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -43,3 +46,11 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(PATIENCE)
         self.loop.close()
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[LoopThread]:
+    """One loop for the session: gRPC binds its poller to the first one that it sees."""
+    running = LoopThread()
+    yield running
+    running.close()

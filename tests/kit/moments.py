@@ -7,10 +7,11 @@ Does not cover: reading anything (``host``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
-from koordlet.model import cgroup, cpuset, knob, ledger, pod, qos, snapshot, topology
+from koordlet.model import action, cgroup, cpuset, knob, ledger, pod, qos, snapshot, topology
 
 V1 = cgroup.Layout(
     hierarchies=(
@@ -79,10 +80,10 @@ def machine(
 
 
 def workload(
-    name: str, kind: qos.Qos = qos.Qos.LS, cpus: str | None = None, **more: object
+    name: str, kind: qos.Qos = qos.Qos.LS, cpus: str | None = None, **more: Any
 ) -> pod.Pod:
     """One workload with a group of its own name."""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "uid": f"uid-{name}",
         "namespace": "t",
         "name": name,
@@ -93,7 +94,7 @@ def workload(
         "cpus": None if cpus is None else cpuset.CPUSet.parse(cpus),
         **more,
     }
-    return pod.Pod(**values)  # type: ignore[arg-type]
+    return pod.Pod(**values)
 
 
 def group(path: str, cpus: str, *, unified: bool = False, nodes: str = "0") -> cgroup.Group:
@@ -161,3 +162,21 @@ def workloads(draw: st.DrawFn, cpus: int) -> tuple[pod.Pod, ...]:
         )
         for number, kind in enumerate(kinds)
     )
+
+
+def bare(layout: cgroup.Layout = cgroup.Layout()) -> snapshot.Snapshot:  # noqa: B008 -- frozen
+    """A moment on a machine of which nothing is known but how its cgroups are mounted."""
+    return snapshot.Snapshot(
+        at=0.0,
+        wall=0.0,
+        boot_id="",
+        machine_id="",
+        node=snapshot.NodeInfo(name="n"),
+        topology=topology.Topology(),
+        layout=layout,
+    )
+
+
+def written(actions: Iterable[action.Action]) -> dict[str, str]:
+    """What each file shall say, by its path; what else a policy wants is left out."""
+    return {one.target: one.value for one in actions if isinstance(one, action.WriteFile)}

@@ -7,6 +7,7 @@ Does not cover: the scheduler itself.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from koordlet.model import kinds, objects
 from koordlet.scheduler import profile
 from koordlet.scheduler.loop import election, running
 from koordlet.scheduler.store import adapter
-from tests.kit import clusters
+from tests.kit import clusters, deadline
 from tests.kit.apiserver import server
 
 NAME = "koordlet-scheduler"
@@ -97,9 +98,8 @@ class World:
     async def until_seen(self, method: str, path: str) -> None:
         """Wait until the server has been asked something."""
         assert self.serving is not None
-        async with asyncio.timeout(PATIENCE):
-            while not self.serving.asked(method, path):  # noqa: ASYNC110 -- it tells nobody
-                await asyncio.sleep(0)
+        asked = functools.partial(self.serving.asked, method, path)
+        await deadline.comes(asked, seconds=PATIENCE)
 
     async def until_told(self, name: str, words: str = "") -> str:
         """Wait until a pod's condition says why it has no node; the message."""

@@ -20,7 +20,7 @@ def ratio(value: float) -> gate.Ratio:
         pytest.param([1.1, 1.2, 0.9], False, 2, id="no third in succession"),
     ],
 )
-def test_tries_in_succession(values: list[float], held: bool, tries: int) -> None:  # noqa: FBT001
+def test_tries_in_succession(values: list[float], held: bool, tries: int) -> None:
     """A gate is asked until it holds, at most as often as was said."""
     said: list[str] = []
 

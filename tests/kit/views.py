@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from koordlet.model import (
     absence,
@@ -86,7 +87,7 @@ def groups(workloads: tuple[pod.Pod, ...]) -> dict[str, cgroup.Group]:
     }
 
 
-def made_plan(**changes: object) -> plan.Plan:
+def made_plan(**changes: Any) -> plan.Plan:
     """A plan with one step, one claim, two pools, one condition, one missing feature."""
     step = plan.Step(
         order=0,
@@ -124,7 +125,7 @@ def made_plan(**changes: object) -> plan.Plan:
         unsupported=missing,
         explanations={"reserved_cpus": {"wanted": "0-1"}, "shared_pools": {}},
     )
-    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(base, **changes)
 
 
 def view(
@@ -134,7 +135,7 @@ def view(
     usage: Mapping[str, float | None] | None = None,
     made: plan.Plan | None = None,
     found: topology.Topology | None = None,
-    **changes: object,
+    **changes: Any,
 ) -> published.View:
     """A view of a node called ``n1``; further keywords replace its fields."""
     if workloads is None:
@@ -171,7 +172,7 @@ def view(
         checks=(published.Check(name="policies", ok=True), published.Check(name="writes", ok=True)),
         counters=published.Counters(ticks=42, writes=7, failures={"shared_pools": 2}),
     )
-    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(base, **changes)
 
 
 MACHINE = machine()

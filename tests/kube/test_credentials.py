@@ -17,21 +17,11 @@ from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.model import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
-from tests.kit import watches
+from tests.kit import clocks, deadline, watches
 from tests.kit.apiserver import pki, server
 
 PATIENCE = 60.0
 NODE = objects.Ref(kinds.NODES, "n1")
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @asynccontextmanager
@@ -111,7 +101,7 @@ def test_a_token_that_rotates(
 
     async def body() -> None:
         async with serving(ram, authority) as at:
-            source, clock = in_cluster(ram, at, monkeypatch, authority.certificate), Clock()
+            source, clock = in_cluster(ram, at, monkeypatch, authority.certificate), clocks.Clock()
             async with asking(source, clock) as client:
                 await name(client)
                 replace(ram / "token", "second")
@@ -211,13 +201,12 @@ def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> None:
                 target.write_bytes(source.read_bytes())
             user = {"client-certificate": str(mine[0]), "client-key": str(mine[1])}
             config = at.kubeconfig(ram / "config", ca=authority.certificate, **user)
-            clock = Clock()
+            clock = clocks.Clock()
             async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
                 since = (await objects.collect(client.list(kinds.NODES))).revision
                 watch = client.watch(kinds.NODES, since)
                 told = asyncio.ensure_future(watches.news(watch))
-                while not at.asked("GET", watch=True):  # noqa: ASYNC110 - the server's, not ours
-                    await asyncio.sleep(0.005)
+                await deadline.comes(lambda: at.asked("GET", watch=True))
                 for target, source in zip(mine, authority.sign("second"), strict=True):
                     replace(target, source.read_text())
                 clock.now += credentials.CHECK_SECONDS + 1
@@ -235,7 +224,10 @@ def test_a_token_file_that_rotates(ram: Path) -> None:
     async def body() -> None:
         async with serving(ram) as at:
             (ram / "token").write_text("secret")
-            config, clock = at.kubeconfig(ram / "config", tokenFile=str(ram / "token")), Clock()
+            config, clock = (
+                at.kubeconfig(ram / "config", tokenFile=str(ram / "token")),
+                clocks.Clock(),
+            )
             async with asking(credentials.Source(kubeconfig=str(config)), clock) as client:
                 await name(client)
                 replace(ram / "token", "second")

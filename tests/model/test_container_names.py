@@ -64,14 +64,6 @@ def test_what_is_no_container(name: str) -> None:
     assert container_names.parse(name) is None
 
 
-def test_monitors() -> None:
-    """A monitor is known as such; the container beside it is none."""
-    assert container_names.is_monitor(f"crio-conmon-{ID}.scope")
-    assert container_names.is_monitor(f"libpod-conmon-{ID}")
-    assert not container_names.is_monitor(f"crio-{ID}.scope")
-    assert not container_names.is_monitor("crio-conmon-x.scope")
-
-
 @given(LEAVES)
 def test_a_name_comes_back(leaf: container_names.Leaf) -> None:
     """What is written is read as it was."""

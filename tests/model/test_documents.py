@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.model import documents
+from koordlet.model import documents, errors
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
@@ -55,3 +55,27 @@ def test_what_is_refused(text: str, why: str) -> None:
         documents.load(text)
 
     assert 1 == len(str(caught.value).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"x" * ((1 << 20) + 1), "larger than 1 MiB"),
+        (b"\xff", "cannot be read: 'utf-8' codec"),
+        (b"a: 'b", "neither JSON nor YAML"),
+    ],
+)
+def test_a_file_that_holds_none(raw: bytes, why: str) -> None:
+    """The error names the file, and what to do about it."""
+    with pytest.raises(errors.ConfigError) as caught:
+        documents.of_file(raw, "a.yaml", 1 << 20)
+
+    assert caught.value.message.startswith(why)
+    assert caught.value.culprit == "a.yaml"
+    assert caught.value.fix
+
+
+def test_a_file_of_windows() -> None:
+    """A mark of byte order says nothing, and as much as is permitted is read."""
+    assert documents.of_file(b"\xef\xbb\xbf{}", "a.json", 1 << 20) == [{}]
+    assert documents.of_file(b" " * ((1 << 20) - 2) + b"{}", "a.json", 1 << 20) == [{}]

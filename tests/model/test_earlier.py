@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from koordlet.model import earlier, thresholds
@@ -9,9 +11,9 @@ from koordlet.model import earlier, thresholds
 _GI = 1 << 30
 
 
-def parsed(**texts: object) -> tuple[thresholds.Threshold, ...]:
+def parsed(**texts: Any) -> tuple[thresholds.Threshold, ...]:
     """Of four maps."""
-    return earlier.of_kubelet(thresholds.Texts(**texts), "single")  # type: ignore[arg-type]
+    return earlier.of_kubelet(thresholds.Texts(**texts), "single")
 
 
 @pytest.mark.parametrize(

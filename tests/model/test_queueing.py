@@ -63,7 +63,7 @@ def test_what_is_no_tree_is_refused(text: str) -> None:
         ("htb 4b4c: default 2", False, True),
     ],
 )
-def test_whose_it_is(text: str, free: bool, ours: bool) -> None:  # noqa: FBT001 -- a table
+def test_whose_it_is(text: str, free: bool, ours: bool) -> None:
     """Handle 0 is the kernel's own, our handle is ours, everything else is somebody's."""
     assert (free, ours) == (queueing.is_free(text), queueing.is_ours(text))
 

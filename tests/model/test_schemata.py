@@ -80,7 +80,7 @@ def test_masks_are_judged_as_the_kernel_judges(
 
 
 @given(st.integers(0, 5000), st.booleans())
-def test_bandwidths_are_judged_as_the_kernel_judges(value: int, amd: bool) -> None:  # noqa: FBT001
+def test_bandwidths_are_judged_as_the_kernel_judges(value: int, amd: bool) -> None:
     """The same for percent and for AMD's units."""
     one = EIGHTHS if amd else PERCENT
     kernel = Resource("MB", 16, {0: CPUSet()}, 2048 if amd else 100, minimum=one.minimum)

@@ -21,7 +21,7 @@ def test_spellings() -> None:
 
 
 @given(st.integers(0, 2**60), st.booleans())
-def test_what_is_printed_is_read_back(units: int, decimal: bool) -> None:  # noqa: FBT001
+def test_what_is_printed_is_read_back(units: int, decimal: bool) -> None:
     """Exactly."""
     assert quantity.units(spelling.amount(units, decimal=decimal)) == units
     assert quantity.milli(spelling.cpu(units)) == units

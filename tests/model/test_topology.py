@@ -18,11 +18,6 @@ def two_nodes() -> topology.Topology:
     return machine(*rows, topology.Cpu(cpu=4, online=False), topology.Cpu(cpu=5))
 
 
-def test_node_of() -> None:
-    """A CPU's node is the kernel's id; an unknown CPU has none."""
-    assert [0, 8, None, None] == [two_nodes().node_of(cpu) for cpu in (0, 3, 5, 99)]
-
-
 def test_by_node_loses_nothing() -> None:
     """A split by node covers the set, CPUs without a node included, ordered by lowest CPU."""
     parts = two_nodes().by_node(cpuset.CPUSet.parse("0-5"))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import (
-    action,
     cgroup,
     decision,
     ledger,
@@ -74,7 +73,7 @@ def limited(cpus: float, at: float = 99.9, *, ached: bool = False) -> State:
 
 def files(made: decision.Decision[State]) -> dict[str, str]:
     """Path of a file to its wanted value."""
-    return {one.target: one.value for one in made.actions if isinstance(one, action.WriteFile)}
+    return moments.written(made.actions)
 
 
 def test_weights_come_first_then_fewer_cpus_then_a_quota() -> None:
@@ -120,7 +119,7 @@ def test_the_kubelet_s_tier_keeps_its_weight() -> None:
 
 
 @pytest.mark.parametrize("enable", [True, False])
-def test_an_object_of_the_cluster_is_in_charge(enable: bool) -> None:  # noqa: FBT001 -- a row
+def test_an_object_of_the_cluster_is_in_charge(enable: bool) -> None:
     """Also one that switches everything off: then nobody limits, and nothing stays limited."""
     now = colocation.moment(EIGHT, [WEB, JOB], threshold=strategies.Threshold(enable=enable))
     made = decided(now, limited(2.0))
@@ -137,7 +136,7 @@ def test_the_file_may_choose_the_formula() -> None:
     ("waiting", "ached"),
     [pytest.param(2.0, False, id="for long"), pytest.param(0.4, True, id="for two passes")],
 )
-def test_waiting_cuts_and_is_explained(waiting: float, ached: bool) -> None:  # noqa: FBT001 -- row
+def test_waiting_cuts_and_is_explained(waiting: float, ached: bool) -> None:
     """More than the tolerance, by the half of it that best-effort work is to blame for."""
     made = decided(moment(waiting=waiting), limited(8.0, at=90.0, ached=ached))
 
@@ -195,7 +194,7 @@ def test_when_a_pass_does_not_wait(
     waiting: float,
     ls: float,
     state: State,
-    urgent: bool,  # noqa: FBT001 -- a row
+    urgent: bool,
 ) -> None:
     """Where the limit would be cut now."""
     assert urgent is adaptive.urgent(felt(waiting, ls=ls, at=100.2), Settings(), state)

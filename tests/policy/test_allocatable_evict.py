@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ _CLASSES = {
 }
 
 
-def asks(name: str, amount: int, kind: str = "batch", **more: object) -> pod.Pod:
+def asks(name: str, amount: int, kind: str = "batch", **more: Any) -> pod.Pod:
     """A consenting pod that asks for so much of both resources."""
     priority, cpu, memory = _CLASSES[kind]
     values = {
@@ -53,9 +54,9 @@ def decided(
     return decide[resource](now, series.History(), strategies.Threshold(), None)
 
 
-def gone(*asked: object) -> str:
+def gone(*asked: Any) -> str:
     """Who goes."""
-    return "".join(one.uid for one in decided(*asked).evictions)  # type: ignore[arg-type]
+    return "".join(one.uid for one in decided(*asked).evictions)
 
 
 both = pytest.mark.parametrize("resource", ["cpu", "memory"])

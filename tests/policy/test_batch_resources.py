@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import hypothesis
 import pytest
@@ -24,10 +25,10 @@ LSE = colocation.kube("lse", KubeQos.GUARANTEED, Qos.LSE, requests={"cpu": 2000,
 BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE)
 
 
-def moment(*pods: pod.Pod, **said: object) -> snapshot.Snapshot:
+def moment(*pods: pod.Pod, **said: Any) -> snapshot.Snapshot:
     """A node of 16 CPUs and 64 GiB on which co-location is enabled."""
     now = colocation.moment(SIXTEEN, pods, at=1000.0)
-    colocation_said = strategies.Colocation(enable=True, **said)  # type: ignore[arg-type] # fields
+    colocation_said = strategies.Colocation(enable=True, **said)
     slo = dataclasses.replace(
         nodeslo.DEFAULTS,
         source="slo-controller-config",
@@ -169,7 +170,7 @@ def test_the_file_s_bounds_are_last() -> None:
 
 
 @pytest.mark.parametrize("enabled", [None, False])
-def test_who_is_not_asked_offers_nothing(enabled: bool | None) -> None:  # noqa: FBT001 -- a row
+def test_who_is_not_asked_offers_nothing(enabled: bool | None) -> None:
     """Neither the file nor the object."""
     now = colocation.moment(SIXTEEN, [LS])
     settings = Settings(strategy=strategies.Colocation(enable=enabled))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,11 @@ ACT = node_pressure.Settings(
 SHORT_DISK = pressure.FileSystem(device="d", available=10, capacity=100)
 
 
-def beside(
-    theirs: dict[str, str] | None, *, disk: bool = False, **more: object
-) -> snapshot.Snapshot:
+def beside(theirs: dict[str, str] | None, *, disk: bool = False, **more: Any) -> snapshot.Snapshot:
     """400 MiB are left, beside a kubelet that runs with these thresholds."""
     said = None
     if theirs is not None:
-        said = kubelet.Configuration(eviction_hard=theirs, **more)  # type: ignore[arg-type]
+        said = kubelet.Configuration(eviction_hard=theirs, **more)
     told = kubelet.Kubelet(summary=SUMMARY, configuration=said)
     now = moment(400, sources=BESIDE, kubelet=told)
     if not disk:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from koordlet.history import series
-from koordlet.model import action, blocks, cgroup, decision, nodeslo, pod, qos, strategies, wishes
+from koordlet.model import blocks, cgroup, decision, nodeslo, pod, qos, strategies, wishes
 from koordlet.policy import blkio_qos as policy
 from tests.kit import moments
 
@@ -40,9 +41,9 @@ MIB = 1 << 20
 Io = strategies.IoLimits
 
 
-def block(name: str, kind: str = "device", **values: int | bool) -> strategies.Block:
+def block(name: str, kind: str = "device", **values: Any) -> strategies.Block:
     """One entry of a strategy."""
-    return strategies.Block(name=name, type=kind, io_cfg=Io(**values))  # type: ignore[arg-type]
+    return strategies.Block(name=name, type=kind, io_cfg=Io(**values))
 
 
 def decide(
@@ -66,7 +67,7 @@ def decide(
 
 def written(said: decision.Decision[policy.State]) -> dict[str, str]:
     """The files and their lines."""
-    return {one.target: one.value for one in said.actions if isinstance(one, action.WriteFile)}
+    return moments.written(said.actions)
 
 
 BATCH = moments.workload("batch", qos.Qos.BE)

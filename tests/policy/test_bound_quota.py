@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,14 @@ from tests.kit.moments import group, workload
 SERVER = moments.machine()
 
 
-def bound(name: str, **more: object) -> pod.Pod:
+def bound(name: str, **more: Any) -> pod.Pod:
     """A pod of the kubelet with one limited container and one without a limit."""
     boxes = (
         pod.Container(name="main", group=f"{name}/main", limits={"cpu": 2000}),
         pod.Container(name="side", group=f"{name}/side"),
     )
-    values: dict[str, object] = {"kube_qos": qos.KubeQos.GUARANTEED, "containers": boxes, **more}
-    return workload(name, qos.Qos.LSR, **values)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"kube_qos": qos.KubeQos.GUARANTEED, "containers": boxes, **more}
+    return workload(name, qos.Qos.LSR, **values)
 
 
 def moment(
@@ -87,7 +88,7 @@ def test_what_crun_nests_in_a_scope() -> None:
         (bound("p", containers=()), False),
     ],
 )
-def test_who_keeps_a_quota(one: pod.Pod, kubelet: bool) -> None:  # noqa: FBT001
+def test_who_keeps_a_quota(one: pod.Pod, kubelet: bool) -> None:
     """The kubelet's own, standalone workloads, and who has no limit at all: nothing is written."""
     now = moment([one], kubelet=kubelet)
     answer = bound_quota.admit(now, bound_quota.Settings(), bound_quota.State(), one, "main")

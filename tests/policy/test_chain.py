@@ -147,7 +147,7 @@ def test_what_does_not_last_is_asked_again() -> None:
     """A timeless policy is asked once while nothing changes, unless it looked at what does."""
     asked_: list[bool] = []
 
-    def decide(lasting: bool) -> registry.Decide:  # noqa: FBT001
+    def decide(lasting: bool) -> registry.Decide:
         def said(*_: object) -> decision.Decision[object]:
             asked_.append(lasting)
             return decision.Decision(next_state=None, lasting=lasting)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +22,9 @@ def cpus(text: str) -> cpuset.CPUSet:
     return cpuset.CPUSet.parse(text)
 
 
-def ask(count: int, bind: Bind = Bind.FULL_CORES, **more: object) -> cpu_accumulator.Request:
+def ask(count: int, bind: Bind = Bind.FULL_CORES, **more: Any) -> cpu_accumulator.Request:
     """A request."""
-    return cpu_accumulator.Request(count=count, bind=bind, **more)  # type: ignore[arg-type]
+    return cpu_accumulator.Request(count=count, bind=bind, **more)
 
 
 def test_reserved_and_held_cpus_are_not_granted() -> None:

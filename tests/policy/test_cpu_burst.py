@@ -70,7 +70,9 @@ def decide(
 
 def texts(decided: Decided) -> dict[str, str]:
     """What each file shall say."""
-    return {one.target: one.value for one in decided.actions}  # type: ignore[union-attr]
+    found = moments.written(decided.actions)
+    assert len(found) == len(decided.actions)
+    return found
 
 
 def test_nothing_by_default() -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
 from koordlet.policy import cpu_holdings
 
-ROW = {"uid": "u", "holder": "t/a", "cpus": "0-1", "origin": "named", "owner": "LSE", "since": 7.0}
+ROW: dict[str, Any] = {
+    "uid": "u",
+    "holder": "t/a",
+    "cpus": "0-1",
+    "origin": "named",
+    "owner": "LSE",
+    "since": 7.0,
+}
 
 
 def test_there_and_back() -> None:
     """What was written is what is read."""
-    state = cpu_holdings.State(holdings=(cpu_holdings.Holding(**ROW),))  # type: ignore[arg-type]
+    state = cpu_holdings.State(holdings=(cpu_holdings.Holding(**ROW),))
 
     assert state == cpu_holdings.revive(json.loads(json.dumps(dataclasses.asdict(state))))
     assert state.holdings[0] is state.of("u", cpu_holdings.Origin.NAMED)

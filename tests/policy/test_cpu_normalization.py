@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,16 +19,16 @@ SERVER = moments.machine()
 BOX = (pod.Container(name="main", group="p/main", limits={"cpu": 1000}),)
 
 
-def limited(raw: qos.Qos | None = qos.Qos.LS, **more: object) -> pod.Pod:
+def limited(raw: qos.Qos | None = qos.Qos.LS, **more: Any) -> pod.Pod:
     """A pod of one CPU."""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "raw_qos": raw,
         "kube_qos": qos.KubeQos.BURSTABLE,
         "limits": {"cpu": 1000},
         "containers": BOX,
         **more,
     }
-    return workload("p", raw or qos.Qos.LS, **values)  # type: ignore[arg-type]
+    return workload("p", raw or qos.Qos.LS, **values)
 
 
 def moment(one: pod.Pod, text: str | None, held: ledger.Ledger | None = None) -> snapshot.Snapshot:

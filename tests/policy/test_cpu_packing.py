@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 
 import hypothesis
 import pytest
@@ -67,11 +68,11 @@ def test_exactly_as_many_as_asked(available: cpuset.CPUSet, count: int) -> None:
     available=moments.sets(12), count=st.integers(0, 12), seed=st.randoms(use_true_random=False)
 )
 def test_the_order_of_rows_does_not_matter(
-    available: cpuset.CPUSet, count: int, seed: object
+    available: cpuset.CPUSet, count: int, seed: random.Random
 ) -> None:
     """The same machine gives the same choice, however its rows were listed."""
     rows = list(SERVER.cpus)
-    seed.shuffle(rows)  # type: ignore[attr-defined]
+    seed.shuffle(rows)
     shuffled = dataclasses.replace(SERVER, cpus=tuple(rows))
 
     first, second = (cpu_packing.take(one, available, count) for one in (SERVER, shuffled))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, nodeslo, pod, qos, strategies, wishes
+from koordlet.model import cgroup, decision, nodeslo, pod, qos, strategies, wishes
 from koordlet.policy import cpu_qos as policy
 from tests.kit import moments
 
@@ -58,8 +58,8 @@ def decide(
 
 def told(found: decision.Decision[policy.State]) -> dict[str, str]:
     """Group and file to what is written."""
-    writes = [one for one in found.actions if isinstance(one, action.WriteFile)]
-    return {one.target.removeprefix("/cg/"): one.value for one in writes}
+    files = moments.written(found.actions)
+    return {path.removeprefix("/cg/"): text for path, text in files.items()}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis
 from hypothesis import strategies as st
 
@@ -13,10 +15,10 @@ from tests.kit import moments
 SHAPE = cpu_shape.Shape.of(moments.machine())
 
 
-def placed(name: str, cpus: str, **more: object) -> cpu_repack.Placed:
+def placed(name: str, cpus: str, **more: Any) -> cpu_repack.Placed:
     """A workload on CPUs that were chosen for it."""
     held = cpuset.CPUSet.parse(cpus)
-    wanted = cpu_accumulator.Request(count=len(held), **more)  # type: ignore[arg-type]
+    wanted = cpu_accumulator.Request(count=len(held), **more)
     return cpu_repack.Placed(
         uid=name, key=name, request=cpu_allocation.Request(cpus=wanted), cpus=held
     )

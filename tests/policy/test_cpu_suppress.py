@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from koordlet.apply import planner, present
 from koordlet.history import series
-from koordlet.model import action, cpuset, decision, kubelet, ledger, plan, snapshot, strategies
+from koordlet.model import cpuset, decision, kubelet, ledger, plan, snapshot, strategies
 from koordlet.policy import chain, cpu_suppress
 from koordlet.policy.cpu_suppress import Settings, State
 from koordlet.state import journal
@@ -44,7 +44,7 @@ def decided(
 
 def files(made: decision.Decision[State]) -> dict[str, str]:
     """Path of a file to its wanted value."""
-    return {one.target: one.value for one in made.actions if isinstance(one, action.WriteFile)}
+    return moments.written(made.actions)
 
 
 def quota(made: decision.Decision[State]) -> str:

@@ -90,7 +90,7 @@ def test_a_v1_group_without_nodes_gets_them() -> None:
 
 
 @pytest.mark.parametrize("enable", [False, True])
-def test_v2_groups_without_the_controller(enable: bool) -> None:  # noqa: FBT001
+def test_v2_groups_without_the_controller(enable: bool) -> None:
     """Without its controller a v2 group is complained about, or gets it from the top down."""
     bare = cgroup.Group(path="a/w", inode=5, values={})
     above = cgroup.Group(path="a", inode=6, values={})

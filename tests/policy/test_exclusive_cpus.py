@@ -51,14 +51,14 @@ def said(made: decision.Decision[State]) -> list[tuple[str, str]]:
     return [(one.type, one.subject) for one in made.conditions]
 
 
-def asking(name: str, count: int, **more: object) -> pod.Pod:
+def asking(name: str, count: int, **more: Any) -> pod.Pod:
     """A workload that asks for a number of CPUs."""
-    return workload(name, more.pop("kind", Qos.LSR), cpu_count=count, **more)  # type: ignore[arg-type]
+    return workload(name, more.pop("kind", Qos.LSR), cpu_count=count, **more)
 
 
-def bound(required: str | None = None, **more: object) -> wishes.Wishes:
+def bound(required: str | None = None, **more: Any) -> wishes.Wishes:
     """A bind policy."""
-    return wishes.Wishes(binding=wishes.Binding(required=required, **more))  # type: ignore[arg-type]
+    return wishes.Wishes(binding=wishes.Binding(required=required, **more))
 
 
 @search.examples(150)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,20 +19,20 @@ SHAPE = moments.machine(1, 2)
 FILES = kubelet.FileSystem
 
 
-def box(name: str = "c", limit: int | None = None, **more: object) -> pod.Container:
+def box(name: str = "c", limit: int | None = None, **more: Any) -> pod.Container:
     """A container with a limit."""
     limits = {} if limit is None else {_DISK: limit}
-    return pod.Container(name=name, limits=limits, **more)  # type: ignore[arg-type]
+    return pod.Container(name=name, limits=limits, **more)
 
 
 def asked(
     containers: tuple[pod.Container, ...] = (),
     volumes: tuple[pod.Volume, ...] = (),
-    **more: object,
+    **more: Any,
 ) -> pod.Pod:
     """One pod."""
     made = colocation.kube("a", KubeQos.BURSTABLE)
-    return replace(made, containers=containers, volumes=volumes, **more)  # type: ignore[arg-type]
+    return replace(made, containers=containers, volumes=volumes, **more)
 
 
 def moment(
@@ -88,7 +89,7 @@ def test_the_whole_pod() -> None:
 
 
 @pytest.mark.parametrize("dedicated", [False, True])
-def test_containers(dedicated: bool) -> None:  # noqa: FBT001 -- both ways
+def test_containers(dedicated: bool) -> None:
     """Logs and layer count; the layer not where images have a file system of their own."""
     statistics = kubelet.PodStatistics(
         uid="a", rootfs={"c": FILES(used_bytes=1000)}, logs={"c": FILES(used_bytes=500)}

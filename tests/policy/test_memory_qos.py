@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,17 +29,17 @@ Asked = strategies.MemoryQos
 Decided = decision.Decision[policy.State]
 
 
-def asked(**more: int) -> Asked:
+def asked(**more: Any) -> Asked:
     """A class's strategy over the neutral one."""
-    return strategies.overlay(nodeslo.NEUTRAL.memory, Asked(enable=True, **more))  # type: ignore[arg-type]
+    return strategies.overlay(nodeslo.NEUTRAL.memory, Asked(enable=True, **more))
 
 
-def web(name: str = "web", **more: object) -> pod.Pod:
+def web(name: str = "web", **more: Any) -> pod.Pod:
     """A Burstable pod of one container, as the kubelet places it."""
     group = f"kubepods/burstable/{name}"
     return moments.workload(
         name,
-        **{  # type: ignore[arg-type]
+        **{
             "raw_qos": qos.Qos.LS,
             "kube_qos": qos.KubeQos.BURSTABLE,
             "group": group,
@@ -80,7 +81,9 @@ def decide(
 
 def texts(decided: Decided) -> dict[str, str]:
     """What each file shall say, below the mount."""
-    return {one.target.removeprefix("/cg/"): one.value for one in decided.actions}  # type: ignore[union-attr]
+    found = moments.written(decided.actions)
+    assert len(found) == len(decided.actions)
+    return {path.removeprefix("/cg/"): text for path, text in found.items()}
 
 
 def test_nothing_by_default() -> None:
@@ -178,9 +181,9 @@ def test_whose_strategy(raw: qos.Qos | None, kube: qos.KubeQos, name: str | None
         assert decide(one, classes=others).actions == ()
 
 
-def wishing(**more: object) -> pod.Pod:
+def wishing(**more: Any) -> pod.Pod:
     """A pod with an annotation."""
-    return replace(web(), wishes=replace(web().wishes, memory_qos=Asked(**more)))  # type: ignore[arg-type]
+    return replace(web(), wishes=replace(web().wishes, memory_qos=Asked(**more)))
 
 
 def test_the_annotation() -> None:

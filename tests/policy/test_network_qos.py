@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,10 @@ Share = strategies.Share
 ETH0 = queueing.Link(name="eth0", index=2, is_default=True, egress="mq 0:")
 
 
-def one(name: str, kind: qos.Qos, *addresses: str, **more: object) -> pod.Pod:
+def one(name: str, kind: qos.Qos, *addresses: str, **more: Any) -> pod.Pod:
     """A workload with addresses."""
     made = pod.Pod(uid=name, namespace="ns", name=name, qos=kind, raw_qos=kind, source="test")
-    return replace(made, addresses=addresses, **more)  # type: ignore[arg-type] # a table of fields
+    return replace(made, addresses=addresses, **more)
 
 
 BATCH = one("batch", qos.Qos.BE, "10.0.0.4", "fd00::4")
@@ -44,7 +45,7 @@ def decide(
     link: queueing.Link = ETH0,
     slo: nodeslo.NodeSlo | None = None,
     annotations: dict[str, str] | None = None,
-    **settings: object,
+    **settings: Any,
 ) -> decision.Decision[policy.State]:
     """A decision about a machine with one link."""
     now: snapshot.Snapshot = moments.moment(moments.machine())
@@ -55,7 +56,7 @@ def decide(
         links=queueing.Links((link,)),
         node=replace(now.node, annotations=annotations or {}),
     )
-    said = policy.Settings(**{"total": GIGA, **settings})  # type: ignore[arg-type] # as above
+    said = policy.Settings(**{"total": GIGA, **settings})
     return policy.decide(now, series.History(), said, policy.State())
 
 

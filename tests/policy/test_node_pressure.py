@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,14 +42,14 @@ SUMMARY = kubelet.Summary(
 )
 
 
-def moment(available: int, *pods: pod.Pod, at: float = 100.0, **more: object) -> snapshot.Snapshot:
+def moment(available: int, *pods: pod.Pod, at: float = 100.0, **more: Any) -> snapshot.Snapshot:
     """So many MiB of 10 000 are available; everybody's use is known."""
     made = colocation.moment(SHAPE, pods or (A, B, CRITICAL), at=at)
     memory = pressure.Memory(usage=(10_000 - available) * _MI, inactive_file=0, limit=10_000 * _MI)
     read = pressure.Reading(at=at, root=memory, disks_at=at)
     return replace(
         made,
-        **{"pressure": read, "kubelet": kubelet.Kubelet(summary=SUMMARY), **more},  # type: ignore[arg-type]
+        **{"pressure": read, "kubelet": kubelet.Kubelet(summary=SUMMARY), **more},
     )
 
 

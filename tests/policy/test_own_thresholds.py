@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from koordlet.model import decision, pressure, snapshot, thresholds
+from koordlet.model import decision, pod, pressure, snapshot, thresholds
 from koordlet.policy import node_pressure
 from tests.policy.test_node_pressure import CRITICAL, A, B, decided, holding, moment
 
@@ -19,11 +20,11 @@ def settings(grace: float = 10.0, **texts: str) -> node_pressure.Settings:
     return node_pressure.Settings(limits=(), own=thresholds.own(named, grace), transition=60.0)
 
 
-def stalled(lost: float | None, at: float, *pods: object, **more: object) -> snapshot.Snapshot:
+def stalled(lost: float | None, at: float, *pods: pod.Pod, **more: Any) -> snapshot.Snapshot:
     """So much time is lost."""
     stalls = {} if lost is None else {FULL: lost}
-    read = pressure.Reading(at=at, stalls=stalls, **more)  # type: ignore[arg-type]
-    return moment(900, *pods, at=at, pressure=read)  # type: ignore[arg-type]
+    read = pressure.Reading(at=at, stalls=stalls, **more)
+    return moment(900, *pods, at=at, pressure=read)
 
 
 def victims(made: decision.Decision[node_pressure.State]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis
 from hypothesis import strategies as st
 
@@ -10,9 +12,9 @@ from koordlet.policy import pool_homes
 from tests.kit import moments
 
 
-def wanting(name: str, cpus: float, **more: object) -> pod.Pod:
+def wanting(name: str, cpus: float, **more: Any) -> pod.Pod:
     """A workload that wants a shared pool of this size near itself."""
-    said = wishes.Wishes(binding=wishes.Binding(required="ConstrainedBurst"), **more)  # type: ignore[arg-type]
+    said = wishes.Wishes(binding=wishes.Binding(required="ConstrainedBurst"), **more)
     return moments.workload(name, limits={resources.CPU: int(cpus * 1000)}, wishes=said)
 
 

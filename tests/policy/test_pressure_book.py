@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from koordlet.model import thresholds
@@ -26,9 +28,9 @@ def passes(
     return pages
 
 
-def hard(value: str, **more: object) -> Texts:
+def hard(value: str, **more: Any) -> Texts:
     """One hard threshold of memory."""
-    return Texts(hard={"memory.available": value}, enforce_pods=False, **more)  # type: ignore[arg-type]
+    return Texts(hard={"memory.available": value}, enforce_pods=False, **more)
 
 
 @pytest.mark.parametrize(("available", "met"), [(99, True), (100, False), (101, False)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def past() -> series.History:
     return made
 
 
-def moment(available: int, *, at: float = 100.0, **more: object) -> snapshot.Snapshot:
+def moment(available: int, *, at: float = 100.0, **more: Any) -> snapshot.Snapshot:
     """So many MiB of 10 000 are available."""
     memory = pressure.Memory(
         usage=(10_000 - available) * _MI,
@@ -50,7 +51,7 @@ def moment(available: int, *, at: float = 100.0, **more: object) -> snapshot.Sna
             for one in made.layout.hierarchies
         ),
     )
-    return replace(made, layout=layout, pressure=replace(read, **more))  # type: ignore[arg-type]
+    return replace(made, layout=layout, pressure=replace(read, **more))
 
 
 def decided(now: snapshot.Snapshot, state: State | None = None) -> decision.Decision[State]:
@@ -92,9 +93,9 @@ def test_relief_evicts_nobody() -> None:
         {"root": pressure.Memory(usage=9600 * _MI, inactive_file=0, limit=10_000 * _MI)},
     ],
 )
-def test_not_where_it_cannot_be_enough(more: dict[str, object]) -> None:
+def test_not_where_it_cannot_be_enough(more: dict[str, Any]) -> None:
     """With swap, and where less of it is active than is short, the victim goes at once."""
-    made = decided(moment(400, **more))  # type: ignore[arg-type]
+    made = decided(moment(400, **more))
 
     assert not asked(made)
     assert [type(one) for one in made.actions] == [action.Evict]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,10 @@ WHOLE = pressure.FileSystem(device="d", available=1, capacity=2)
         ({}, "memory.available", "not read yet"),
     ],
 )
-def test_why(read: dict[str, object], signal: str, why: str) -> None:
+def test_why(read: dict[str, Any], signal: str, why: str) -> None:
     """A file system that was not asked is not one that counts no inodes."""
-    said = {"problems": {"nodefs": "nothing is known of /x"}, **read}
-    made = pressure.Reading(**said)  # type: ignore[arg-type]
+    said: dict[str, Any] = {"problems": {"nodefs": "nothing is known of /x"}, **read}
+    made = pressure.Reading(**said)
     now = replace(colocation.moment(SHAPE, ()), pressure=made)
 
     assert why in pressure_signals.observe(now).missing[signal]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ def decide(
 
 def texts(decided: Decided) -> dict[str, str]:
     """What each file shall say."""
-    return {a.target: a.value for a in decided.actions if isinstance(a, action.WriteFile)}
+    return moments.written(decided.actions)
 
 
 def annotated(name: str, wish: object, kind: qos.Qos = qos.Qos.LS) -> pod.Pod:
@@ -261,9 +262,9 @@ def test_a_number_of_ways_that_is_none(ways: object) -> None:
     assert resctrl_annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]
 
 
-def slo(name: str, **said: object) -> nodeslo.NodeSlo:
+def slo(name: str, **said: Any) -> nodeslo.NodeSlo:
     """What the control plane wants of one class."""
-    asked = strategies.ClassQos(resctrl=strategies.ResctrlQos(**said))  # type: ignore[arg-type]
+    asked = strategies.ClassQos(resctrl=strategies.ResctrlQos(**said))
     return replace(
         nodeslo.DEFAULTS,
         source="NodeSLO",

@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.config import schema
 from koordlet.history import series
-from koordlet.model import action, meter, nodeslo, plan, strategies
+from koordlet.model import meter, nodeslo, plan, strategies
 from koordlet.policy import registry
 from koordlet.policy import system_qos as policy
 from tests.kit import moments, pasts
@@ -26,7 +26,7 @@ def decide(
         now = replace(now, slo=replace(nodeslo.DEFAULTS, source="NodeSLO", system=slo))
     past = series.History() if memory is None else pasts.past(node={meter.MEMORY_TOTAL: memory})
     made = policy.decide(now, past, policy.Settings(system=said), policy.State())
-    files = {one.target: one.value for one in made.actions if isinstance(one, action.WriteFile)}
+    files = moments.written(made.actions)
     return files, [one.message for one in made.conditions]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -54,10 +55,10 @@ def test_many_actions() -> None:
     one = views.view()
     steps = one.plan.steps * 500
     many = views.view(made=views.made_plan(steps=steps))
-    found = console.document(many, "1")
+    found: dict[str, Any] = console.document(many, "1")
 
     assert found["actionCount"] == 500
-    assert len(found["actions"]) == 100  # type: ignore[arg-type]
+    assert len(found["actions"]) == 100
 
 
 def test_what_moves_through_the_network() -> None:

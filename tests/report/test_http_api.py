@@ -188,7 +188,7 @@ def test_health_as_json(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)])
-def test_ready(agent: Agent, ready: bool, status: int) -> None:  # noqa: FBT001
+def test_ready(agent: Agent, ready: bool, status: int) -> None:
     """Readiness is that of the view."""
     agent.view = views.view(ready=ready)
 

@@ -13,17 +13,7 @@ import pytest
 from koordlet.model import kinds, objects, refusals
 from koordlet.report import remarking, view
 from koordlet.scheduler.store import adapter
-from tests.kit import views
-
-
-class Clock:
-    """Monotonic time that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.kit import clocks, views
 
 
 class Counting:
@@ -61,7 +51,7 @@ def seen(*names: str, problems: tuple[str, ...] = ("it is broken",)) -> view.Vie
     return views.view(pods, ready=True)
 
 
-def play(path: Path, body: Callable[[Counting, Clock], Awaitable[None]]) -> None:
+def play(path: Path, body: Callable[[Counting, clocks.Clock], Awaitable[None]]) -> None:
     """Run a test's body on a store."""
 
     async def run() -> None:
@@ -69,14 +59,16 @@ def play(path: Path, body: Callable[[Counting, Clock], Awaitable[None]]) -> None
         await store.open()
         try:
             await store.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
-            await asyncio.wait_for(asyncio.ensure_future(body(Counting(store), Clock())), 30)
+            await asyncio.wait_for(
+                asyncio.ensure_future(body(Counting(store), clocks.Clock(1000.0))), 30
+            )
         finally:
             await store.close()
 
     asyncio.run(run())
 
 
-def row(clock: Clock) -> remarking.Remarks:
+def row(clock: clocks.Clock) -> remarking.Remarks:
     """As an agent that has just started has it."""
     return remarking.Remarks(clock)
 
@@ -89,7 +81,7 @@ async def look(one: remarking.Remarks, store: Counting, now: view.View) -> int |
 def test_a_mistake_is_said_once(ram: Path) -> None:
     """A thousand looks at the same pod make one event."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         one = row(clock)
         for _ in range(100):
             await look(one, store, seen("web"))
@@ -105,7 +97,7 @@ def test_a_mistake_is_said_once(ram: Path) -> None:
 def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
     """Every half an hour the same event counts once more; one that was forgotten is made again."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         one = row(clock)
         for _ in range(3):
             await look(one, store, seen("web"))
@@ -123,7 +115,7 @@ def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
 def test_a_successor_says_nothing(ram: Path) -> None:
     """An agent that starts anew finds the event of the one before."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         await look(row(clock), store, seen("web"))
         assert 0 == await look(row(clock), store, seen("web"))
         assert 1 == len(await store.events())
@@ -134,7 +126,7 @@ def test_a_successor_says_nothing(ram: Path) -> None:
 def test_a_mistake_that_comes_and_goes_is_no_storm(ram: Path) -> None:
     """A pod that is broken at every second look has one event and costs one request."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         one = row(clock)
         for n in range(100):
             await look(one, store, seen("web") if n % 2 else seen())
@@ -147,7 +139,7 @@ def test_a_mistake_that_comes_and_goes_is_no_storm(ram: Path) -> None:
 def test_a_thousand_broken_pods(ram: Path) -> None:
     """A burst, then one each two seconds; nobody is left out for good."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         one, now = row(clock), seen(*(f"p{n}" for n in range(60)))
         said = []
         for _ in range(6):
@@ -167,7 +159,7 @@ def test_a_thousand_broken_pods(ram: Path) -> None:
 def test_a_refusal_costs_one(ram: Path) -> None:
     """A namespace that ends refuses its own; the row fails only where nothing gets through."""
 
-    async def body(store: Counting, clock: Clock) -> None:
+    async def body(store: Counting, clock: clocks.Clock) -> None:
         one = row(clock)
         ending = refusals.Forbidden("the namespace is being terminated", culprit="default")
         store.refuse = lambda sent: ending if sent["regarding"]["name"] == "a" else None

@@ -18,7 +18,8 @@ from koordlet.model import decision, objects, refusals
 from koordlet.report import tainting, view
 from koordlet.report.objects import node_taints
 from koordlet.workloads import nodes
-from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Clock, Counting, cluster, play, seen
+from tests.kit import clocks
+from tests.report.test_writing import CUSTOM, NODE, NODE_REF, Counting, cluster, play, seen
 
 MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
@@ -58,7 +59,7 @@ def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
     """Beside those of others; it lingers half a minute; a quiet node is not asked."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = tainting.Taints("NoSchedule", clock)
         await foreign(store.store, FOREIGN)
         assert 1 == await row.bring(store, await look(store.store, HELD, TIGHT))
@@ -79,11 +80,13 @@ def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
     """Also where the effect is another one now; the last taint leaves no empty list behind."""
 
     async def body(store: Counting) -> None:
-        await tainting.Taints("NoSchedule", Clock()).bring(store, await look(store.store, HELD))
-        softer = tainting.Taints("PreferNoSchedule", Clock())
+        await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(
+            store, await look(store.store, HELD)
+        )
+        softer = tainting.Taints("PreferNoSchedule", clocks.Clock(1000.0))
         assert 1 == await softer.bring(store, await look(store.store, HELD))
         assert [{**MEMORY, "effect": "PreferNoSchedule"}] == await taints(store.store)
-        none = tainting.Taints(None, Clock())
+        none = tainting.Taints(None, clocks.Clock(1000.0))
         assert 1 == await none.bring(store, await look(store.store, HELD))
         assert "taints" not in (await store.store.get(NODE_REF)).get("spec", {})
         assert 0 == await none.bring(store, await look(store.store, HELD))
@@ -99,7 +102,7 @@ def test_a_node_that_was_not_heard_is_left_alone(ram: Path) -> None:
         node = dataclasses.replace(now.snapshot.node, known=False)
         now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
         store.asked.clear()
-        assert 0 == await tainting.Taints("NoSchedule", Clock()).bring(store, now)
+        assert 0 == await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now)
         assert [] == store.asked
 
     play(ram, body)
@@ -139,7 +142,7 @@ def test_whoever_is_faster_keeps_what_it_wrote(ram: Path) -> None:
     async def body(client: objects.Objects) -> None:
         store = Overtaken(client, times=4)
         now = await look(client, HELD)
-        assert 1 == await tainting.Taints("NoSchedule", Clock()).bring(store, now)
+        assert 1 == await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now)
         assert [*store.added, MEMORY] == await taints(client)
 
         worse = Overtaken(client, times=1000)

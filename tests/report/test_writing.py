@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import io
 import json
 import random
@@ -29,7 +30,7 @@ from koordlet.model import best_effort, kinds, objects, refusals, resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from koordlet.scheduler.store import adapter
-from tests.kit import views
+from tests.kit import clocks, deadline, views
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
 
@@ -41,17 +42,7 @@ MANNERS = rows.Manners()
 CUSTOM = [NRT.kind, kinds.NODE_METRICS, kinds.DEVICES]
 
 
-class Clock:
-    """Monotonic time that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Racing(Clock):
+class Racing(clocks.Clock):
     """Time that no budget can hold up."""
 
     def __call__(self) -> float:
@@ -112,7 +103,7 @@ def test_a_topology_is_made_once(ram: Path) -> None:
     """Created with its owner; while nothing changes nothing is asked; later it is compared."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         assert 0 == await row.bring(store, seen())
         made = await store.store.get(NRT)
@@ -135,7 +126,7 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
     """One compare-and-swap patch; what others wrote stays, what they changed of ours comes back."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         await row.bring(store, seen())
         zone = {
@@ -163,7 +154,7 @@ def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
     """A view that changes at every look makes one request in ten seconds."""
 
     async def body(store: Counting) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Topology(MANNERS, clock)
         for second in range(120):
             clock.now += 1
@@ -206,7 +197,7 @@ def test_the_nodes_status(ram: Path) -> None:
         await store.store.patch(
             NODE_REF, objects.Strategic({"status": status}), subresource="status"
         )
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         row = rows.Status(MANNERS, clock)
         assert 1 == await row.bring(store, offering(seen(), cpu=4000))
         found = await store.store.get(NODE_REF)
@@ -238,7 +229,7 @@ def test_devices_of_others_stay(ram: Path) -> None:
         labels = {f"{label}model": "gone", f"{label}partition-policy": "theirs"}
         metadata = {"name": NODE, "labels": labels}
         await store.store.create(kinds.DEVICES, {"metadata": metadata, "spec": spec})
-        assert 1 == await rows.Device(MANNERS, Clock()).bring(store, seen())
+        assert 1 == await rows.Device(MANNERS, clocks.Clock(1000.0)).bring(store, seen())
         found = await store.store.get(ref)
         assert [other] == found["spec"]["devices"]
         assert f"{label}model" not in found["metadata"]["labels"]
@@ -270,17 +261,11 @@ async def cluster(
         await store.close()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's own deadline ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
-        await asyncio.sleep(0.002)
-
-
 def writers(
-    client: objects.Objects, now: view.View, slow: float = 60.0, clock: Clock | None = None
+    client: objects.Objects, now: view.View, slow: float = 60.0, clock: clocks.Clock | None = None
 ) -> writing.Writers:
     """All rows, impatient."""
-    clock = clock or Clock()
+    clock = clock or clocks.Clock(1000.0)
     every = (
         rows.Topology(MANNERS, clock),
         rows.Metric(series.History()),
@@ -297,10 +282,14 @@ def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     async def body() -> None:
         old = kinds.NODE_RESOURCE_TOPOLOGIES
         async with cluster(ram, [old]) as (_, client, store):
-            await rows.Topology(MANNERS, Clock()).bring(client, seen())
+            await rows.Topology(MANNERS, clocks.Clock(1000.0)).bring(client, seen())
             assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
     asyncio.run(asyncio.wait_for(body(), 30))
+
+
+def _fails(it: writing.Writers, name: str) -> bool:
+    return it.health[name].failures > 5
 
 
 def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
@@ -309,13 +298,13 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
 
     async def body() -> None:
         async with cluster(ram, [NRT.kind]) as (_, client, store):
-            it = writers(client, seen(), slow=0.02, clock=Racing())
+            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
             it.start()
             try:
                 served = ("NodeResourceTopology", "Node status")
-                await until(lambda: all(it.health[name].ok for name in served))
+                await deadline.comes(lambda: all(it.health[name].ok for name in served))
                 for name in ("NodeMetric", "Device"):
-                    await until(lambda name=name: it.health[name].failures > 5)  # type: ignore[misc]
+                    await deadline.comes(functools.partial(_fails, it, name))
             finally:
                 await it.stop()
             assert not it.health["NodeMetric"].ok
@@ -349,11 +338,11 @@ def test_everything_converges_after_failures(ram: Path, row: str) -> None:
         async with cluster(ram, CUSTOM) as (serving, client, store):
             await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
             serving.faults.add(Fault(**FAULTS[row], times=12))
-            it = writers(client, seen(), slow=0.02, clock=Racing())
+            it = writers(client, seen(), slow=0.02, clock=Racing(1000.0))
             it.start()
             try:
-                await until(lambda: all(one.ok for one in it.health.values()))
-                await until(lambda: serving.faults.next("", "", watch=False) is None)
+                await deadline.comes(lambda: all(one.ok for one in it.health.values()))
+                await deadline.comes(lambda: serving.faults.next("", "", watch=False) is None)
             finally:
                 await it.stop()
             assert "status" in await store.get(METRIC)

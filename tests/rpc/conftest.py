@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,8 @@ from koordlet.report import view
 from koordlet.rpc import agent, limits
 from tests.kit import loops
 
-
-@pytest.fixture(scope="session")
-def loop() -> Iterator[loops.LoopThread]:
-    """One loop for the session: gRPC binds its poller to the first one that it sees."""
-    running = loops.LoopThread()
-    yield running
-    running.close()
+#: One for the session.
+loop = loops.loop
 
 
 class Served:
@@ -50,9 +46,9 @@ def serve(loop: loops.LoopThread, tmp_path: Path) -> Iterator[Serve]:
     running: list[agent.Agent] = []
     loop.complaints.clear()
 
-    def start(path: Path | None = None, **bounds: float) -> Served:
+    def start(path: Path | None = None, **bounds: Any) -> Served:
         where = path or tmp_path / "run" / "koordlet.sock"
-        it = agent.Agent(where, "1.2.3", limits=limits.Limits(**bounds))  # type: ignore[arg-type]
+        it = agent.Agent(where, "1.2.3", limits=limits.Limits(**bounds))
         loop.run(it.start())
         running.append(it)
         return Served(loop, it, where)

@@ -12,8 +12,6 @@ from koordlet.rpc import generate
 from koordlet.rpc.gen import feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2
 from tests.rpc import breaking
 
-pytest.importorskip("grpc_tools", reason="grpcio-tools is a dependency of development")
-
 
 def test_up_to_date() -> None:
     """The generated code in the tree is what the protos say."""

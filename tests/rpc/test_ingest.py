@@ -14,7 +14,7 @@ import pytest
 from koordlet.model import cpuset, nodereport, resources
 from koordlet.rpc import ingest, server
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
-from tests.kit import loops
+from tests.kit import deadline, loops
 
 Stream = Any
 METHOD = f"/{ingest.SERVICE}/Report"
@@ -85,12 +85,6 @@ def play(loop: loops.LoopThread, path: Path, body: Body, **options: Any) -> None
     loop.run(run())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's own deadline ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
-        await asyncio.sleep(0.001)
-
-
 def test_a_node_is_told_and_changes(loop: loops.LoopThread, ram: Path) -> None:
     """Everything first, then a section; what is not told stays, what is unknown is absent."""
 
@@ -101,7 +95,7 @@ def test_a_node_is_told_and_changes(loop: loops.LoopThread, ram: Path) -> None:
         await stream.write(event(4, full=FULL))
         await stream.write(event(5, delta=PRESSED))
         await stream.write(event(5, heartbeat=feed_pb2.Heartbeat()))
-        await until(lambda: it.heard == ["n1"])
+        await deadline.comes(lambda: it.heard == ["n1"])
         first, second = it.reports
 
         assert ("n1", "e", 4, True) == (first.node, first.epoch, first.revision, first.ready)
@@ -124,12 +118,12 @@ def test_a_stream_goes_on_where_it_was(loop: loops.LoopThread, ram: Path) -> Non
         await stream.write(hello("n1"))
         await known(stream)
         await stream.write(event(4, full=FULL))
-        await until(lambda: len(it.reports) == 1)
+        await deadline.comes(lambda: len(it.reports) == 1)
         again = report()
         await again.write(hello("n1"))
         assert ("e", 4) == await known(again)
         await again.write(event(6, delta=PRESSED))
-        await until(lambda: len(it.reports) == 2)
+        await deadline.comes(lambda: len(it.reports) == 2)
         assert it.reports[0].used == it.reports[1].used
         # The older stream speaks for nobody any more, and ends.
         await stream.write(event(7, full=FULL))
@@ -183,7 +177,7 @@ def test_bounds(loop: loops.LoopThread, ram: Path) -> None:
             await one.write(bad)
             assert why is await one.code()
         await stream.write(event(4, full=FULL))
-        await until(lambda: len(it.reports) == 1)
+        await deadline.comes(lambda: len(it.reports) == 1)
         assert 3 == it.ingest.counts["refused"]
 
     play(loop, ram, body, most_nodes=1)

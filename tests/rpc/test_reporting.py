@@ -13,7 +13,7 @@ from koordlet.model import decision, nodereport
 from koordlet.report import view
 from koordlet.rpc import ingest, limits, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
-from tests.kit import loops, views
+from tests.kit import deadline, loops, views
 
 PACE = reporting.Pace(apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01)
 
@@ -52,12 +52,6 @@ def play(loop: loops.LoopThread, path: Path, body: Body, pace: reporting.Pace = 
     loop.run(run())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for it; the test's own deadline ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
-        await asyncio.sleep(0.002)
-
-
 def pressed(*, met: bool, **changes: Any) -> view.View:
     """A view with one signal."""
     signal = decision.Signal(name="memory.available", observed="1", threshold="2", met=met)
@@ -69,10 +63,10 @@ def test_a_scheduler_that_comes_later_is_told(loop: loops.LoopThread, ram: Path)
 
     async def body(it: Scheduler, agent: reporting.Reporting) -> None:
         agent.publish(pressed(met=False))
-        await until(lambda: agent.counts["failures"] > 0)
+        await deadline.comes(lambda: agent.counts["failures"] > 0)
         assert agent.problem
         await it.start()
-        await until(lambda: len(it.heard) > 1)
+        await deadline.comes(lambda: len(it.heard) > 1)
         assert "" == agent.problem
         (report,) = it.reports
         assert ("n1", True, frozenset()) == (report.node, report.ready, report.pressures)
@@ -88,10 +82,10 @@ def test_pressure_is_told_at_once(loop: loops.LoopThread, ram: Path) -> None:
     async def body(it: Scheduler, agent: reporting.Reporting) -> None:
         await it.start()
         agent.publish(pressed(met=False))
-        await until(lambda: len(it.reports) == 1)
+        await deadline.comes(lambda: len(it.reports) == 1)
         agent.publish(pressed(met=False, usage={"default/web": 7.0}))
         agent.publish(pressed(met=True))
-        await until(lambda: len(it.reports) == 2)
+        await deadline.comes(lambda: len(it.reports) == 2)
         assert {"memory.available"} == it.reports[1].pressures
 
     slow = dataclasses.replace(PACE, apart_seconds=3600.0, heartbeat_seconds=3600.0)
@@ -155,7 +149,7 @@ def test_pressure_that_comes_during_a_write_is_told_at_once(loop: loops.LoopThre
         agent.start()
         try:
             async with asyncio.timeout(5):
-                await until(lambda: len(agent.wire.writes) == 3)
+                await deadline.comes(lambda: len(agent.wire.writes) == 3)
         finally:
             await agent.stop()
         assert 2 == agent.counts["events"]
@@ -172,7 +166,7 @@ def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:
         for number in range(40):
             agent.publish(views.view(found=views.machine(8 + 2 * number)))
             await asyncio.sleep(0.002)
-        await until(lambda: "84" in str(it.reports and it.reports[-1].free))
+        await deadline.comes(lambda: "84" in str(it.reports and it.reports[-1].free))
         assert len(it.reports) < 20
 
     play(loop, ram, body)
@@ -184,17 +178,17 @@ def test_a_scheduler_that_restarts_knows_nothing(loop: loops.LoopThread, ram: Pa
     async def body(it: Scheduler, agent: reporting.Reporting) -> None:
         await it.start()
         agent.publish(pressed(met=False))
-        await until(lambda: len(it.reports) == 1)
+        await deadline.comes(lambda: len(it.reports) == 1)
         await it.server.stop()
         again = Scheduler(it.path)
         again.server = server.Server(it.path, (it.ingest,))
         await again.start()
-        await until(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
+        await deadline.comes(lambda: agent.counts["connects"] == 2 and len(it.heard) > 1)
         assert 1 == len(it.reports), "it went on from what was known"
         await again.server.stop()
         fresh = Scheduler(it.path)
         await fresh.start()
-        await until(lambda: len(fresh.reports) == 1)
+        await deadline.comes(lambda: len(fresh.reports) == 1)
         await fresh.server.stop()
 
     play(loop, ram, body)
@@ -218,7 +212,7 @@ def test_who_was_heard_comes_back_at_once(loop: loops.LoopThread, ram: Path) -> 
             hasty = limits.Limits(stop_seconds=0.01)
             again.server = server.Server(it.path, (again.ingest,), limits=hasty)
             await again.start()
-            await until(functools.partial(_connected, agent, number))
+            await deadline.comes(functools.partial(_connected, agent, number))
             await again.server.stop()
 
     patient = dataclasses.replace(PACE, first_seconds=0.01, most_seconds=3600.0)
@@ -244,9 +238,9 @@ def test_a_token_is_sent_and_read_anew(loop: loops.LoopThread, ram: Path) -> Non
         agent.start()
         try:
             async with asyncio.timeout(20):
-                await until(lambda: "not a token" in agent.problem)
+                await deadline.comes(lambda: "not a token" in agent.problem)
                 token.write_text("one\n")
-                await until(lambda: len(seen) == 1)
+                await deadline.comes(lambda: len(seen) == 1)
         finally:
             await agent.stop()
             await it.stop()

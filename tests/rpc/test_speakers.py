@@ -75,9 +75,9 @@ class ApiServer:
         return POD
 
 
-def why(server: ApiServer, call: Call, node: str = "n1") -> str:
+def why(server: ApiServer, call: Any, node: str = "n1") -> str:
     """The answer."""
-    return asyncio.run(speakers.Tokens(server, AUDIENCE)(call, node))  # type: ignore[arg-type]
+    return asyncio.run(speakers.Tokens(server, AUDIENCE)(call, node))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from koordlet import client
 from koordlet.model import errors, nodereport
 from koordlet.rpc import access, ingest, node_feed, reporting, server, services, tls
-from tests.kit import loops, views
+from tests.kit import deadline, loops, views
 from tests.kit.apiserver import pki
 
 Trio = tuple[Path, Path, Path]
@@ -137,9 +136,7 @@ def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
         one.publish(views.view())
         one.start()
         try:
-            async with asyncio.timeout(20):
-                while not reports and "PERMISSION" not in one.problem:  # noqa: ASYNC110 - a socket
-                    await asyncio.sleep(0.005)
+            await deadline.comes(lambda: reports or "PERMISSION" in one.problem, seconds=20)
             return one.problem
         finally:
             await one.stop()

@@ -127,7 +127,7 @@ class Machine(RuleBasedStateMachine):
         how=st.sampled_from(["", "", "", "required", "ignores"]),
         ok=st.booleans() | st.just(True),  # noqa: FBT003 -- a strategy
     )
-    def pod_comes(self, wish: Body, app: str, how: str, ok: bool) -> None:  # noqa: FBT001
+    def pod_comes(self, wish: Body, app: str, how: str, ok: bool) -> None:
         """A pod: placed and bound, or placed and then not bound."""
         self.serial += 1
         labels = {"app": app} | ({keys.IGNORED: "true"} if how == "ignores" else {})

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,10 +19,10 @@ from typing import Any
 import pytest
 
 from koordlet.scheduler.store import adapter
-from tests.kit import deadline, loops, reservations
+from tests.kit import deadline, loops, needs, reservations
 from tests.kit.apiserver import pki, server
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")
+pytestmark = needs.program("kubectl")
 
 _FINISH = '{"status":{"phase":"Running","podIP":"10.17.0.123"}}'
 

@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.state import disk
-
-
-class Clock:
-    """Time that passes when told."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.kit import clocks
 
 
 @pytest.fixture
@@ -54,7 +45,7 @@ def test_an_errand_in_time_is_heard_at_once() -> None:
 
 def test_what_is_late_is_not_waited_for_twice(gate: threading.Event) -> None:
     """Patience counts from the start of the errand; it is named; its answer is collected later."""
-    clock = Clock()
+    clock = clocks.Clock()
     one = disk.Disk(Path("/d"), inline=False, clock=clock)
     heard: list[OSError | None] = []
     one.ask("the journal", lambda: gate.wait(20), heard.append)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -15,7 +16,7 @@ from koordlet.state import journal
 from tests.kit import search
 
 
-def entry(number: int, **changes: object) -> journal.Entry:
+def entry(number: int, **changes: Any) -> journal.Entry:
     """One target with its original."""
     base = journal.Entry(
         kind="WriteFile",
@@ -27,7 +28,7 @@ def entry(number: int, **changes: object) -> journal.Entry:
         group=f"g{number}",
         inode=number,
     )
-    return base._replace(**changes)  # type: ignore[arg-type]
+    return base._replace(**changes)
 
 
 def opened(path: Path, *, machine: str = "m", boot: str = "b") -> journal.Journal:

@@ -38,7 +38,7 @@ HOME = {"HOME": "/home/u"}
 )
 def test_where_everything_is(
     env: Mapping[str, str],
-    root: bool,  # noqa: FBT001 -- a row of a table
+    root: bool,
     state_dir: str | None,
     places: tuple[str, ...],
 ) -> None:

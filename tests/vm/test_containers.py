@@ -12,29 +12,23 @@ from typing import Any
 
 import pytest
 
-from tests.kit.containerd import programs
+from tests.vm import fetched
 from tests.vm.fixtures import Boot
 
 #: Emulated, a container takes half a minute to begin, and a scene has four.
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
-#: Where the guest finds the programs that the host fetched.
-CACHE = "/srv/cache"
 #: The machine has eight CPUs, and the first is kept from workloads.
 EVERY, OURS = "0-7", "1-7"
 
 
 def played(boot: Boot, probe: str, *words: str) -> dict[str, Any]:
     """What a probe saw in a machine with containerd, runc and crun."""
-    kept = [programs.kept(name) for name in ("containerd", "crun")]
-    if not all(found.there for found in kept):
-        pytest.skip("containerd or crun is not here: python -m tests.kit.containerd fetch")
-    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder for found in kept}
-    guest = boot("2s8t", systemd=True, shares=shares)
-    # Emulated, each of a container's dozen programs takes seconds to begin.
-    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "200"}
+    guest = boot("2s8t", systemd=True, shares=fetched.shares("containerd", "crun"))
     done = guest.run(
-        ["python3", "-m", f"tests.vm.probes.{probe}", *words], env=patient, timeout=500
+        ["python3", "-m", f"tests.vm.probes.{probe}", *words],
+        env=fetched.environment(),
+        timeout=500,
     ).check()
     said: dict[str, Any] = json.loads(done.stdout)
     return said

@@ -11,26 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.kit.containerd import programs
+from tests.vm import fetched
 from tests.vm.fixtures import Boot
 
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
-CACHE = "/srv/cache"
 EVERY, OURS = "0-7", "1-7"
 
 
 @pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
 def test_containers_of_docker(boot: Boot, driver: str) -> None:
     """They are known by name; our sets come on those that are declared, stay and go."""
-    kept = [programs.kept(name) for name in ("containerd", "docker")]
-    if not all(found.there for found in kept):
-        pytest.skip("docker is not here: python -m tests.kit.containerd fetch containerd docker")
-    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder for found in kept}
-    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "200"}
-    guest = boot("2s8t", systemd=True, shares=shares)
+    guest = boot("2s8t", systemd=True, shares=fetched.shares("containerd", "docker"))
     done = guest.run(
-        ["python3", "-m", "tests.vm.probes.dockers", driver], env=patient, timeout=500
+        ["python3", "-m", "tests.vm.probes.dockers", driver], env=fetched.environment(), timeout=500
     ).check()
     said: dict[str, Any] = json.loads(done.stdout)
 

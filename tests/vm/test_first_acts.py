@@ -11,32 +11,22 @@ from typing import Any
 
 import pytest
 
-from tests.kit.containerd import programs
-from tests.vm import machine, qemu
+from tests.vm import fetched, fixtures
 
 pytestmark = pytest.mark.vm
 
-#: Where the guest finds the programs that the host fetched.
-CACHE = "/srv/cache"
 #: The machine has eight CPUs, and the first is kept from workloads.
 EVERY, OURS = "0-7", "1-7"
 
 
 def played(*words: str) -> dict[str, Any]:
     """What a probe saw in a machine with containerd."""
-    kept = [programs.kept(name) for name in ("containerd", "crun")]
-    if not all(found.there for found in kept):
-        pytest.skip("containerd or crun is not here: python -m tests.kit.containerd fetch")
-    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder for found in kept}
-    # Emulated, each of a container's dozen programs takes seconds to begin.
-    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
-    try:
-        with machine.boot("2s8t", systemd=True, shares=shares) as guest:
-            done = guest.run(["python3", *words], env=patient, timeout=700).check()
-            said: dict[str, Any] = json.loads(done.stdout)
-            return said
-    except qemu.NotAvailableError as error:
-        pytest.skip(str(error))
+    shares = fetched.shares("containerd", "crun")
+    with fixtures.fresh(systemd=True, shares=shares) as guest:
+        patient = fetched.environment(240)
+        done = guest.run(["python3", *words], env=patient, timeout=700).check()
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
 
 
 @pytest.mark.soak

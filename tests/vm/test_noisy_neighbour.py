@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.vm import machine, qemu
+from tests.vm import fixtures
 
 # A soak: bandwidth moves in steps of seconds, down and up again, some three minutes in all.
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
@@ -23,11 +23,8 @@ def test_a_noisy_neighbour_by_the_kernel_s_counters(*, others: bool) -> None:
     the traffic, and the others, made after it, leave it a fifth.
     """
     words = ["python3", "tests/vm/probes/noisy.py", *(["others"] if others else [])]
-    try:
-        with machine.boot("2s8t", rdt="intel") as guest:
-            said = json.loads(guest.run(words, timeout=500).check().stdout)
-    except qemu.NotAvailableError as error:
-        pytest.skip(str(error))
+    with fixtures.fresh(rdt="intel") as guest:
+        said = json.loads(guest.run(words, timeout=500).check().stdout)
 
     assert all(int(text) > 0 for text in said["counters"].values()), said["counters"]
     if others:

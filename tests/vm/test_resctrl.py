@@ -10,9 +10,8 @@ import json
 import pytest
 
 from koordlet.model import schemata
-from tests.kit.containerd import programs
 from tests.kit.kernel import conformance, script
-from tests.vm import machine, qemu
+from tests.vm import fetched, fixtures
 from tests.vm.fixtures import Boot
 
 pytestmark = pytest.mark.vm
@@ -88,11 +87,8 @@ def test_an_agent_limits_and_puts_back(
     In between somebody else changes schemata, removes a group and unmounts all of it.
     """
     words = ["python3", "tests/vm/probes/resctrl.py", options, ",".join(sorted(groups))]
-    try:
-        with machine.boot("2s8t", rdt=wish) as guest:
-            said = json.loads(guest.run(words).check().stdout)
-    except qemu.NotAvailableError as error:
-        pytest.skip(str(error))
+    with fixtures.fresh(rdt=wish) as guest:
+        said = json.loads(guest.run(words).check().stdout)
     found = schemata.parse(said["schemata"]["BE"])
 
     assert said["settled"], said["log"]
@@ -108,11 +104,8 @@ def test_an_agent_limits_and_puts_back(
 def test_partitions_and_what_is_shown() -> None:
     """Classes share the ways of their partition alone; the commands say whose ways are whose."""
     words = ["python3", "tests/vm/probes/resctrl.py", "", "BE,LS,LSR", "partitions"]
-    try:
-        with machine.boot("2s8t", rdt="intel,cbm=20") as guest:
-            said = json.loads(guest.run(words).check().stdout)
-    except qemu.NotAvailableError as error:
-        pytest.skip(str(error))
+    with fixtures.fresh(rdt="intel,cbm=20") as guest:
+        said = json.loads(guest.run(words).check().stdout)
     found = {name: schemata.parse(text) for name, text in said["schemata"].items()}
 
     assert said["settled"], said["log"]
@@ -126,28 +119,16 @@ def test_partitions_and_what_is_shown() -> None:
     assert "Nothing to do" in shown["plan"]
 
 
-#: Where the guest finds the programs that the host fetched.
-CACHE = "/srv/cache"
-
-
 @pytest.mark.parametrize("wish", ["intel", "amd"])
 def test_a_container_s_first_act_is_in_its_class(wish: str) -> None:
     """Containerd and runc put it there before it begins; an update keeps it; then it is put back.
 
     The runtime was told by NRI, in the words of its specification, and removes no group of ours.
     """
-    found = programs.kept()
-    if not found.there:
-        pytest.skip("containerd is not here: python -m tests.kit.containerd fetch")
-    shares = {f"{CACHE}/koordlet/{found.folder.name}": found.folder}
-    # Emulated, each of a container's dozen programs takes seconds to begin.
-    patient = {"XDG_CACHE_HOME": CACHE, "KOORDLET_TEST_PATIENCE": "240"}
+    shares, patient = fetched.shares("containerd"), fetched.environment(240)
     words = ["python3", "tests/vm/probes/runtime_classes.py"]
-    try:
-        with machine.boot("2s8t", rdt=wish, shares=shares) as guest:
-            said = json.loads(guest.run(words, env=patient, timeout=600).check().stdout)
-    except qemu.NotAvailableError as error:
-        pytest.skip(str(error))
+    with fixtures.fresh(rdt=wish, shares=shares) as guest:
+        said = json.loads(guest.run(words, env=patient, timeout=600).check().stdout)
     each = {"LS": "LS", "BE": "BE"}
 
     assert each == said["first"] == said["updated"], said["log"]

@@ -17,6 +17,7 @@ from koordlet.model import kinds, observed, pod
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gathering, manifest_directory, source
 from koordlet.workloads.kubelet import asking, client
+from tests.kit import clocks
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
 from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
@@ -24,20 +25,10 @@ from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
 NODE = {"apiVersion": "v1", "kind": "Node", **test_nodes.OBJECT}
 
 
-class Clock:
-    """Time that a test moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
-
-
 class Watched:
     """A gatherer that can be waited for."""
 
-    def __init__(self, clock: Clock, **sources: Any) -> None:
+    def __init__(self, clock: clocks.Clock, **sources: Any) -> None:
         self._new = asyncio.Event()
         self.all = gathering.Gatherer(clock, told=self._new.set, chance=lambda: 0.0, **sources)
 
@@ -57,12 +48,12 @@ def asked(one: server.Kubelet, period: float = 0.02) -> asking.Asked:
 
 
 def with_kubelet(
-    use: Callable[[server.Kubelet, Watched, Clock], Awaitable[None]],
+    use: Callable[[server.Kubelet, Watched, clocks.Clock], Awaitable[None]],
 ) -> None:
     """A kubelet, and what gathers from it."""
 
     async def both() -> None:
-        one, clock = server.Kubelet(), Clock()
+        one, clock = server.Kubelet(), clocks.Clock(100.0)
         await one.start()
         gatherer = Watched(clock, kubelet=asked(one))
         try:
@@ -78,7 +69,7 @@ def with_kubelet(
 def test_the_first_answers_are_there_after_the_start() -> None:
     """Pods and statistics, each source well."""
 
-    async def use(_: server.Kubelet, gatherer: Watched, __: Clock) -> None:
+    async def use(_: server.Kubelet, gatherer: Watched, __: clocks.Clock) -> None:
         found = gatherer.all.take()
 
         assert 5 == len(found.pods)
@@ -93,7 +84,7 @@ def test_the_first_answers_are_there_after_the_start() -> None:
 def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None:
     """They stay after that, marked; it is named while it fails; what comes back counts at once."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, clock: Clock) -> None:
+    async def use(one: server.Kubelet, gatherer: Watched, clock: clocks.Clock) -> None:
         one.manner = server.Manner.HTML
         failed = await gatherer.until(lambda now: not now.sources[0].ok)
 
@@ -112,7 +103,7 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
 def test_an_empty_list_empties_the_node() -> None:
     """It is no failure."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         one.bodies["/pods"] = b'{"kind":"PodList","items":[]}'
         found = await gatherer.until(lambda now: not now.pods)
 
@@ -124,7 +115,7 @@ def test_an_empty_list_empties_the_node() -> None:
 def test_a_broken_pod_costs_itself_and_is_said() -> None:
     """Also statistics that lie cost only themselves."""
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         one.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
         one.bodies["/stats/summary"] = b"[1, 2"
         found = await gatherer.until(lambda now: len(now.pods) == 1 and not now.sources[1].ok)
@@ -140,7 +131,7 @@ def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str
     key = "scheduling.koordinator.sh/resource-status"
     log.configure("warning", "json")
 
-    async def use(one: server.Kubelet, gatherer: Watched, _: Clock) -> None:
+    async def use(one: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
         ill, well = examples.annotated(key, "{"), examples.pod(2)
         one.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
         await gatherer.until(lambda now: len(now.pods) == 1)
@@ -217,7 +208,7 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
             body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(number, spec__nodeName=node)}
             body["metadata"].pop("resourceVersion")
             await store.create(kinds.PODS, body)
-        gatherer = Watched(Clock(), store=store, node="n1")
+        gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
         try:
             await gatherer.all.start(20.0)
             first = gatherer.all.take()
@@ -250,7 +241,9 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
         one = server.Kubelet()
         await one.start()
         store = adapter.Store(tmp_path / "objects.db")
-        gatherer = Watched(Clock(), kubelet=asked(one, period=1.0), store=store, node="n1")
+        gatherer = Watched(
+            clocks.Clock(100.0), kubelet=asked(one, period=1.0), store=store, node="n1"
+        )
         try:
             await gatherer.all.start(0.5)
             found = await gatherer.until(lambda now: bool(now.pods))
@@ -277,7 +270,7 @@ def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
     )
 
     async def run() -> None:
-        watched = Watched(Clock(), declared=declared)
+        watched = Watched(clocks.Clock(100.0), declared=declared)
         await watched.all.start(5)
         try:
             found = await watched.until(lambda now: bool(now.pods))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.host import hierarchies
-from koordlet.model import pod, qos
+from koordlet.model import cgroup, pod, qos
 from koordlet.workloads import unmanaged
 from tests.kit import moments
 from tests.kit.kernel import KernelHost, Machine
@@ -56,7 +56,7 @@ def test_what_is_declared_is_not_unmanaged(host: KernelHost) -> None:
 def test_what_it_uses_is_counted(host: KernelHost) -> None:
     """Its groups come beside those of the workloads; the same object while nothing changes."""
     finder = unmanaged.Finder(host)
-    ours = {}  # type: ignore[var-annotated] # of groups
+    ours: dict[str, cgroup.Group] = {}
 
     assert finder.beside(ours) is ours
     look(host, finder)

@@ -120,12 +120,12 @@ def document(one: Definition, *, selectable: bool = True) -> dict[str, Any]:
             "group": kind.group,
             "names": names,
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(one, version, selectable) for version in one.versions],
+            "versions": [_version(one, version, selectable=selectable) for version in one.versions],
         },
     }
 
 
-def _version(one: Definition, version: str, selectable: bool) -> dict[str, Any]:  # noqa: FBT001 - passed on
+def _version(one: Definition, version: str, *, selectable: bool) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": version,
         "served": True,

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -175,8 +176,7 @@ class Core:
             if plugin is None:
                 self.queue.wake_by(name, lambda _: True, now)
             elif plugin.listens & event.what:
-                helps = plugin.helps
-                woken = self.queue.wake_by(name, lambda sort: helps(event, sort), now)  # noqa: B023
+                woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 

@@ -18,6 +18,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -109,7 +110,7 @@ class Reporter:
     def refused(self, one: Refusal) -> None:
         """A pod found no node; of a reservation, its own keeper tells."""
         for victim in one.victims:
-            self._later(("victim", victim.uid), lambda victim=victim: self._evict(victim, one))  # type: ignore[misc]
+            self._later(("victim", victim.uid), functools.partial(self._evict, victim, one))
         if one.pod.stands_for:
             return
         told = one.reason, one.message, one.node

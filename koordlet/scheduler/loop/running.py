@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from koordlet import log
-from koordlet.model import nodereport, objects
+from koordlet.model import nodereport, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop import agents, binder, election, keeper, notes, reporter, sources
 from koordlet.scheduler.loop.core import Core
@@ -85,10 +85,10 @@ class Loop:
         self._moved.set()
         self.keeper.poke()
 
-    def _bound(self, one: Bind, error: Exception | None) -> None:
+    def _bound(self, one: Bind, error: refusals.ObjectsError | None) -> None:
         if error is not None:
             self.core.diary.failed(one, f"binding rejected: {error}", self.now())
-        self.reporter.bound(one, error)  # type: ignore[arg-type]
+        self.reporter.bound(one, error)
         self._poke()
 
     async def run(self) -> None:

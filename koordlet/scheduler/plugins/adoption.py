@@ -12,7 +12,7 @@ import numpy as np
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, wire
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Filter, Kind, RefusedError, Score, Verdict
+from koordlet.scheduler.framework import ByNode, Kind, RefusedError, Score, Verdict
 from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.preallocation import Adopter, Config
@@ -103,7 +103,7 @@ def check(spec: Spec, arguments: Arguments) -> None:
         raise RefusedError(_DISABLED)
 
 
-class Adopting(Filter):
+class Adopting(ByNode):
     """Where a reservation fits once the pods that it adopts have ended."""
 
     kind = Kind.LOAD
@@ -112,10 +112,7 @@ class Adopting(Filter):
         self._adopter = adopter
         self._verdicts: list[tuple[str, ...]] = [()]
 
-    def codes(self, rows: Rows) -> Ints:
-        return np.array([self._code(row) for row in rows.tolist()], np.int64)
-
-    def _code(self, row: int) -> int:
+    def code(self, row: int) -> int:
         reasons = self._adopter.judge(row).reasons
         if reasons not in self._verdicts:
             self._verdicts.append(reasons)
@@ -140,10 +137,10 @@ class Preference(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the pods
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         found = np.array([self._adopter.judge(row).score for row in rows.tolist()], np.int64)
         return framework.scaled(found)
 

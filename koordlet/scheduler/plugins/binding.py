@@ -149,7 +149,7 @@ class VolumeBinding(WithStorage):
             self._chosen[pod.uid] = found
             self._promised |= {volume: key for key, volume in found.items() if volume}
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         for volume in self._chosen.pop(pod.uid, {}).values():
             self._promised.pop(volume, None)
 

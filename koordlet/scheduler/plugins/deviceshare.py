@@ -25,6 +25,7 @@ from koordlet.scheduler.device_requests import Want
 from koordlet.scheduler.device_room import Apart, Refusal, Room, Taste
 from koordlet.scheduler.framework import (
     MAX_SCORE,
+    ByNode,
     Filter,
     Kind,
     Plugin,
@@ -98,10 +99,10 @@ class DeviceShare(Plugin):
             raise RefusedError(", ".join(found.reasons), resolvable=not found.final)
         pod.devices = found
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         pod.devices = ()
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         return marks(pod)
 
 
@@ -149,7 +150,7 @@ class _Asked:
         return Apart(handover.drawn(self._sort, row), self._ignores)
 
 
-class Fitting(_Asked, Filter):
+class Fitting(_Asked, ByNode):
     """One code for each refusal that was ever given."""
 
     kind = Kind.LOAD
@@ -160,13 +161,7 @@ class Fitting(_Asked, Filter):
         super().__init__(plugin, sort, columns, wants)
         self._refusals: list[Refusal] = []
 
-    def codes(self, rows: Rows) -> Ints:
-        return np.array([self._code(row) for row in rows.tolist()], np.int64)
-
-    def allows(self, row: int) -> bool:
-        return self._code(row) == 0
-
-    def _code(self, row: int) -> int:
+    def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         if node is None or node.name not in self._columns.devices:
             return 0

@@ -23,7 +23,7 @@ from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework, inscribed, peernames, requests, wire
 from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
+from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, Verdict
 from koordlet.scheduler.happenings import What
 from koordlet.scheduler.nodes import Node
 from koordlet.scheduler.pods import PodClass
@@ -178,7 +178,7 @@ class LoadAwareScheduling(Plugin):
             return self.limits
 
 
-class Busy(Filter):
+class Busy(ByNode):
     """One code for each reason that was ever given."""
 
     kind = Kind.LOAD
@@ -189,13 +189,7 @@ class Busy(Filter):
         self._own = plugin.estimate(sort)
         self._reasons: list[str] = []
 
-    def codes(self, rows: Rows) -> Ints:
-        return np.array([self._code(row) for row in rows.tolist()], np.int64)
-
-    def allows(self, row: int) -> bool:
-        return self._code(row) == 0
-
-    def _code(self, row: int) -> int:
+    def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         usage = self._plugin.usages.get(node.name) if node is not None else None
         reason = self._judge(node, usage, row) if node is not None and usage is not None else ""

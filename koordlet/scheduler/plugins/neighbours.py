@@ -183,10 +183,10 @@ class Preferred(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the pods
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         found = np.zeros(rows.size, np.int64)
         for weight, sums in self._parts():
             totals = sums.totals()

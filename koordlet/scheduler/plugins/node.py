@@ -104,7 +104,7 @@ class SoftTaints(Kept):
 
     normalised = True
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- the framework's form
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         return framework.scaled(raw, reverse=True)
 
     def constant(self, raw: Ints) -> int | None:
@@ -116,7 +116,7 @@ class Wishes(Kept):
 
     normalised = True
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002 -- the framework's form
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         return framework.scaled(raw)
 
 

@@ -19,12 +19,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from koordlet.policy import cpu_accumulator, cpu_allocation
 from koordlet.scheduler import handover, inscribed, peernames, placement, requests, wire
 from koordlet.scheduler.columns import FIXED, Columns
-from koordlet.scheduler.framework import Filter, Kind, Plugin, RefusedError, Score, Verdict
+from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
 from koordlet.scheduler.happenings import What
 from koordlet.scheduler.machines import Machine
 from koordlet.scheduler.nodes import Node
@@ -157,15 +155,15 @@ class NodeNUMAResource(Plugin):
             pod.cpus = found.cpus or None
             pod.parts = found.parts if (wish.numa or place.numa) else {}
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         pod.cpus, pod.parts = None, {}
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         status = spelled(pod)
         return {peernames.RESOURCE_STATUS: json.dumps(status)} if status else {}
 
 
-class Placeable(Filter):
+class Placeable(ByNode):
     """One code for each reason that was ever given."""
 
     kind = Kind.LOAD
@@ -175,13 +173,7 @@ class Placeable(Filter):
         self._wish = plugin.wish(sort)
         self._refusals: list[cpu_allocation.Refusal] = []
 
-    def codes(self, rows: Rows) -> Ints:
-        return np.array([self._code(row) for row in rows.tolist()], np.int64)
-
-    def allows(self, row: int) -> bool:
-        return self._code(row) == 0
-
-    def _code(self, row: int) -> int:
+    def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         if node is None:
             return 0

@@ -27,6 +27,7 @@ import numpy as np
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.framework import (
     MAX_SCORE,
+    ByNode,
     Filter,
     Kind,
     Plugin,
@@ -185,17 +186,14 @@ class _Compared:
             return False
 
 
-class _Asked(Filter):
+class _Asked(ByNode):
     kind = Kind.CONTEXT
 
     def __init__(self, foreign: Any, sort: PodClass, columns: Columns) -> None:
         self._foreign, self._sort, self._columns = foreign, sort, columns
         self._reasons: list[str] = [""]
 
-    def codes(self, rows: Rows) -> Ints:
-        return np.array([self._code(row) for row in rows.tolist()], np.int64)
-
-    def _code(self, row: int) -> int:
+    def code(self, row: int) -> int:
         node = self._columns.nodes[row]
         if node is None:
             return 0
@@ -221,10 +219,10 @@ class _Rated(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- asked for each pod
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         return np.array([self._rate(row) for row in rows.tolist()], np.int64)
 
     def _rate(self, row: int) -> int:

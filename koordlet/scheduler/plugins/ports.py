@@ -43,7 +43,7 @@ class Free(Filter):
         ]
         return np.array(found, np.int64)
 
-    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+    def verdict(self, code: int) -> Verdict:
         reason = "node(s) didn't have free ports for the requested pod ports"
         return Verdict((reason,), resolvable=True)
 

@@ -143,11 +143,11 @@ class Reservation(Plugin):
             return ()
         return adoption.adopted(spec, self.book.columns, self.arguments, row)
 
-    def unreserve(self, pod: Pod, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: Pod, node: str) -> None:
         if self.book is not None and not pod.stands_for:
             self.book.draw(pod, None)
 
-    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:  # noqa: ARG002
+    def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         if pod.stands_for or not pod.draws_on:
             return {}
         held = self.book.find(pod.draws_on) if self.book is not None else None
@@ -233,7 +233,7 @@ class Drawing(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on what is feasible
+    def constant(self, raw: Ints) -> int | None:
         return None
 
     def sparse(self) -> Rows:
@@ -266,7 +266,7 @@ class Drawing(Score):
         else:
             self._known.discard(row)
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         self._catch_up()
         found = self._values[rows]
         if self._ordered:

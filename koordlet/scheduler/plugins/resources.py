@@ -85,7 +85,7 @@ class NodeResourcesFit(Plugin):
             return Eased(columns, asked, called, sort.claim)
         return Fit(columns, asked, called)
 
-    def helps(self, event: Event, sort: PodClass) -> bool:  # noqa: ARG002
+    def helps(self, event: Event, sort: PodClass) -> bool:
         # A pod that comes takes room, but for a reservation, which is room for its owners.
         pod = event.pod
         return What.POD_NEW not in event.what or (pod is not None and bool(pod.stands_for))

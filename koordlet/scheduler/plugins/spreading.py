@@ -190,10 +190,10 @@ class Soft(Score):
     def raw(self, rows: Rows) -> Ints:
         return np.zeros(rows.size, np.int64)
 
-    def constant(self, raw: Ints) -> int | None:  # noqa: ARG002 -- depends on the candidates
+    def constant(self, raw: Ints) -> int | None:
         return None
 
-    def final(self, raw: Ints, rows: Rows) -> Ints:  # noqa: ARG002
+    def final(self, raw: Ints, rows: Rows) -> Ints:
         counted = self._keyed[rows]
         total: Floats = np.zeros(rows.size, np.float64)
         candidates = int(counted.sum())

@@ -214,5 +214,5 @@ class _Attached(Filter):
             if any(one == driver for one, _ in new)
         )
 
-    def verdict(self, code: int) -> Verdict:  # noqa: ARG002 -- there is one
+    def verdict(self, code: int) -> Verdict:
         return Verdict(("node(s) exceed max volume count",), resolvable=True)

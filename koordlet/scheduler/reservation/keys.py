@@ -15,7 +15,6 @@ EXACT = f"{_SCHEDULING}/exact-match-reservation"
 NEVER_VICTIM = f"{_SCHEDULING}/disable-preemptible"
 OPERATING_MODE = f"{_SCHEDULING}/operating-mode"
 OWNERS = f"{_SCHEDULING}/reservation-owners"
-CURRENT_OWNER = f"{_SCHEDULING}/reservation-current-owner"
 PRE_ALLOCATABLE = "pod.koordinator.sh/is-pre-allocatable"
 PRE_ALLOCATABLE_PRIORITY = "pod.koordinator.sh/pre-allocatable-priority"
 

@@ -47,7 +47,7 @@ def _entries(value: object) -> dict[str, dict[str, str]]:
     for uid, containers in shapes.mapping(value or {}).items():
         if isinstance(containers, str):
             msg = "the format of Kubernetes 1.17 and older, which names no pods"
-            raise ValueError(msg)  # noqa: TRY004 - every refusal here is the file's fault
+            raise ValueError(msg)
         listed = shapes.mapping(containers)
         found[uid] = {name: shapes.text(cpus, []) for name, cpus in listed.items()}
     return found

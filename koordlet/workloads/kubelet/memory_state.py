@@ -84,7 +84,7 @@ def _nodes(value: object) -> tuple[int, ...]:
         return ()
     if not isinstance(value, list):
         msg = f"expected a list of NUMA nodes, found {shapes.shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - every refusal here is the file's fault
+        raise ValueError(msg)
     return tuple(_NODE(one, []) for one in value)
 
 
@@ -98,7 +98,7 @@ def _entries(value: object) -> _Entries:
 def _blocks(value: object) -> tuple[kubelet.MemoryBlock, ...]:
     if not isinstance(value, list):
         msg = f"expected a list of memory blocks, found {shapes.shown(value)}"
-        raise ValueError(msg)  # noqa: TRY004 - every refusal here is the file's fault
+        raise ValueError(msg)
     return tuple(
         kubelet.MemoryBlock(
             nodes=_nodes(shapes.find(one, "numaAffinity")),

@@ -59,7 +59,7 @@ def revive(body: Mapping[str, object]) -> State:
     findings, counted = body.get("findings"), body.get("counted")
     if not isinstance(findings, dict) or not isinstance(counted, dict):
         msg = "findings and counted are not objects"
-        raise ValueError(msg)  # noqa: TRY004 -- every bad checkpoint is the same to the caller
+        raise ValueError(msg)
     return State(
         findings={str(key): Finding(one).value for key, one in findings.items()},
         counted={str(key): float(one) for key, one in counted.items()},

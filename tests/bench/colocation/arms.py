@@ -130,7 +130,7 @@ class Bench:
             yield
         finally:
             for path in reversed(made):
-                deadline.until(lambda path=path: _removed(path), f"{path} empty")  # type: ignore[misc] # bound
+                deadline.removed(path)
 
     def _start(
         self, group: str, *words: str, errors: IO[str] | None = None
@@ -216,11 +216,3 @@ class Bench:
 
 def _weighs(top: str) -> bool:
     return Path(top, "cpu.shares").exists()
-
-
-def _removed(path: Path) -> bool:
-    try:
-        path.rmdir()
-    except OSError:
-        return not path.exists()
-    return True

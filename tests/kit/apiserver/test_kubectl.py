@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from koordlet.model import kinds, objects
 from koordlet.scheduler.store import adapter
+from tests.kit import needs
 from tests.kit.apiserver import pki, server
 
 PATIENCE = 60.0
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")
+pytestmark = needs.program("kubectl")
 
 RESERVATION = {
     "apiVersion": "scheduling.koordinator.sh/v1alpha1",

@@ -152,7 +152,7 @@ def _crun(path: Path) -> Path:
     return path
 
 
-def _toml(truth: bool) -> str:  # noqa: FBT001 -- its only argument
+def _toml(truth: bool) -> str:
     return "true" if truth else "false"
 
 

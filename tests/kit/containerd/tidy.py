@@ -8,7 +8,6 @@ not even look at (devices, freezer, pids ...).
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -27,10 +26,4 @@ def remove(name: str) -> None:
     """Remove a group and all below it everywhere; processes in it are ending already."""
     for top in tops(name):
         for folder, _, _ in sorted(os.walk(top), reverse=True):
-            deadline.until(lambda f=Path(folder): _removed(f), f"{folder} is removed")  # type: ignore[misc]
-
-
-def _removed(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-    return not folder.exists()
+            deadline.removed(Path(folder))

@@ -143,7 +143,7 @@ class KernelHost(HostRoot):
         process = self.processes.table[pid]
         affinity.ask(process, cpus, self._cpuset_of(process))
 
-    def set_online(self, cpu: int, online: bool) -> None:  # noqa: FBT001 - reads well at the call
+    def set_online(self, cpu: int, online: bool) -> None:
         """CPU hotplug with all that follows from it."""
         one = CPUSet.of([cpu])
         if not one <= self.machine.present:

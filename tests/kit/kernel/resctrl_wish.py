@@ -7,6 +7,7 @@ Does not cover: groups (``resctrl``), the rules of a value (``resctrl_values``).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
 from koordlet.model.cpuset import CPUSet
@@ -123,7 +124,7 @@ def facts(
             texts["thread_throttle_mode"] = "max"
     reads: dict[str, Callable[[], str]] = {}
     for name, text in texts.items():
-        reads[name] = lambda text=text: f"{text}\n"  # type: ignore[misc]
+        reads[name] = functools.partial(str, f"{text}\n")
     if one.cache:
         reads["bit_usage"] = lambda: _usage(one, online(), modes)
     return reads

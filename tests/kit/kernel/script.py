@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(
     scripts: Sequence[Script],
     below: str,
-    alone: bool,  # noqa: FBT001 - one caller
+    alone: bool,
     resctrl: str,
 ) -> int:
     # Imported late: it imports this module.

@@ -10,19 +10,10 @@ from typing import Any
 from koordlet.model import kinds, objects
 from koordlet.scheduler.loop import election
 from koordlet.scheduler.store import adapter
+from tests.kit import clocks
 
 TERMS = election.Terms(retry_seconds=0.001)
 LEASE = objects.Ref(kinds.LEASES, TERMS.name, TERMS.namespace)
-
-
-class Clock:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def _run(ram: Path, body: Any) -> None:
@@ -38,7 +29,7 @@ def _run(ram: Path, body: Any) -> None:
     asyncio.run(asyncio.wait_for(coroutine, 30))
 
 
-def _candidate(store: adapter.Store, name: str, clock: Clock) -> election.Election:
+def _candidate(store: adapter.Store, name: str, clock: clocks.Clock) -> election.Election:
     return election.Election(store, name, clock, clock, TERMS)
 
 
@@ -46,7 +37,7 @@ def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
     """It takes over only after the record has not changed for the lease's duration."""
 
     async def body(store: adapter.Store) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await one.acquire()
         known = [one.leading]
@@ -68,7 +59,7 @@ def test_a_renewed_lease_is_kept(ram: Path) -> None:
     """Each renewal begins the duration anew for whoever watches."""
 
     async def body(store: adapter.Store) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await one.acquire()
         for _ in range(4):
@@ -83,7 +74,7 @@ def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
     """A clean stop costs no waiting."""
 
     async def body(store: adapter.Store) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         one, two = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await one.acquire()
         await one.release()
@@ -97,7 +88,7 @@ def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
     """Whoever finds another holder stops."""
 
     async def body(store: adapter.Store) -> None:
-        clock = Clock()
+        clock = clocks.Clock(1000.0)
         one = _candidate(store, "one", clock)
         await one.acquire()
         await store.patch(LEASE, objects.Merge({"spec": {"holderIdentity": "other"}}))

@@ -17,7 +17,7 @@ from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Failure, Plugin, Rescue
 from koordlet.scheduler.plugins import pernode
 from koordlet.scheduler.pods import Pod
-from tests.kit import clusters, schedulers
+from tests.kit import clusters, deadline, schedulers
 
 
 class Foreign:
@@ -85,8 +85,7 @@ def run(ram: Path, plugin: Plugin, foreign: Foreign, *, told: str = "") -> None:
                 if told:
                     await world.until_told("p", told)
                 assert await world.until_placed("p") == {"p": "n"}
-                while "post_bind" not in foreign.asked:  # noqa: ASYNC110 -- it tells nobody
-                    await asyncio.sleep(0)
+                await deadline.comes(lambda: "post_bind" in foreign.asked)
 
     schedulers.run(body())
 

@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         app=st.sampled_from(_APPS), cpu=st.integers(1, 4), how=st.integers(0, 9), ok=st.booleans()
     )
-    def pod_comes(self, app: str, cpu: int, how: int, ok: bool) -> None:  # noqa: FBT001
+    def pod_comes(self, app: str, cpu: int, how: int, ok: bool) -> None:
         """A pod: placed and bound, or placed and then not bound."""
         self.serial += 1
         body = _pod(f"p{self.serial}", app, cpu, how)
@@ -194,7 +194,7 @@ class Machine(RuleBasedStateMachine):
         self.beat()
 
     @rule(app=st.sampled_from(_APPS), cpu=st.integers(2, 8), several=st.booleans())
-    def a_full_node_is_promised(self, app: str, cpu: int, several: bool) -> None:  # noqa: FBT001
+    def a_full_node_is_promised(self, app: str, cpu: int, several: bool) -> None:
         """Pods until nothing fits, and a reservation for when they end."""
         for _ in range(6):
             self.pod_comes(app, 2, 9, ok=True)

@@ -8,11 +8,9 @@ agent, after others rewrote them, and after the agent's end; what the audit log 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import uuid
@@ -24,6 +22,7 @@ from koordlet.model import pod, qos
 from koordlet.workloads import containers, declared
 from tests.kit import deadline
 from tests.kit.containerd import cri, runtime
+from tests.vm.probes import playing
 
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 OCI = sys.argv[2]
@@ -83,10 +82,7 @@ class Scene:
 
     def allowed(self, container: str) -> str:
         """Of its first process, as the scheduler sees it."""
-        pid = (self.path(container) / "cgroup.procs").read_text().split()[0]
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
-        return found[1] if found else ""
+        return playing.allowed(self.path(container))
 
 
 def understood(scene: Scene, box: str) -> dict[str, Any]:
@@ -112,21 +108,6 @@ def understood(scene: Scene, box: str) -> dict[str, Any]:
         "ids": {one.id for one in seen.containers} == {box, scene.sandbox.id},
         "container": placed.containers[0].group == f"{scene.driver.group}/{scene.driver.box(box)}",
     }
-
-
-@contextlib.contextmanager
-def agent(group: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The agent as a process; it ends with the scene."""
-    config = WORK / "koordlet.yaml"
-    config.write_text(CONFIG % group)
-    words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
-    with (WORK / "agent.log").open("wb") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log, stdout=log)
-        try:
-            yield one
-        finally:
-            one.kill()
-            one.wait()
 
 
 def contested() -> list[str]:
@@ -171,7 +152,7 @@ def play(scene: Scene, said: dict[str, Any]) -> None:
     said["understood"] = understood(scene, old)
     said["before"] = [scene.effective(one) for one in ("", old)]
     said["written"] = [scene.wanted(one) for one in ("", old)]
-    with agent(scene.driver.group) as who:
+    with playing.agent(WORK, CONFIG % scene.driver.group) as who:
         deadline.until(lambda: scene.effective() != said["before"][0], "a set of the pod")
         ours = scene.effective()
         deadline.until(lambda: scene.effective(old) == ours, "the container's set")
@@ -193,15 +174,10 @@ def main() -> None:
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
     uid = str(uuid.uuid4())
-    driver, said = Driver(sys.argv[1], uid), dict[str, Any]()
-    folder = WORK / "containerd"
-    with runtime.running(folder, bare=True, systemd=driver.systemd, oci=OCI) as one:
-        try:
-            play(Scene(driver, one.client, one.client.run_pod(uid, driver.parent)), said)
-        finally:
-            log = WORK / "agent.log"
-            said["log"] = log.read_text()[-6000:] if log.exists() else ""
-            print(json.dumps(said), flush=True)
+    driver = Driver(sys.argv[1], uid)
+    containerd = runtime.running(WORK / "containerd", bare=True, systemd=driver.systemd, oci=OCI)
+    with containerd as one, playing.told(WORK) as said:
+        play(Scene(driver, one.client, one.client.run_pod(uid, driver.parent)), said)
 
 
 main()

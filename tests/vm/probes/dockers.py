@@ -11,19 +11,16 @@ Prints JSON: the groups' names and what they are taken for; the sets before, und
 
 from __future__ import annotations
 
-import contextlib
-import json
 import pathlib
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from koordlet.host import cgroups, hierarchies, root
 from koordlet.workloads import containers, unmanaged
 from tests.kit import deadline
 from tests.kit.containerd import docker
+from tests.vm.probes import playing
 
 SYSTEMD = sys.argv[1] == "systemd"
 GROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -50,25 +47,7 @@ def group_of(box: str) -> str:
 
 def allowed(box: str) -> str:
     """Of its first process, as the scheduler sees it."""
-    pid = (GROUPS / group_of(box) / "cgroup.procs").read_text().split()[0]
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
-    return found[1] if found else ""
-
-
-@contextlib.contextmanager
-def agent(config: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The agent as a process."""
-    path = WORK / "koordlet.yaml"
-    path.write_text(config)
-    words = [sys.executable, "-m", "koordlet", "run", "--config", str(path)]
-    with (WORK / "agent.log").open("ab") as log:
-        one = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log, stdout=log)
-        try:
-            yield one
-        finally:
-            one.kill()
-            one.wait()
+    return playing.allowed(GROUPS / group_of(box))
 
 
 def understood() -> dict[str, Any]:
@@ -97,7 +76,7 @@ def play(one: docker.Docker, said: dict[str, Any]) -> None:
     else:
         config = CONFIG % (f"cgroup: docker/{boxes[0]}", "cgroup: batch")
     every = said["before"][0]
-    with agent(config) as who:
+    with playing.agent(WORK, config) as who:
 
         def narrowed() -> bool:
             return every not in (allowed(boxes[0]), allowed(boxes[1]))
@@ -116,7 +95,7 @@ def play(one: docker.Docker, said: dict[str, Any]) -> None:
     words = [sys.executable, "-m", "koordlet", "restore", "--state-dir", str(WORK / "state")]
     said["restore"] = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
     said["restored"] = [allowed(box) for box in boxes]
-    with agent(config) as who:
+    with playing.agent(WORK, config) as who:
         deadline.until(narrowed, "sets of the next agent")
         who.terminate()
         said["status"] = who.wait(deadline.PATIENCE)
@@ -126,14 +105,9 @@ def play(one: docker.Docker, said: dict[str, Any]) -> None:
 def main() -> None:
     """One life of a daemon with two agents."""
     WORK.mkdir(parents=True)
-    said: dict[str, Any] = {}
-    with docker.running(WORK / "d", bare=True, systemd=SYSTEMD) as one:
-        try:
-            play(one, said)
-        finally:
-            log = WORK / "agent.log"
-            said["log"] = log.read_text()[-6000:] if log.exists() else ""
-            print(json.dumps(said), flush=True)
+    daemon = docker.running(WORK / "d", bare=True, systemd=SYSTEMD)
+    with daemon as one, playing.told(WORK) as said:
+        play(one, said)
 
 
 main()

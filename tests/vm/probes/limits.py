@@ -17,13 +17,13 @@ import http.server
 import json
 import pathlib
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tests.kit import deadline
 from tests.kit.containerd import cri, runtime, wire
+from tests.vm.probes import playing
 
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 WORK = pathlib.Path("/run/limits-probe")
@@ -140,18 +140,10 @@ def files() -> dict[str, dict[str, str]]:
 @contextlib.contextmanager
 def agent(one: runtime.Runtime) -> Iterator[subprocess.Popen[bytes]]:
     """The agent as a process, connected."""
-    config = WORK / "koordlet.yaml"
-    config.write_text(CONFIG % one.nri_socket)
     before = one.log.count('-koordlet\\" connected')
-    words = [sys.executable, "-m", "koordlet", "run", "--config", str(config)]
-    with (WORK / "agent.log").open("ab") as log:
-        who = subprocess.Popen([*words, "--state-dir", str(WORK / "state")], stderr=log, stdout=log)
-        try:
-            deadline.until(lambda: one.log.count('-koordlet\\" connected') > before, "connected")
-            yield who
-        finally:
-            who.kill()
-            who.wait()
+    with playing.agent(WORK, CONFIG % one.nri_socket) as who:
+        deadline.until(lambda: one.log.count('-koordlet\\" connected') > before, "connected")
+        yield who
 
 
 def limited(name: str) -> bool:
@@ -204,17 +196,11 @@ def main() -> None:
     WORK.mkdir(parents=True)
     # A sandbox gets a copy of it.
     pathlib.Path("/etc/resolv.conf").touch()
-    said: dict[str, Any] = {}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 10255), Kubelet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    folder = WORK / "containerd"
-    with runtime.running(folder, nri=True, bare=True, systemd=True, oci="crun") as one:
-        try:
-            play(one, said)
-        finally:
-            log = WORK / "agent.log"
-            said["log"] = log.read_text()[-9000:] if log.exists() else ""
-            print(json.dumps(said), flush=True)
+    containerd = runtime.running(WORK / "containerd", nri=True, bare=True, systemd=True, oci="crun")
+    with containerd as one, playing.told(WORK) as said:
+        play(one, said)
 
 
 main()

@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 PLACE = pathlib.Path("/sys/fs/resctrl")
 STATE = pathlib.Path("/tmp/koordlet-state")
@@ -94,11 +95,11 @@ def groups() -> list[str]:
     return sorted(p.name for p in PLACE.iterdir() if p.is_dir() and p.name not in reserved)
 
 
-def until(true: object, seconds: float = 120.0) -> bool:
+def until(true: Callable[[], object], seconds: float = 120.0) -> bool:
     """Waits for something."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if true():  # type: ignore[operator]
+        if true():
             return True
         time.sleep(0.2)
     return False

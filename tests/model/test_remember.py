@@ -1,0 +1,55 @@
+"""The last answer is given again to the very same question, and to no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.model import remember
+
+
+class Counting:
+    """Adds two lists, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.ask = remember.last(self._ask)
+
+    def _ask(self, one: list[int], other: list[int]) -> list[int]:
+        self.times += 1
+        if not one:
+            raise ValueError("nothing")
+        return one + other
+
+
+def test_an_error_is_no_answer() -> None:
+    """It is raised each time, and what was known before stays."""
+    it, good, bad = Counting(), [1], list[int]()
+    kept = it.ask(good, good)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="nothing"):
+            it.ask(bad, good)
+
+    assert it.ask(good, good) is kept
+    assert it.times == 3
+
+
+def test_equal_is_not_the_same() -> None:
+    """Identity counts, of every word: an equal list of another moment is asked anew."""
+    it, one, other = Counting(), [1], [2]
+    kept = it.ask(one, other)
+    assert it.ask(one, other) is kept
+    assert it.times == 1
+
+    assert it.ask([1], other) == kept
+    assert it.ask(one, [2]) == kept
+    assert it.times == 3
+
+
+def test_one_question_is_kept() -> None:
+    """A second question takes the place of the first."""
+    it, one, other = Counting(), [1], [2]
+    it.ask(one, other)
+    it.ask(other, one)
+    it.ask(one, other)
+
+    assert it.times == 3

@@ -1,0 +1,52 @@
+"""One cluster decided about twice, by the scheduler and by the oracle; and many of them.
+
+Every cluster comes from its number, which a failure names. A soak begins at the number in
+``KOORDLET_SEED`` (0 where it is not set) and prints how far it is, so that it can go on there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from koordlet.scheduler import cluster, sim
+from tests.oracle.objects import Body
+from tests.oracle.simulation import Oracle
+
+#: A soak says so often where it is.
+STEP = 500
+
+
+def compare(seed: int, bodies: list[Body], now: float = 0.0) -> None:
+    """Both decide about one cluster."""
+    oracle = Oracle(bodies, now)
+    oracle.run()
+    made = sim.Simulation(cluster.load(bodies), None, scores=True, now=now).run().document()
+
+    assert (oracle.placements, oracle.pending, oracle.preemptions) == told(made), f"seed {seed}"
+
+
+def told(document: Body) -> tuple[Body, Body, Body]:
+    """What is compared of a simulation's document."""
+    placements = {
+        one["pod"]: {key: one[key] for key in ("node", "ties", "scores")}
+        for one in document["placements"]
+    }
+    pending = {one["pod"]: one["message"] for one in document["pending"]}
+    preemptions = {
+        one["pod"]: {"node": one["node"], "victims": one["victims"]}
+        for one in document["preemptions"]
+    }
+    return placements, pending, preemptions
+
+
+def soak(differ: Callable[[int], None], count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """So many clusters, one after the other."""
+    first = int(os.environ.get("KOORDLET_SEED", "0"))
+    for seed in range(first, first + count):
+        if seed % STEP == 0:
+            with capsys.disabled():
+                print(f"seed {seed}")  # noqa: T201 - a soak is watched
+        differ(seed)

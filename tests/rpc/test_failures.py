@@ -1,0 +1,43 @@
+"""A call that fails is one of two errors, with the address in its sentence."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from koordlet.rpc import failures
+
+
+class Failed(grpc.RpcError):
+    """As gRPC raises it: an error that is a call as well."""
+
+    def __init__(self, status: grpc.StatusCode, words: str) -> None:
+        super().__init__()
+        self._status, self._words = status, words
+
+    def code(self) -> grpc.StatusCode:
+        return self._status
+
+    def details(self) -> str:
+        return self._words
+
+
+def test_an_error_that_is_no_call() -> None:
+    """What gRPC's base class alone can tell: nobody answered."""
+    found = failures.said(grpc.RpcError("odd"), "a:1")
+
+    assert isinstance(found, failures.NoAnswerError)
+    assert str(found) == "a:1: odd"
+
+
+@pytest.mark.parametrize("status", list(grpc.StatusCode))
+def test_every_status(status: grpc.StatusCode) -> None:
+    """Silence is no answer; anything else is a no, and names its status."""
+    found = failures.said(Failed(status, "words"), "a:1")
+
+    if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+        assert isinstance(found, failures.NoAnswerError)
+        assert str(found) == "a:1: words"
+    else:
+        assert isinstance(found, failures.RefusedError)
+        assert str(found) == f"a:1: words ({status.name})"
