@@ -18,12 +18,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import Any
 
 from koordlet.model import errors
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 
 class LostError(errors.HostError):
@@ -33,7 +30,7 @@ class LostError(errors.HostError):
 class _Checked(io.FileIO):
     """A descriptor whose refusals name it."""
 
-    def write(self, data: ReadableBuffer) -> int:
+    def write(self, data: Any) -> int:
         """As ever, but for what cannot be written."""
         try:
             return super().write(data)
@@ -51,7 +48,7 @@ class _Checked(io.FileIO):
 class _Forgiving(io.FileIO):
     """A descriptor that takes everything."""
 
-    def write(self, data: ReadableBuffer) -> int:
+    def write(self, data: Any) -> int:
         """What cannot be written counts as written."""
         try:
             return super().write(data)
