@@ -256,7 +256,10 @@ class Agent:
     def protection_broken(self) -> bool:
         """Whether somebody removed a limit that protects others, and it is not waiting."""
         now = self.line.clock().at
-        return any(not self.hands.pauses.waiting(target, now) for target in self.watch.broken())
+        broken = [one for one in self.watch.broken() if not self.hands.pauses.waiting(one, now)]
+        if broken:
+            self.line.doubt()
+        return bool(broken)
 
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
         """What a container gets before its first instruction; for a runtime that asks.

@@ -365,6 +365,10 @@ class Line:
         self.guard.passed(made.snapshot, self.history, results)
         self.moved(results)
 
+    def doubt(self) -> None:
+        """A file is not as it was left: the next draft reads them all."""
+        self._drafter.doubt()
+
     def moved(self, results: Iterable[result.Result]) -> None:
         """What a plan changed has to be seen."""
         self._drafter.touched(results)

@@ -4,7 +4,8 @@ Covers: whether the last draft still stands, which files a draft has to read.
 Does not cover: what is in a draft (``apply.planner``), reading (``apply.present``).
 
 Rules:
-1. The slow lane trusts nothing, and nobody trusts for long (``apply.standstill``).
+1. The slow lane trusts nothing, nobody trusts for long (``apply.standstill``), and no one once it
+   was seen that somebody wrote.
 2. What is trusted is that a file which says what is wanted still says so. Whatever is to be written
    is read before: what it said becomes the original.
 3. A file that was written is read again, and so is everything once something else than files was
@@ -70,6 +71,10 @@ class Drafter:
         made = planner.draft(said, wanted, seen, self._there, entries)
         self._last = _Last(made, asked)
         return made, False
+
+    def doubt(self) -> None:
+        """Somebody wrote where the kernel tells this reader nothing: the next draft looks."""
+        self._trust = standstill.Trust()
 
     def touched(self, results: Iterable[result.Result]) -> None:
         """A plan was carried out: what it wrote is not known any more."""

@@ -95,6 +95,18 @@ def test_what_is_told_ends_the_trust_and_so_does_the_slow_lane() -> None:
         assert {A: ("7", "100"), B: ("100", "50")} == changes(site.next(100, 50, **how))
 
 
+def test_doubt_ends_the_trust() -> None:
+    """A limit that protects others is not as it was left, and no reader of groups was told."""
+    site = Site()
+    site.next(100, 100)
+    site.next(100, 100)
+    assert site.repeated
+    site.holds(A, 7)
+    site.drafter.doubt()
+
+    assert {A: ("7", "100")} == changes(site.next(100, 100))
+
+
 def test_trust_does_not_last() -> None:
     """However often a draft has something to do: after nine passes everything is read."""
     site = Site()
