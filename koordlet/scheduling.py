@@ -256,11 +256,11 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
     try:
         options.database.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise errors.HostError(
-            f"cannot be made: {error.strerror}",
+        raise errors.HostError.of(
+            error,
+            "cannot be made",
             culprit=str(options.database.parent),
             fix="name a writable directory with --state-dir",
-            errno=error.errno,
         ) from error
     file = files.Store(
         options.database, manager="koordlet-scheduler", admit=(admission.reservations,)

@@ -60,11 +60,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = audit_json.document(where, question, most=_SCAN)
     except OSError as error:
-        raise errors.HostError(
-            f"cannot be read: {error.strerror}",
+        raise errors.HostError.of(
+            error,
+            "cannot be read",
             culprit=str(where),
             fix="run as the user that the agent runs as, or give its --state-dir",
-            errno=error.errno,
         ) from error
     if args.output == "json":
         output.print_json(found)

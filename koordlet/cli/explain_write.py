@@ -73,11 +73,11 @@ def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Ent
     try:
         return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)
     except OSError as error:
-        raise errors.HostError(
-            f"cannot be read: {error.strerror}",
+        raise errors.HostError.of(
+            error,
+            "cannot be read",
             culprit=str(path),
             fix="run as the user that the agent runs as, or give its --state-dir",
-            errno=error.errno,
         ) from error
 
 

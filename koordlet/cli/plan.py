@@ -102,11 +102,11 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise errors.HostError(
-            f"cannot be read: {error.strerror}",
+        raise errors.HostError.of(
+            error,
+            "cannot be read",
             culprit=str(where),
             fix="run as the user that the agent runs as, or give its --state-dir",
-            errno=error.errno,
         ) from error
     identity = run_line.observer.identity
     kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)

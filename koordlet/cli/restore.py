@@ -130,11 +130,11 @@ class _Job:
             try:
                 self.deadline.clear()
             except OSError as error:
-                raise errors.HostError(
-                    f"cannot be removed: {error.strerror}",
+                raise errors.HostError.of(
+                    error,
+                    "cannot be removed",
                     culprit=str(self.deadline.path),
                     fix="run it as the user that the agent runs as",
-                    errno=error.errno,
                 ) from error
             return restoring.NOTHING
         line = opening.open_line(self.args, self.host, self.config)

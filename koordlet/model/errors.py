@@ -59,6 +59,12 @@ class HostError(KoordletError):
         super().__init__(message, culprit=culprit, fix=fix)
         self.errno = errno
 
+    @classmethod
+    def of(cls, error: OSError, what: str, *, culprit: str, fix: str) -> HostError:
+        """What the system answered, such as ``cannot be read: Permission denied``."""
+        message = f"{what}: {error.strerror or error}"
+        return cls(message, culprit=culprit, fix=fix, errno=error.errno)
+
 
 class TakenError(HostError):
     """Another koordlet holds what this one needs: it must end first."""

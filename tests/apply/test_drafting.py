@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from koordlet.apply import drafting, planner
 from koordlet.host import hierarchies
-from koordlet.model import action, cgroup, decision, ledger, plan, result, snapshot, topology
+from koordlet.model import action, cgroup, decision, ledger, plan, result
 from koordlet.policy import chain
 from koordlet.state import journal
-from tests.kit import counting
+from tests.kit import counting, moments
 
 TOP = "/sys/fs/cgroup"
 A, B = f"{TOP}/a/cpu.weight", f"{TOP}/b/cpu.weight"
@@ -25,16 +25,8 @@ class Site:
         self.host = counting.machine("v2", "a", "b")
         self.drafter = drafting.Drafter(self.host)
         self.acting = acting
-        self.seen = snapshot.Snapshot(
-            at=0.0,
-            wall=0.0,
-            boot_id="",
-            machine_id="",
-            node=snapshot.NodeInfo(name="n"),
-            topology=topology.Topology(),
-            layout=hierarchies.discover(self.host),
-            groups=GROUPS,
-        )
+        layout = hierarchies.discover(self.host)
+        self.seen = replace(moments.bare(layout), groups=GROUPS)
         self.repeated = False
 
     def holds(self, target: str, weight: int) -> None:
