@@ -159,6 +159,8 @@ class Agent:
             # What we wrote ourselves is nothing to wake up for; what others did meanwhile is.
             self.told = self.line.observer.reader.hear(one.target for one in results)
         self.memory_watch.tick(self.line.settings.get(node_pressure.STEM), made.snapshot.pressure)
+        # Who goes is decided when the threshold is crossed, by what is known then.
+        self.line.usage.comparing |= self.memory_watch.near
         self.memory.tick()
         if slow:
             self.book.flush()

@@ -186,8 +186,8 @@ class Line:
         self.pressure.configure(seen.layout, self.places)
         readings = self.usage.read(now, self.strangers.beside(seen.groups), seen.pods)
         self.history.take(readings)
-        self.history.complete = self.usage.thorough or self.usage.comparing
         if readings:
+            self.history.complete = self.usage.thorough or self.usage.comparing
             self.history.share(readings["groups"], seen.pods)
             self.history.learn(readings["groups"], seen)
         return replace(

@@ -281,7 +281,7 @@ def table() -> tuple[File, ...]:
     v1: tuple[_Row, ...] = (
         ("cpuacct", "cpuacct.usage", 1, (meter.CPU,), Single(_NANO)),
         ("memory", "memory.usage_in_bytes", 2, (meter.MEMORY,), Single()),
-        ("memory", "memory.stat", 10, _STAT, _memory_stat(b"total_")),
+        ("memory", "memory.stat", 6, _STAT, _memory_stat(b"total_")),
         (
             "cpu",
             "cpu.stat",
@@ -324,7 +324,7 @@ def table() -> tuple[File, ...]:
             ),
         ),
         ("memory", "memory.current", 2, (meter.MEMORY,), Single()),
-        ("memory", "memory.stat", 10, _STAT, _memory_stat(b"")),
+        ("memory", "memory.stat", 6, _STAT, _memory_stat(b"")),
         ("pids", "pids.current", 10, (meter.PIDS,), Single()),
         ("io", _V2_DISKS, 10, (meter.IO_READ, meter.IO_WRITE), _io(_V2_IO, b"rbytes")),
         ("memory", "memory.events", 5, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),

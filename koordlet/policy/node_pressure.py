@@ -12,7 +12,8 @@ Rules:
 3. Whatever local-storage limits demand comes first: a pass in which they evict evicts nobody else.
 4. Beside a kubelet nobody is evicted for what the kubelet evicts for. With ``act`` it is done where
    our threshold is strictly earlier than the kubelet's, and the kubelet has no such condition.
-5. Input that may be out of date evicts nobody; a counter that was not read yet is waited for.
+5. Input that may be out of date evicts nobody: counters that are read in turns are waited for,
+   all of them are read at the next tick then.
 6. Clocks: only the monotonic one counts.
 7. Where page cache can be enough it is taken back first, once (``pressure_reclaim``).
 """
@@ -41,7 +42,7 @@ from koordlet.policy import (
 )
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import eviction_ranking, pod_use
+    from koordlet.policy import eviction_ranking
 
 STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -53,7 +54,7 @@ HARD_GRACE = 1
 _CLEANUP = 30.0
 #: Seconds for which nobody is asked to go again (``apply.evictor`` would not).
 _AGAIN = 300.0
-#: Seconds for which counters of a running pod that were not read yet are waited for.
+#: Seconds for which counters of this moment are waited for.
 _UNREAD = 2.5
 #: What file systems said longer ago is not believed.
 _STALE_DISKS = 30.0
@@ -201,6 +202,10 @@ def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
     state = replace(state, book=page.book, passed=now.at, asked=asked)
     due = _first(look, page.due, state.eased)
+    if due is not None and _waits(look, due, state):
+        # The next tick has them: it is a pass, as if the threshold had been crossed by then.
+        below = state.below - {pressure_book.name(due)}
+        return replace(state, below=below, victims=()), ()
     victims = () if due is None else _victims(look, due, state)
     given: tuple[action.Reclaim, ...] = ()
     if due and victims and not victims[0].held and _may_reclaim(now, settings, state):
@@ -311,9 +316,6 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
         return ()
     pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
     first = state.book.first.get(pressure_book.name(due), now.at)
-    waits = not past.complete and now.at - first < _UNREAD
-    if waits and any(_unread(due.signal, one, use) for one, use in pods):
-        return ()
     ranked = eviction_ranking.rank(due.signal, look.layout, pods)
     free = (one for one in ranked if one.pod.uid not in state.asked)
     chosen = next((one for one in free if not eviction_ranking.spared(one.pod)), None)
@@ -352,11 +354,12 @@ def _runs(one: pod.Pod, past: series.History) -> bool:
     return one.group is not None and past.groups.last(one.group, meter.PIDS) != 0
 
 
-def _unread(signal: str, one: pod.Pod, use: pod_use.Use | None) -> bool:
-    """Whether a pod runs of which the counter in question was not read yet."""
-    if one.group is None or signal in thresholds.DISK_SIGNALS:
+def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
+    """Rule 5: whether who uses how much was read some seconds ago, and is being read anew."""
+    if look.past.complete or due.signal in thresholds.DISK_SIGNALS:
         return False
-    return use is None or (signal == thresholds.PIDS and use.processes is None)
+    now = look.now.at
+    return now - state.book.first.get(pressure_book.name(due), now) < _UNREAD
 
 
 def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:

@@ -13,8 +13,9 @@ from tests.bench import gate, reading, started
 
 ALL_SURFACES_MB = 85.0
 ENFORCE_ONLY_MB = 55.0
-#: In units of the budget: not held, and not to grow.
-_ENFORCE_ONLY_LIMIT = 1.25
+#: In units of the budget. The one is held by one part in a hundred, and memory is not the same on
+#: two machines; the other is not held, and not to grow.
+_ALL_SURFACES_LIMIT, _ENFORCE_ONLY_LIMIT = 1.05, 1.25
 
 _SECONDS = 12
 _NO_SURFACES = "report: {http: {enabled: false}, grpc: {enabled: false}}\n"
@@ -22,7 +23,7 @@ _NO_SURFACES = "report: {http: {enabled: false}, grpc: {enabled: false}}\n"
 
 def all_surfaces() -> gate.Ratio:
     """With HTTP and gRPC up."""
-    return _ratio("RSS with all surfaces", "", ALL_SURFACES_MB, limit=1.0)
+    return _ratio("RSS with all surfaces", "", ALL_SURFACES_MB, limit=_ALL_SURFACES_LIMIT)
 
 
 def enforce_only() -> gate.Ratio:

@@ -53,22 +53,22 @@ def test_every_group_at_every_tick(version: Cgroup) -> None:
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_the_rest_in_turns(version: Cgroup) -> None:
-    """A file that is read every ten ticks is read of a tenth of the groups at each.
+    """A file that is read every six ticks is read of a sixth of the groups at each.
 
     It is read when the memory of its group is: the working set is of one moment.
     """
-    host = counting.machine(version, *(f"g{n}" for n in range(10)))
+    host = counting.machine(version, *(f"g{n}" for n in range(12)))
     keys = ("inactive_anon", "active_anon", "unevictable", "inactive_file", "active_file")
     for path in counting.found(host):
         text = "".join(f"{key} 1\ntotal_{key} 1\n" for key in keys)
         host.texts[f"/sys/fs/cgroup/memory/{path}/memory.stat"] = text
     look = reader(host)
-    found = [look.read(at) for at in range(20)]
+    found = [look.read(at) for at in range(12)]
     seen = [values(one, meter.MEMORY_CACHE).keys() for one in found]
 
-    assert [1] * 20 == [len(one) for one in seen]
-    assert seen[:10] == seen[10:]
-    assert 10 == len(set().union(*seen[:10]))
+    assert [2] * 12 == [len(one) for one in seen]
+    assert seen[:6] == seen[6:]
+    assert 12 == len(set().union(*seen[:6]))
     assert all(
         one <= values(each, meter.MEMORY).keys() for one, each in zip(seen, found, strict=True)
     )

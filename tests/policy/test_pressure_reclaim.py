@@ -19,6 +19,8 @@ SHAPE = moments.machine(1, 2)
 WEB = colocation.declared("web", Qos.LS, group="web", requests={resources.MEMORY: 900 * _MI})
 BATCH = colocation.declared("batch", Qos.BE, group="batch")
 HARD = Settings(limits=thresholds.parse(thresholds.Texts(hard={"memory.available": "500Mi"})))
+#: As beside a kubelet: a pass every ten seconds, where nothing happens in between.
+SLOWLY = replace(HARD, pass_seconds=10.0)
 
 
 def past() -> series.History:
@@ -30,7 +32,6 @@ def past() -> series.History:
         meter.MEMORY_INACTIVE_FILE: [100.0 * _MI, 20.0 * _MI],
     }
     made.take({"groups": counting.reading(100.0, columns, names=("web", "batch"))})
-    made.complete = True
     return made
 
 
@@ -54,9 +55,17 @@ def moment(available: int, *, at: float = 100.0, **more: Any) -> snapshot.Snapsh
     return replace(made, layout=layout, pressure=replace(read, **more))
 
 
-def decided(now: snapshot.Snapshot, state: State | None = None) -> decision.Decision[State]:
-    """The decision."""
-    return node_pressure.decide(now, past(), HARD, state or State())
+def decided(
+    now: snapshot.Snapshot,
+    state: State | None = None,
+    *,
+    complete: bool = True,
+    settings: Settings = HARD,
+) -> decision.Decision[State]:
+    """The decision; ``complete``: by counters of this moment."""
+    known = past()
+    known.complete = complete
+    return node_pressure.decide(now, known, settings, state or State())
 
 
 def asked(made: decision.Decision[State]) -> dict[str, int]:
@@ -74,6 +83,25 @@ def test_first_once_then_evicted() -> None:
     assert [(one.pod, one.held) for one in first.evictions] == [(BATCH.key, pressure_reclaim.HELD)]
     assert not asked(later)
     assert [type(one) for one in later.actions] == [action.Evict]
+
+
+def test_what_was_read_some_seconds_ago_is_not_what_counts() -> None:
+    """All counters are read at the next tick, and that one decides, however seldom passes are."""
+    first = decided(moment(400), complete=False, settings=SLOWLY)
+    later = decided(moment(400, at=101.0), first.next_state, settings=SLOWLY)
+
+    assert not first.evictions
+    assert asked(later) == {"batch": 90, "web": 130}
+
+
+def test_counters_that_never_come_are_not_waited_for() -> None:
+    """After some seconds what is known has to do."""
+    made = decided(moment(400), complete=False)
+    for at in (101.0, 102.0):
+        made = decided(moment(400, at=at), made.next_state, complete=False)
+        assert not made.evictions
+
+    assert decided(moment(400, at=103.0), made.next_state, complete=False).evictions
 
 
 def test_relief_evicts_nobody() -> None:
