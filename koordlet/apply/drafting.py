@@ -78,10 +78,12 @@ class Drafter:
 
     def touched(self, results: Iterable[result.Result]) -> None:
         """A plan was carried out: what it wrote is not known any more."""
-        texts = dict(self._there.texts)
+        texts: dict[str, str] | None = None
         for one in results:
-            texts.pop(one.target, None)
             if one.step is not None and not isinstance(one.step.action, kinds.FILES):
-                texts.clear()
+                texts = {}
                 break
-        self._there = replace(self._there, texts=texts)
+            texts = dict(self._there.texts) if texts is None else texts
+            texts.pop(one.target, None)
+        if texts is not None:
+            self._there = replace(self._there, texts=texts)
