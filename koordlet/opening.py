@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from koordlet import line
 from koordlet.config import loader
 from koordlet.host import machine, root, roots
-from koordlet.model import cgroup, knob
+from koordlet.model import cgroup, errors, knob
 from koordlet.policy import registry
 from koordlet.state import paths
 
@@ -70,6 +71,12 @@ def state_paths(args: argparse.Namespace, config: loader.Effective) -> paths.Pat
     """Where our own files are."""
     directory = getattr(args, "state_dir", None) or config.config.state.dir
     return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
+
+
+def unreadable(where: Path, error: OSError) -> errors.HostError:
+    """What to do about a file of the agent that this user may not read."""
+    fix = "run as the user that the agent runs as, or give its --state-dir"
+    return errors.HostError.of(error, "cannot be read", culprit=str(where), fix=fix)
 
 
 def why_observe(config: loader.Effective, layout: cgroup.Layout, *, live: bool = True) -> str:

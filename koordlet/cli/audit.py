@@ -10,7 +10,9 @@ from pathlib import Path
 
 from koordlet import opening
 from koordlet.cli import options, output
+from koordlet.config import problems
 from koordlet.model import errors
+from koordlet.policy import registry
 from koordlet.report import audit_json
 
 NAME = "audit"
@@ -60,12 +62,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = audit_json.document(where, question, most=_SCAN)
     except OSError as error:
-        raise errors.HostError.of(
-            error,
-            "cannot be read",
-            culprit=str(where),
-            fix="run as the user that the agent runs as, or give its --state-dir",
-        ) from error
+        raise opening.unreadable(where, error) from error
     if args.output == "json":
         output.print_json(found)
     else:
@@ -80,10 +77,6 @@ def _why_nothing(where: Path, stem: str | None) -> list[str]:
     """What may have been meant: another log, another policy. Old logs have stems of their own."""
     if not where.exists():
         return ["there is no such file: no agent has acted here, or its --state-dir is another"]
-    # Only who finds nothing pays.
-    from koordlet.config import problems  # noqa: PLC0415
-    from koordlet.policy import registry  # noqa: PLC0415
-
     known = {row.stem for row in registry.POLICIES}
     if stem is None or stem in known:
         return []

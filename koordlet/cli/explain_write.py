@@ -73,12 +73,7 @@ def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Ent
     try:
         return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)
     except OSError as error:
-        raise errors.HostError.of(
-            error,
-            "cannot be read",
-            culprit=str(path),
-            fix="run as the user that the agent runs as, or give its --state-dir",
-        ) from error
+        raise opening.unreadable(path, error) from error
 
 
 def document(

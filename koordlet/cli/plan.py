@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet import line, opening, sourcing
 from koordlet.cli import options, output
-from koordlet.model import action, cgroup, errors, plan, pod
+from koordlet.model import action, cgroup, plan, pod
 from koordlet.policy import cpu_holdings, exclusive_cpus
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
@@ -102,12 +102,7 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise errors.HostError.of(
-            error,
-            "cannot be read",
-            culprit=str(where),
-            fix="run as the user that the agent runs as, or give its --state-dir",
-        ) from error
+        raise opening.unreadable(where, error) from error
     identity = run_line.observer.identity
     kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
     body, problem = kept.load(stem, exclusive_cpus.SCHEMA)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 from koordlet.model import errors
 
@@ -63,15 +63,15 @@ def prepare() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    # The types say that none is ever None; each is, where its descriptor was closed.
-    out: io.TextIOWrapper | None = sys.stdout  # type: ignore[assignment]
+    # A stream is None where its descriptor was closed.
+    out = cast("io.TextIOWrapper | None", sys.stdout)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Checked(1, "w", closefd=False)),
         encoding="utf-8" if out is None else out.encoding,
         errors="replace",
         line_buffering=out is not None and (out.line_buffering or out.write_through),
     )
-    err: io.TextIOWrapper | None = sys.stderr  # type: ignore[assignment]
+    err = cast("io.TextIOWrapper | None", sys.stderr)
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(_Forgiving(2, "w", closefd=False)),
         encoding="utf-8" if err is None else err.encoding,
@@ -79,7 +79,8 @@ def prepare() -> None:
         line_buffering=True,
     )
     if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        raw = io.FileIO(0, closefd=False)
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8")
 
 
 def drop() -> None:

@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 # Pydantic would read what each installed package says of itself, and load those that call
 # themselves its plugins: 15 ms of the start, and no way for code into an agent that is root.
 _plugins = types.ModuleType("pydantic.plugin._loader")
-_plugins.get_plugins = tuple  # type: ignore[attr-defined] # a module of ours, under its name
+vars(_plugins).update(get_plugins=tuple)
 sys.modules.setdefault(_plugins.__name__, _plugins)
 
 PolicyMode = Literal["off", "shadow", "enforce"]

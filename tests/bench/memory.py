@@ -7,8 +7,6 @@ budget is held without pods only (52 MB); 250 of them take 13 MB, a third of it 
 
 from __future__ import annotations
 
-import time
-
 from tests.bench import gate, reading, started
 
 ALL_SURFACES_MB = 85.0
@@ -34,9 +32,7 @@ def enforce_only() -> gate.Ratio:
 def _ratio(name: str, config: str, budget: float, *, limit: float) -> gate.Ratio:
     with reading.node() as node, started.beside(node, config) as one:
         one.wait_for("STATUS=all surfaces")
-        for _ in range(_SECONDS):
-            node.beat()
-            time.sleep(1)
+        node.live(_SECONDS)
         used = one.usage().rss_bytes / 1e6
     return gate.Ratio(
         name=name,

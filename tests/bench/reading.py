@@ -129,6 +129,12 @@ class Node(NamedTuple):
     #: Has the process of every container run once.
     beat: tenants.Beat
 
+    def live(self, seconds: int) -> None:
+        """So long the workloads run once a second: the pace is the load, nothing is waited for."""
+        for _ in range(seconds):
+            self.beat()
+            time.sleep(1)
+
 
 @contextlib.contextmanager
 def node() -> Iterator[Node]:

@@ -67,13 +67,6 @@ def share() -> gate.Ratio:
     )
 
 
-def _live(beat: tenants.Beat, seconds: int) -> None:
-    """So long the workloads run once a second."""
-    for _ in range(seconds):
-        beat()
-        time.sleep(1)
-
-
 class _Running(NamedTuple):
     """An enforcing agent beside workloads that run when they are told to."""
 
@@ -86,9 +79,9 @@ def whole_agent() -> gate.Ratio:
     """CPU of an agent with all its lanes and surfaces, in units of 1 % of a second."""
     with reading.node() as node, started.beside(node) as one:
         one.wait_for("STATUS=all surfaces")
-        _live(node.beat, _WARM)
+        node.live(_WARM)
         before, began = one.usage().cpu_seconds, time.monotonic()
-        _live(node.beat, _SECONDS)
+        node.live(_SECONDS)
         ours = (one.usage().cpu_seconds - before) / (time.monotonic() - began)
     return gate.Ratio(
         name="agent.share",

@@ -266,7 +266,9 @@ def test_the_first_sample_stands_for_one_period() -> None:
         assert before is None
         made.take(counting.reading(60.0 * minute, {meter.CPI: [1.0]}))
 
-    assert 3 == len(made.window("a", meter.CPI, 120, 300).values)  # type: ignore[union-attr]
+    found = made.window("a", meter.CPI, 120, 300)
+    assert found is not None
+    assert 3 == len(found.values)
 
 
 def test_a_step_that_is_hardly_known() -> None:
@@ -277,7 +279,9 @@ def test_a_step_that_is_hardly_known() -> None:
         seen = float("nan") if at % 15 > 1 else 8.0
         made.take(counting.reading(at, {meter.WORKING_SET: [4.0, seen]}, names=("a", "b")))
 
-    assert 4 == made.window("a", meter.WORKING_SET, 1799, 1800).average  # type: ignore[union-attr]
+    found = made.window("a", meter.WORKING_SET, 1799, 1800)
+    assert found is not None
+    assert 4 == found.average
     assert made.window("b", meter.WORKING_SET, 1799, 1800) is None
 
 
