@@ -113,11 +113,12 @@ def test_what_was_written_is_read_again() -> None:
     """It may not say what it was told to say."""
     site = Site()
     step = site.next(100, 50).plan.steps[0]
+    site.holds(B, 50)
+    site.next(100, 50, told=1)
     site.drafter.touched([result.Result(target=B, verdict=result.Verdict.DONE, step=step)])
-    site.holds(A, 7)
     site.holds(B, 60)
 
-    assert {B: ("60", "50")} == changes(site.next(100, 50))
+    assert {A: ("100", "70"), B: ("60", "50")} == changes(site.next(70, 50, told=1))
 
 
 def test_after_anything_but_a_write_everything_is_read() -> None:
