@@ -78,6 +78,19 @@ def test_a_settled_agent_writes_nothing(site: agents.Site) -> None:
         assert before == (len(site.host.calls), len(audited(site)))
 
 
+@pytest.mark.parametrize(("threshold", "compared"), [("45%", False), ("95%", True)])
+def test_near_a_threshold_workloads_are_compared_already(
+    site: agents.Site, threshold: str, compared: bool
+) -> None:
+    """All memory is available here: whoever has to go is chosen by counters of that moment."""
+    limits = f"{{evictionHard: {{memory.available: {threshold}}}}}"
+    site.config = f"policies: {{node_pressure: {limits}}}\n"
+    with site.agent() as who:
+        who.one_pass(slow=True)
+
+        assert compared is who.line.usage.comparing
+
+
 def test_one_agent_over_a_state_directory(site: agents.Site) -> None:
     """A second agent is refused while the first lives, and welcome afterwards."""
     with site.agent(), pytest.raises(errors.TakenError), site.agent():
