@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from koordlet import feeling, line, opening
-from koordlet.config import loader
+from koordlet.config import sourced
 from koordlet.demo import groups, latency, processes, recorded
 from koordlet.host import root
 from koordlet.policy import registry
@@ -21,7 +21,7 @@ from koordlet.state import paths
 ROWS = (groups.ROW, *registry.POLICIES)
 #: Nobody outside is asked about a machine that is not there, and nobody is evicted from it.
 _ALONE = {
-    name: loader.Flag(value, "--demo")
+    name: sourced.Flag(value, "--demo")
     for name, value in (
         ("eviction.by", "api"),
         ("kube.mode", "off"),
@@ -31,7 +31,7 @@ _ALONE = {
     )
 }
 #: The story is told instead.
-_QUIET = {"log.level": loader.Flag("error", "--demo")}
+_QUIET = {"log.level": sourced.Flag("error", "--demo")}
 
 
 class Stage:
