@@ -9,13 +9,17 @@ Rules:
 2. The other process is told the text of the file, not its name: one reading is judged, and it is
    ours. Question and answer are files in memory (memfd_create(2)): unlike a pipe they are never
    full.
-3. Where no process can be had, or it ends without an answer, the same is done here: that costs
+3. A start has one thread, and forks: the copy has half of what it needs. Later there are threads,
+   of which a copy would have the locks and not the threads, so a fresh interpreter is started.
+4. Where no process can be had, or it ends without an answer, the same is done here: that costs
    memory, and not the configuration.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -40,6 +44,16 @@ answering.main()
 """
 
 
+class Process(Protocol):
+    """What answers."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its status; ``TimeoutExpired`` while it has none."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
 class Examination(Protocol):
     """A question that was asked."""
 
@@ -51,6 +65,7 @@ class Examination(Protocol):
 
 
 Ask = Callable[[parcel.Question], Examination]
+Make = Callable[[parcel.Question, IO[bytes]], Process]
 
 
 def load(
@@ -69,12 +84,70 @@ def here(question: parcel.Question) -> Examination:
     return _Here(question)
 
 
-def apart(question: parcel.Question, program: str = _PROGRAM) -> Examination:
-    """Answered by another process; by this one where there is none to be had (rule 3)."""
+def apart(question: parcel.Question) -> Examination:
+    """Answered by another process; by this one where there is none to be had (rule 4)."""
+    return by(_fork if _alone() else started, question)
+
+
+def by(make: Make, question: parcel.Question) -> Examination:
+    """Answered by a process that is made so."""
     try:
-        return _Apart(question, program)
+        return _Apart(question, make)
     except OSError:
         return _Here(question)
+
+
+def _alone() -> bool:
+    """Whether this process has one thread."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _fork(question: parcel.Question, answer: IO[bytes]) -> Process:
+    pid = os.fork()
+    if pid:
+        return _Forked(pid)
+    status = 1
+    try:
+        from koordlet.config import answering  # noqa: PLC0415 -- the parent does without
+
+        gc.disable()
+        answer.write(parcel.of_answer(answering.answer(question)))
+        status = 0
+    finally:
+        # Nothing of the parent's is flushed, closed or told by its copy.
+        os._exit(status)
+
+
+def started(
+    question: parcel.Question, answer: IO[bytes], program: str = _PROGRAM
+) -> subprocess.Popen[bytes]:
+    """A fresh interpreter."""
+    home = str(Path(koordlet.__file__).absolute().parent.parent)
+    places = [home, *(one for one in sys.path if one and one != home)]
+    words = [sys.executable, *_OPTIONS, program, *places]
+    with _memory("question") as asked:
+        os.pwrite(asked.fileno(), parcel.of_question(question), 0)
+        return subprocess.Popen(words, stdin=asked, stdout=answer)
+
+
+class _Forked:
+    """A copy of this process, with the methods of ``subprocess.Popen`` that are needed."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def wait(self, timeout: float | None = None) -> int:
+        # Who waits does so for as long as it would take here.
+        pid, status = os.waitpid(self._pid, 0 if timeout else os.WNOHANG)
+        if pid == 0:
+            raise subprocess.TimeoutExpired("fork", timeout or 0.0)
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
 
 
 def _memory(name: str) -> IO[bytes]:
@@ -98,20 +171,15 @@ class _Here:
 class _Apart:
     """One process, one question."""
 
-    def __init__(self, question: parcel.Question, program: str) -> None:
+    def __init__(self, question: parcel.Question, make: Make) -> None:
         self._question = question
         self._until = time.monotonic() + PATIENCE
-        home = str(Path(koordlet.__file__).absolute().parent.parent)
-        places = [home, *(one for one in sys.path if one and one != home)]
-        words = [sys.executable, *_OPTIONS, program, *places]
-        with _memory("question") as asked:
-            os.pwrite(asked.fileno(), parcel.of_question(question), 0)
-            self._answer = _memory("answer")
-            try:
-                self._process = subprocess.Popen(words, stdin=asked, stdout=self._answer)
-            except OSError:
-                self._answer.close()
-                raise
+        self._answer = _memory("answer")
+        try:
+            self._process = make(question, self._answer)
+        except OSError:
+            self._answer.close()
+            raise
 
     def answer(self, *, wait: bool = False) -> parcel.Answer | None:
         try:
@@ -128,7 +196,7 @@ class _Apart:
             if status == 0:
                 return parcel.answer(said, self._question)
         except (ValueError, LookupError, TypeError):
-            pass  # rule 3
+            pass  # rule 4
         return here(self._question).answer()
 
     def cancel(self) -> None:

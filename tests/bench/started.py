@@ -74,7 +74,7 @@ class Agent:
         return self._log_file.read_text()[-2000:]
 
     def usage(self) -> Usage:
-        """CPU time from schedstat (nanoseconds), with that of ended children; memory from status."""
+        """CPU time (schedstat has nanoseconds) with that of ended children, and memory."""
         proc = Path("/proc") / str(self._process.pid)
         cpu = int((proc / "schedstat").read_text().split()[0]) / 1e9
         for task in (proc / "task").iterdir():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,12 @@ from tests.kit import deadline
 
 #: What would load pydantic into the agent would show it here.
 _LOAD = """
-import sys
+import os, sys
 from koordlet.config import examiner
 found = examiner.load(sys.argv[1], {}, {})
 from koordlet import assembly
 assembly.settings(found.config), assembly.workloads(found.config)
+assert len(os.listdir("/proc/self/task")) == 1
 print(found.config.mode, *(name for name in sys.modules if name.startswith("pydantic")))
 """
 
@@ -76,6 +79,25 @@ def test_no_models_are_kept(write: Write) -> None:
     assert ["enforce"] == ran.stdout.split()
 
 
+def test_with_threads(write: Write) -> None:
+    """A process that has some is not copied: a fresh one answers, the same."""
+    path = write("mode: observe\n")
+    there, done = threading.Event(), threading.Event()
+
+    def linger() -> None:
+        there.set()
+        done.wait(60)
+
+    other = threading.Thread(target=linger)
+    other.start()
+    try:
+        assert there.wait(60)
+        assert loader.load(path, {}, {}) == examiner.load(path, {}, {})
+    finally:
+        done.set()
+        other.join()
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -91,7 +113,8 @@ def test_without_an_answer(program: str) -> None:
     """It is validated here, so nothing is lost."""
     text = "apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n"
 
-    found = examiner.apart(asked(text), program).answer(wait=True)
+    make = functools.partial(examiner.started, program=program)
+    found = examiner.by(make, asked(text)).answer(wait=True)
 
     assert isinstance(found, sourced.Effective)
     assert "observe" == found.config.mode
@@ -101,7 +124,7 @@ def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the limit of processes is reached: here as well."""
     monkeypatch.setattr(sys, "executable", "/does/not/exist")
 
-    found = examiner.apart(asked("mode: 7\n")).answer()
+    found = examiner.by(examiner.started, asked("mode: 7\n")).answer()
 
     assert isinstance(found, errors.ConfigError)
 
