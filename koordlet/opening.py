@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from koordlet import line
+from koordlet.config import examiner
 from koordlet.host import machine, root, roots
 from koordlet.model import cgroup, errors, knob
 from koordlet.policy import registry
@@ -24,9 +25,14 @@ if typing.TYPE_CHECKING:
 
 def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
     """The configuration, with the command line on top."""
-    from koordlet.config import loader  # noqa: PLC0415 -- an agent has it read (``examiner``)
+    from koordlet.config import loader  # noqa: PLC0415 -- who stays does without
 
     return loader.load(args.config, os.environ, flags)
+
+
+def lasting(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
+    """The same for a process that stays: another one has the models in memory, and ends."""
+    return examiner.load(args.config, os.environ, flags)
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:

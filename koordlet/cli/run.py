@@ -86,7 +86,7 @@ def _run(args: argparse.Namespace) -> int:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
     if args.demo:
         return _play(args, host, flags)
-    config = examiner.load(args.config, os.environ, flags)
+    config = opening.lasting(args, flags)
     _configure_log(config)
     run_line = opening.open_line(args, host, config)
     why = opening.why_observe(config, run_line.observer.layout)
@@ -213,7 +213,7 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
     """With a CPU to spare, one is reserved, so that there is something to see."""
-    config = opening.effective(args, flags)
+    config = opening.lasting(args, flags)
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
         "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo")

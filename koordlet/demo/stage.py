@@ -83,7 +83,7 @@ class Elsewhere(Stage):
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
-        made = opening.open_line(there, host, opening.effective(args, flags), ROWS, clock)
+        made = opening.open_line(there, host, opening.lasting(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
         made.feeling = feeling.Feeling(host, clock)
         made.feeling.moves = True
@@ -104,7 +104,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     """The stage, and one line on standard error where it is not this machine enforced upon."""
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
-    config = opening.effective(args, flags)
+    config = opening.lasting(args, flags)
     here = opening.open_line(args, host, config, ROWS)
     why = opening.why_observe(config, here.observer.layout)
     if not why:
