@@ -58,7 +58,7 @@ class Examination(Protocol):
     """A question that was asked."""
 
     def answer(self, *, wait: bool = False) -> parcel.Answer | None:
-        """What it came to; ``None``: not yet. Asked for once more after that, it says nonsense."""
+        """What it came to, told once; ``None``: not yet."""
 
     def cancel(self) -> None:
         """Nobody wants to know any more."""
@@ -141,7 +141,10 @@ class _Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         # Who waits does so for as long as it would take here.
-        pid, status = os.waitpid(self._pid, 0 if timeout else os.WNOHANG)
+        try:
+            pid, status = os.waitpid(self._pid, 0 if timeout else os.WNOHANG)
+        except ChildProcessError:
+            return 0  # SIGCHLD is ignored (waitpid(2)): it has ended, and nobody knows how
         if pid == 0:
             raise subprocess.TimeoutExpired("fork", timeout or 0.0)
         return os.waitstatus_to_exitcode(status)

@@ -79,6 +79,17 @@ def test_no_models_are_kept(write: Write) -> None:
     assert ["enforce"] == ran.stdout.split()
 
 
+def test_nobody_hears_of_children(write: Write) -> None:
+    """Whoever starts the agent may have SIGCHLD ignored: then no child has a status."""
+    path = write("mode: observe\n")
+    ignoring = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n{_LOAD}"
+    words = [sys.executable, "-c", ignoring, path]
+
+    ran = subprocess.run(words, capture_output=True, check=False, timeout=60)
+
+    assert b"observe\n" == ran.stdout, ran.stderr
+
+
 def test_with_threads(write: Write) -> None:
     """A process that has some is not copied: a fresh one answers, the same."""
     path = write("mode: observe\n")
