@@ -12,7 +12,8 @@ How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening th
 
 What goes wrong costs one value: a group that is gone answers ENODEV, a file that is not there is
 looked for again after ten minutes (that of a new group a few times at once, where others have it),
-a text that is no number is counted and missing.
+a text that is no number is counted and missing. A file that opens and was never read (EOPNOTSUPP:
+pressure, switched off) is not there.
 """
 
 from __future__ import annotations
@@ -191,14 +192,6 @@ class _Said(NamedTuple):
     batches: Sequence[counters.Batch]
 
 
-def _with(before: counters.Batch, column: Sequence[float], where: Sequence[int]) -> counters.Batch:
-    """A batch with other values in some places."""
-    values = before.values[:]
-    for at, value in zip(where, column, strict=True):
-        values[at] = value
-    return counters.Batch(before.meter, before.start, before.step, values)
-
-
 class _Lane:
     """One file of all groups."""
 
@@ -216,6 +209,8 @@ class _Lane:
         #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
         self._paths = paths
         self._handles: dict[int, int] = {}
+        #: Slots whose file was opened and has not been read yet.
+        self._unread: set[int] = set()
         #: Slots whose file was not found yet, and how often it is still looked for soon.
         self._young: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
@@ -249,6 +244,7 @@ class _Lane:
         self._drop(slot, turn)
 
     def _drop(self, slot: int, turn: int) -> None:
+        self._unread.discard(slot)
         handle = self._handles.pop(slot, None)
         if handle is not None:
             self._room.close(handle)
@@ -273,6 +269,8 @@ class _Lane:
         if plain or None in texts:
             mended, texts = self._mended(turn, slots, texts, plain)
             return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+        if self._unread:
+            self._unread.difference_update(slots)
         return self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
 
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
@@ -292,7 +290,8 @@ class _Lane:
             except (ValueError, IndexError):
                 return self._anew(turn, slots, texts)
             where = [slots[at] // self.file.every for at in changed]
-            batches = [_with(*both, where) for both in zip(said.batches, columns, strict=False)]
+            both = zip(said.batches, columns, strict=False)
+            batches = [before.with_values(column, where) for before, column in both]
             self._said[turn] = said = _Said(slots, self._width, marks, batches)
         return said.batches
 
@@ -322,6 +321,7 @@ class _Lane:
                     plain[slot] = self._room.host.read(self.path(slot))[: self.file.size]
                     continue
                 self._handles[slot] = self._room.open(self.path(slot))
+                self._unread.add(slot)
                 self._ready[turn] = None
             except OSError:
                 if slot in self._young and (self._handles or plain):
@@ -340,12 +340,14 @@ class _Lane:
         """Without the groups that are gone, with the files that have no descriptor."""
         found: dict[int, bytes | None] = dict(plain)
         for slot, text in zip(slots, texts, strict=True):
-            if text is None:
-                self._room.counts["gone"] += 1
-                self._drop(slot, turn)
-                self._pending[turn].add(slot)
-            else:
+            if text is not None:
                 found[slot] = text
+                continue
+            never = slot in self._unread
+            self._room.counts["gone"] += not never
+            self._drop(slot, turn)
+            (self._absent if never else self._pending)[turn].add(slot)
+        self._unread.difference_update(slots)
         order = sorted(found)
         return order, [found[slot] for slot in order]
 
