@@ -18,7 +18,8 @@ _NODE_DEPTH = 6
 _TURNS = 60
 
 _Pair = tuple[meter.Meter, meter.Meter]
-_USED: _Pair = (meter.CPU, meter.WORKING_SET)
+#: Memory without page cache, as the peer learns it.
+_USED: _Pair = (meter.CPU, meter.MEMORY_ANON)
 _SHARED: _Pair = (meter.CPU_SHARE, meter.MEMORY_SHARE)
 
 

@@ -47,8 +47,10 @@ THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], 
 MEMORY = Meter(name="memory", unit="bytes")
 #: What cannot be had back without pain: use without the inactive page cache.
 WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
-#: Anonymous and unevictable memory: use without any page cache.
-MEMORY_ANON = Meter(name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
+#: Anonymous and unevictable memory: use without any page cache, as the node's own is counted.
+MEMORY_ANON = Meter(
+    name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5, coarse=True
+)
 MEMORY_CACHE = Meter(name="memory.cache", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
 MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
 #: What was not touched for five minutes, where the kernel keeps count (kidled, DAMON).

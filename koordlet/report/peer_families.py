@@ -1,7 +1,8 @@
 """Metric families under the names and labels of Koordinator's agent, for dashboards that exist.
 
 Covers: use, pressure, predictions, requests and limits. Does not cover: pools and suppression,
-which stand beside their policies. Values are in cores and bytes; ``node`` is on every series.
+which stand beside their policies. Values are in cores and bytes, memory without page cache;
+``node`` is on every series.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _host_applications(now: view.View) -> families.Rows:
             continue
         band = one.band or qos.Band.of(one.priority)
         kind = f"koord-{band.name.lower()}" if band is not None else ""
-        for what, word in ((meter.CPU, "cpu"), (meter.WORKING_SET, "memory")):
+        for what, word in ((meter.CPU, "cpu"), (meter.MEMORY_ANON, "memory")):
             value = now.used.groups.value(one.group, what)
             yield (_node(now), one.name, word, kind, one.qos.value), value
 

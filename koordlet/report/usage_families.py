@@ -207,7 +207,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_share_memory_bytes",
-        help="Memory that a class of workloads uses; system is what nobody declared.",
+        help="Memory without page cache of a class of workloads; system is what nobody declared.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),

@@ -36,8 +36,7 @@ def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.His
             at,
             {
                 meter.CPU: [1.0 * at] * each,
-                meter.MEMORY: [100.0] * each,
-                meter.MEMORY_INACTIVE_FILE: [0.0] * each,
+                meter.MEMORY_ANON: [100.0] * each,
             },
             names=names,
             suspended=slept,

@@ -44,7 +44,8 @@ APP = dataclasses.replace(views.workload("nginx"), priority=9500)
 def shown() -> view.View:
     """One pod with one container, and one host application, that use something."""
     psi = {what: float(n) for n, what in enumerate(meter.PRESSURE_CPU.meters, 1)}
-    values = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20, meter.THROTTLED: 0.25, **psi}
+    values = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20, meter.MEMORY_ANON: 2.0**19}
+    values |= {meter.THROTTLED: 0.25, **psi}
     groups = ["shop/p", "shop/p/c", "shop/nginx"]
     return views.view(
         (POD, APP),
@@ -103,6 +104,7 @@ def test_the_peers_names(form: metrics.Form) -> None:
         ("koordlet_node_metric_system_usage", core, 1),
         ("koordlet_node_metric_numa_node_usage", core | {"numa_node_id": "0"}, 3),
         ("koordlet_host_application_resource_usage", app | {"resource": "cpu"}, 1.5),
+        ("koordlet_host_application_resource_usage", app | {"resource": "memory"}, 2**19),
         ("koordlet_pod_psi", of_pod | psi, 2),
         ("koordlet_container_psi", of_container | psi, 2),
         ("koordlet_container_resource_requests", of_container | core, 0.5),
