@@ -61,7 +61,7 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
         if now.scaled:
             for one in now.snapshot.pods:
                 for part in one.containers:
-                    labels = (_node(now), one.namespace, one.name, part.id, part.name)
+                    labels = (_node(now), one.namespace, one.name, part.url, part.name)
                     yield labels, now.scaled.get((what, part.group or ""))
 
     return rows
@@ -79,7 +79,7 @@ def _scores(now: view.View) -> families.Rows:
 
 def _kubelet(now: view.View) -> families.Rows:
     for (path, status), one in now.took.items():
-        yield from families.spread_rows((_node(now), "GET", path, status), one)
+        yield from families.spread_rows((_node(now), "get", path, status), one)
 
 
 FAMILIES = (
