@@ -15,7 +15,9 @@ Rules:
    and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
 4. Where the store does not select by a field (``Malformed``), everything is watched and selected
    here; ``health.local`` says so, because it costs the store more.
-5. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
+5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: what
+   it had is gone. Once may be a server of several that has not heard of it yet.
+6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
    left out, and ``rejected`` says why.
 """
 
@@ -251,6 +253,12 @@ class Mirror(Generic[Value]):
                 key, None if old is None else old.value, None if entry is None else entry.value
             )
 
+    def _clear(self) -> None:
+        """Rule 5."""
+        self._revision, self._rejected = "", {}
+        for key in list(self._entries):
+            self._set(key, None)
+
     def _take(
         self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
     ) -> None:
@@ -300,6 +308,8 @@ class Mirror(Generic[Value]):
         """Note a failure; seconds until the next attempt."""
         wait = self._pace.wait(self._health.failures, error, random.random())  # noqa: S311 - spread
         absent = isinstance(error, refusals.NotServed)
+        if absent and self._health.state is State.NOT_SERVED:
+            self._clear()
         self._health = replace(
             self._health,
             state=State.NOT_SERVED if absent else State.FAILING,

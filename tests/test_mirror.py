@@ -23,6 +23,14 @@ from tests.kit import deadline
 from tests.kit.apiserver import faults, server
 
 PATIENCE = 30.0
+DEFINITION = {
+    "spec": {
+        "group": kinds.RESERVATIONS.group,
+        "scope": "Cluster",
+        "names": {"plural": "reservations", "kind": "Reservation"},
+        "versions": [{"name": "v1alpha1"}],
+    }
+}
 PACE = mirror.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
 
 
@@ -333,20 +341,38 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
     """It is said, retried slowly, and found when it is installed."""
 
     async def body(world: World) -> None:
-        definition = {
-            "spec": {
-                "group": kinds.RESERVATIONS.group,
-                "scope": "Cluster",
-                "names": {"plural": "reservations", "kind": "Reservation"},
-                "versions": [{"name": "v1alpha1"}],
-            }
-        }
-        world.server.api.served.drop(definition)
+        world.server.api.served.drop(DEFINITION)
         task = asyncio.create_task(world.mirror.run())
         await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
-        world.server.api.served.define(definition)
+        world.server.api.served.define(DEFINITION)
         await asyncio.wait_for(world.mirror.synced(), PATIENCE)
         task.cancel()
+
+    in_world(ram, body)
+
+
+def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
+    """Nobody told of its end: at the first look it ages, at the second what it had is gone."""
+    never = mirror.Pace(slow_seconds=3600.0)
+
+    async def body(world: World) -> None:
+        await world.make("a")
+        world.mirror = mirror.Mirror(
+            world.client, kinds.RESERVATIONS, color, changed=world.changed, pace=never
+        )
+        async with running(world):
+            world.server.api.served.drop(DEFINITION)
+            await world.server.cut()
+            await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
+            seen = gathering._mirrored("reservations", world.mirror, 1000.0)
+            assert (world.colors(), seen.ok) == ({"a": "red"}, False)
+        async with running(world):
+            await world.until(lambda: world.colors() == {})
+            assert world.told[-1] == ("a", "red", None)
+            assert gathering._mirrored("reservations", world.mirror, 1000.0).ok
+        world.server.api.served.define(DEFINITION)
+        async with running(world):
+            await world.until(lambda: world.colors() == {"a": "red"})
 
     in_world(ram, body)
 
