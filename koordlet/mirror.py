@@ -212,13 +212,19 @@ class Mirror(Generic[Value]):
         watch = self._store.watch(
             self.kind, self._revision, namespace=self._namespace, selector=self._selector
         )
+        begun = False
         try:
             async for change in watch:
+                begun = True
                 self._follow(change)
                 # A watch that only began proves nothing yet of its end: failures go on counting.
                 self._ok(self._health.failures if change.revision == self._revision else 0)
                 self._garbled = self._garbled if change.revision == self._revision else 0
                 self._revision = change.revision
+        except refusals.Failed:
+            # Said within the stream: the server cannot read what comes next itself.
+            self._garbled += begun
+            raise
         finally:
             await watch.aclose()
         # A server that ends every watch at once must not be asked a thousand times a second.

@@ -230,6 +230,7 @@ def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":7}}}\n',
         b'{"type":"ADDED","object":[]}\n',
         b"<html>\n",
+        b'{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}\n',
     ],
 )
 def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
