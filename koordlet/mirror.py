@@ -13,8 +13,8 @@ Rules:
    costs at most one list.
 3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
    and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
-4. Where the store does not select by a field (``Malformed``), everything is watched and selected
-   here; ``health.local`` says so, because it costs the store more.
+4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
+   watched and selected here; ``health.local`` says so, because it costs the store more.
 5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: what
    it had is gone. Once may be a server of several that has not heard of it yet.
 6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
@@ -304,11 +304,19 @@ class Mirror(Generic[Value]):
         if self._garbled >= _GARBLED:
             # What comes next in the history cannot be read, and would stand in the way for ever.
             self._revision, self._garbled = "", 0
-        if isinstance(error, refusals.Malformed) and self._wanted.fields and not self._health.local:
+        if not self._health.local and self._unselectable(error):
             self._health = replace(self._health, local=True)
             self._revision = ""
             return True
         return False
+
+    def _unselectable(self, error: refusals.ObjectsError) -> bool:
+        """Rule 4: the store names the field. Any other 400 (a proxy's) is a failure like others.
+
+        Else a moment of that would have each agent watch all pods of its cluster.
+        """
+        named = any(one.path in error.message for one in self._compiled.fields)
+        return named and isinstance(error, refusals.Malformed) and error.reason == "BadRequest"
 
     def _failed(self, error: refusals.ObjectsError) -> float:
         """Note a failure; seconds until the next attempt."""

@@ -338,6 +338,28 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
     in_world(ram, body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Client sent an HTTP request to an HTTPS server.\n",
+        b'{"kind":"Status","code":400,"reason":"BadRequest","message":"the body cannot be read"}',
+        b"<html>cannot serve /reservations?fieldSelector=status.nodeName</html>",
+    ],
+)
+def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> None:
+    """A failure like others: not all objects of the cluster are watched from then on."""
+
+    async def live(world: World) -> None:
+        world.mirrored(selectors.Selector(fields="status.nodeName=here"))
+        world.server.faults.add(faults.Fault(faults.Manner.ANSWER, status=400, body=body))
+        await world.make("mine", nodeName="here")
+        async with running(world):
+            assert world.colors() == {"mine": "red"}
+            assert not world.mirror.health.local
+
+    in_world(ram, live)
+
+
 def test_a_kind_that_is_not_installed(ram: Path) -> None:
     """It is said, retried slowly, and found when it is installed."""
 
