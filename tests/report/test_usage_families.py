@@ -142,6 +142,22 @@ def test_the_peers_names(form: metrics.Form) -> None:
         assert number == test_metrics.value(series, name, **node, **labels), name
 
 
+@pytest.mark.parametrize(("own", "expected"), [(0.0, 0.25), (0.5, 0.5)], ids=["v1", "v2"])
+def test_kills_are_counted_where_they_happen(own: float, expected: float) -> None:
+    """On v1 the pod's group does not hear of one in a container; on v2 it has all of them."""
+    counted = table({meter.OOM_KILLS: own}, ["shop/p"])
+    inside = table({meter.OOM_KILLS: 0.25}, ["shop/p", "shop/p/c"])
+    column = inside.columns[meter.OOM_KILLS][:]
+    column[inside.slots["shop/p"]] = counted.columns[meter.OOM_KILLS][0]
+    groups = counters.Table(slots=inside.slots, columns={meter.OOM_KILLS: column})
+    series = test_metrics.scraped(views.view((POD,), used=counters.Usage(groups=groups)))
+    labels = {"namespace": POD.namespace, "name": "p", "qos": "LS"}
+
+    assert expected == test_metrics.value(
+        series, "koordlet_workload_memory_oom_kills_rate", **labels
+    )
+
+
 def test_what_is_unknown_has_no_sample() -> None:
     """Without a reading there is no series of use, and nothing breaks."""
     series = test_metrics.scraped(views.view((POD, APP), usage={}))
