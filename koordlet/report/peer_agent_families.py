@@ -15,6 +15,8 @@ from koordlet.model import resources
 from koordlet.report import families, peer_families, scaled, view
 
 _RESULTS = "succeeded, failed"
+#: The peer asks the same under another path.
+_PATHS = {"/pods": "/pods/"}
 
 
 def _node(now: view.View) -> str:
@@ -79,7 +81,8 @@ def _scores(now: view.View) -> families.Rows:
 
 def _kubelet(now: view.View) -> families.Rows:
     for (path, status), one in now.took.items():
-        yield from families.spread_rows((_node(now), "get", path, status), one)
+        labels = (_node(now), "get", _PATHS.get(path, path), status)
+        yield from families.spread_rows(labels, one)
 
 
 FAMILIES = (

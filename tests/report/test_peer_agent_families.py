@@ -102,7 +102,7 @@ def test_answers_of_the_kubelet(form: metrics.Form) -> None:
     """A histogram that both parsers read; none where no kubelet is asked."""
     took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
     now = dataclasses.replace(views.view(), took={("/pods", "200"): took})
-    labels = {"node": "n1", "verb": "get", "path": "/pods", "code": "200"}
+    labels = {"node": "n1", "verb": "get", "path": "/pods/", "code": "200"}
     found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
 
     assert [1, 2, 3] == [
