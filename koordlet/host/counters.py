@@ -280,8 +280,7 @@ class _Lane:
             return self._anew(turn, slots, texts)
         marks = self._marks(texts)
         if marks != said.marks:
-            pairs = enumerate(zip(marks, said.marks, strict=True))
-            changed = [at for at, (mark, before) in pairs if mark != before]
+            changed = [at for at, mark in enumerate(marks) if mark != said.marks[at]]
             if len(changed) > len(texts) // 2:
                 # To put so many into their places takes longer than to understand the others.
                 return self._anew(turn, slots, texts)
@@ -290,8 +289,8 @@ class _Lane:
             except (ValueError, IndexError):
                 return self._anew(turn, slots, texts)
             where = [slots[at] // self.file.every for at in changed]
-            both = zip(said.batches, columns, strict=False)
-            batches = [before.with_values(column, where) for before, column in both]
+            pairs = zip(said.batches, columns, strict=False)
+            batches = [before.changed(where, column) for before, column in pairs]
             self._said[turn] = said = _Said(slots, self._width, marks, batches)
         return said.batches
 

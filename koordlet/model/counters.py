@@ -33,12 +33,12 @@ class Batch:
     step: int
     values: array[float]
 
-    def with_values(self, column: Iterable[float], where: Iterable[int]) -> Batch:
-        """The batch with other values in some places."""
-        values = self.values[:]
-        for at, value in zip(where, column, strict=True):
-            values[at] = value
-        return Batch(self.meter, self.start, self.step, values)
+    def changed(self, where: Iterable[int], values: Iterable[float]) -> Batch:
+        """The same with other values in some places."""
+        column = self.values[:]
+        for at, value in zip(where, values, strict=True):
+            column[at] = value
+        return Batch(self.meter, self.start, self.step, column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
