@@ -12,8 +12,7 @@ How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening th
 
 What goes wrong costs one value: a group that is gone answers ENODEV, a file that is not there is
 looked for again after ten minutes (that of a new group a few times at once, where others have it),
-a text that is no number is counted and missing. A file that opens and was never read (EOPNOTSUPP:
-pressure, switched off) is not there.
+a text that is no number is counted and missing.
 """
 
 from __future__ import annotations
@@ -209,8 +208,7 @@ class _Lane:
         #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
         self._paths = paths
         self._handles: dict[int, int] = {}
-        #: Slots whose file was opened and has not been read yet.
-        self._unread: set[int] = set()
+        self._unread: set[int] = set()  # slots whose file was opened for this read
         #: Slots whose file was not found yet, and how often it is still looked for soon.
         self._young: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
@@ -244,7 +242,6 @@ class _Lane:
         self._drop(slot, turn)
 
     def _drop(self, slot: int, turn: int) -> None:
-        self._unread.discard(slot)
         handle = self._handles.pop(slot, None)
         if handle is not None:
             self._room.close(handle)
@@ -253,6 +250,7 @@ class _Lane:
     def read(self, tick: int) -> Sequence[counters.Batch]:
         """The batches of this tick's turn."""
         turn = tick % self.file.every
+        self._unread.clear()
         if tick % _AGAIN < self.file.every:
             self._pending[turn] |= self._absent[turn]
             self._absent[turn].clear()
@@ -269,8 +267,6 @@ class _Lane:
         if plain or None in texts:
             mended, texts = self._mended(turn, slots, texts, plain)
             return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
-        if self._unread:
-            self._unread.difference_update(slots)
         return self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
 
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
@@ -342,11 +338,10 @@ class _Lane:
             if text is not None:
                 found[slot] = text
                 continue
-            never = slot in self._unread
+            never = slot in self._unread  # it opens and says EOPNOTSUPP: pressure, switched off
             self._room.counts["gone"] += not never
             self._drop(slot, turn)
             (self._absent if never else self._pending)[turn].add(slot)
-        self._unread.difference_update(slots)
         order = sorted(found)
         return order, [found[slot] for slot in order]
 
