@@ -52,7 +52,9 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
     waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
     waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
     throttled = max(filter(None, past.groups.lasts(groups, meter.THROTTLED)), default=0.0)
-    killed = sum(filter(None, past.groups.lasts(groups, meter.OOM_KILLS)))
+    holder = now.layout.holder("memory")
+    told = groups if holder is not None and holder.unified else _counting(now.pods)
+    killed = sum(filter(None, past.groups.lasts(told, meter.OOM_KILLS)))
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
 
 
@@ -60,6 +62,16 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
 def _tense(pods: tuple[pod.Pod, ...]) -> list[str]:
     """Groups in which latency-sensitive work runs."""
     return [one.group or "" for one in be_groups.sensitive(pods) if one.active]
+
+
+@remember.last
+def _counting(pods: tuple[pod.Pod, ...]) -> list[str]:
+    """They and those of their containers: on v1 a kill is counted where it happens, and only there.
+
+    ``memcg_memory_event`` tells the groups above on the v2 tree alone (mm/memcontrol.c).
+    """
+    boxes = (box.group for one in be_groups.sensitive(pods) if one.active for box in one.containers)
+    return [*_tense(pods), *(group for group in boxes if group is not None)]
 
 
 _TOLERANCE = adaptive.Settings().tolerance

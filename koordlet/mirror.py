@@ -13,9 +13,11 @@ Rules:
    costs at most one list.
 3. Failures are retried with full jitter, up to ``Pace.most_seconds``; a kind that is not served,
    and credentials that are refused, at ``Pace.slow_seconds``. A store that says when is obeyed.
-4. Where the store does not select by a field (``Malformed``), everything is watched and selected
-   here; ``health.local`` says so, because it costs the store more.
-5. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
+4. Where the store does not select by a field (``Malformed``, and it names the field), everything is
+   watched and selected here; ``health.local`` says so, because it costs the store more.
+5. A kind that is not served twice in a row, a minute or two apart, is not installed any more: what
+   it had is gone. Once may be a server of several that has not heard of it yet.
+6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
    left out, and ``rejected`` says why.
 """
 
@@ -210,13 +212,19 @@ class Mirror(Generic[Value]):
         watch = self._store.watch(
             self.kind, self._revision, namespace=self._namespace, selector=self._selector
         )
+        begun = False
         try:
             async for change in watch:
+                begun = True
                 self._follow(change)
                 # A watch that only began proves nothing yet of its end: failures go on counting.
                 self._ok(self._health.failures if change.revision == self._revision else 0)
                 self._garbled = self._garbled if change.revision == self._revision else 0
                 self._revision = change.revision
+        except refusals.Failed:
+            # Said within the stream: the server cannot read what comes next itself.
+            self._garbled += begun
+            raise
         finally:
             await watch.aclose()
         # A server that ends every watch at once must not be asked a thousand times a second.
@@ -250,6 +258,12 @@ class Mirror(Generic[Value]):
             self._changed(
                 key, None if old is None else old.value, None if entry is None else entry.value
             )
+
+    def _clear(self) -> None:
+        """Rule 5."""
+        self._revision, self._rejected = "", {}
+        for key in list(self._entries):
+            self._set(key, None)
 
     def _take(
         self, body: objects.Object, found: dict[Key, _Entry[Value]], rejected: dict[Key, Rejected]
@@ -290,16 +304,26 @@ class Mirror(Generic[Value]):
         if self._garbled >= _GARBLED:
             # What comes next in the history cannot be read, and would stand in the way for ever.
             self._revision, self._garbled = "", 0
-        if isinstance(error, refusals.Malformed) and self._wanted.fields and not self._health.local:
+        if not self._health.local and self._unselectable(error):
             self._health = replace(self._health, local=True)
             self._revision = ""
             return True
         return False
 
+    def _unselectable(self, error: refusals.ObjectsError) -> bool:
+        """Rule 4: the store names the field. Any other 400 (a proxy's) is a failure like others.
+
+        Else a moment of that would have each agent watch all pods of its cluster.
+        """
+        named = any(one.path in error.message for one in self._compiled.fields)
+        return named and isinstance(error, refusals.Malformed) and error.reason == "BadRequest"
+
     def _failed(self, error: refusals.ObjectsError) -> float:
         """Note a failure; seconds until the next attempt."""
         wait = self._pace.wait(self._health.failures, error, random.random())  # noqa: S311 - spread
         absent = isinstance(error, refusals.NotServed)
+        if absent and self._health.state is State.NOT_SERVED:
+            self._clear()
         self._health = replace(
             self._health,
             state=State.NOT_SERVED if absent else State.FAILING,

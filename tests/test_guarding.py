@@ -8,7 +8,7 @@ import pytest
 
 from koordlet import guarding
 from koordlet.history import series
-from koordlet.model import action, meter, plan, result, strain
+from koordlet.model import action, cgroup, meter, plan, pod, qos, result, strain
 from tests.kit import colocation, counting, moments
 from tests.kit.colocation import Qos
 
@@ -62,6 +62,30 @@ def test_what_can_hurt_and_is_no_file() -> None:
         did = result.Result(target=one.target, verdict=result.Verdict.DONE, step=step)
         assert ["x"] == guarding.hurtful(NOW, [did])
         assert [] == guarding.hurtful(dataclasses.replace(NOW, pods=()), [did])
+
+
+@pytest.mark.parametrize("layout", [colocation.V1, colocation.V2], ids=["v1", "v2"])
+def test_a_kill_in_a_container(layout: cgroup.Layout) -> None:
+    """On v1 the group above does not hear of it; on v2 it does, and counts for both."""
+    one = colocation.kube("web", qos.KubeQos.BURSTABLE, Qos.LS)
+    inside = f"{one.group}/c"
+    one = dataclasses.replace(one, containers=(pod.Container(name="c", group=inside),))
+    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.0)
+    now = dataclasses.replace(
+        colocation.moment(moments.machine(1, 4), [one], layout=layout), strain=felt
+    )
+    past = series.History()
+    for at, killed in ((90.0, 0.0), (100.0, 1.0)):
+        own = killed if layout is colocation.V2 else 0.0
+        past.take(
+            {
+                "groups": counting.reading(
+                    at, {meter.OOM_KILLS: [own, killed]}, names=(str(one.group), inside)
+                )
+            }
+        )
+
+    assert guarding.pain(now, past) == pytest.approx(guarding._KILL, rel=0.01)
 
 
 def test_pain_of_all_kinds() -> None:

@@ -222,6 +222,7 @@ def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
         b'{"type":"ADDED","object":{"metadata":{"resourceVersion":7}}}\n',
         b'{"type":"ADDED","object":[]}\n',
         b"<html>\n",
+        b'{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}\n',
     ],
 )
 def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
@@ -325,28 +326,6 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
             await world.paint("mine", "status", nodeName="there")
             await world.until(lambda: world.colors() == {"other": "red"})
             assert world.mirror.health.local is not supported
-
-    in_world(ram, body)
-
-
-def test_a_kind_that_is_not_installed(ram: Path) -> None:
-    """It is said, retried slowly, and found when it is installed."""
-
-    async def body(world: World) -> None:
-        definition = {
-            "spec": {
-                "group": kinds.RESERVATIONS.group,
-                "scope": "Cluster",
-                "names": {"plural": "reservations", "kind": "Reservation"},
-                "versions": [{"name": "v1alpha1"}],
-            }
-        }
-        world.server.api.served.drop(definition)
-        task = asyncio.create_task(world.mirror.run())
-        await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
-        world.server.api.served.define(definition)
-        await asyncio.wait_for(world.mirror.synced(), PATIENCE)
-        task.cancel()
 
     in_world(ram, body)
 

@@ -18,7 +18,8 @@ _NODE_DEPTH = 6
 _TURNS = 60
 
 _Pair = tuple[meter.Meter, meter.Meter]
-_USED: _Pair = (meter.CPU, meter.WORKING_SET)
+#: Memory without page cache, as the peer learns it.
+_USED: _Pair = (meter.CPU, meter.MEMORY_ANON)
 _SHARED: _Pair = (meter.CPU_SHARE, meter.MEMORY_SHARE)
 
 
@@ -91,8 +92,10 @@ class History:
         self._learn(expectation.SYSTEM, system, clock)
         prod = [self._minute(self.groups, one.group or "", now.at) for one in _prod(pods)]
         known = [one for one in prod if one is not None]
-        together = sum(one[0] for one in known), sum(one[1] for one in known)
-        self._learn(expectation.PROD, together, clock)
+        if known or not prod:
+            # Where nobody's use is known that is no class that uses nothing.
+            together = sum(one[0] for one in known), sum(one[1] for one in known)
+            self._learn(expectation.PROD, together, clock)
         self.expectation.forget(clock)
         self.predicted = self.expectation.predict(pods, self._room(seen), clock)
 

@@ -12,6 +12,8 @@ Rules:
    throttled of all periods, and the stall of the one that waits most (its class waits no less).
    The system has none of these: no group stands for it. So it is with bytes through the network:
    of the workloads that have one of their own.
+5. Memory is without page cache, as the node's is: what ``MemAvailable`` counts as free is nobody's.
+   With the active page cache of workloads, nothing would be left for the system.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ SYSTEM = "system"
 SUBJECTS: tuple[str, ...] = (*(one.value for one in qos.Qos if one is not qos.Qos.SYSTEM), SYSTEM)
 _SLOTS = {name: slot for slot, name in enumerate(SUBJECTS)}
 
-#: What is shared out: the meter of a group and of the node, the meter of the share.
-_SHARED = ((meter.CPU, meter.CPU_SHARE), (meter.WORKING_SET, meter.MEMORY_SHARE))
+#: What is shared out: the meter of a group, that of the node, the meter of the share.
+_SHARED = (
+    (meter.CPU, meter.CPU, meter.CPU_SHARE),
+    (meter.MEMORY_ANON, meter.WORKING_SET, meter.MEMORY_SHARE),
+)
 
 #: What is summed less often, as often as it is read: of the groups, and of the share.
 _SUMMED = (
@@ -72,14 +77,14 @@ class Shares:
             self._known = (pods, groups.subjects)
             self._of = _slots(pods, groups.subjects)
         batches = []
-        for what, share in _SHARED:
+        for what, of_node, share in _SHARED:
             column = groups.column(what)
             sums = [
                 sum([column[slot] for slot in self._of.get(name, ())]) for name in SUBJECTS[:-1]
             ]
             if _old(groups, what, now.at):
                 sums = [counters.NAN if name in self._of else 0.0 for name in SUBJECTS[:-1]]
-            whole = None if _old(node, what, now.at) else node.last("", what)
+            whole = None if _old(node, of_node, now.at) else node.last("", of_node)
             # The order of the operands keeps NaN: max(nan, 0) is nan.
             rest = counters.NAN if whole is None else max(whole - sum(sums), 0.0)
             batches.append(counters.Batch(share, 0, 1, array("d", [*sums, rest])))

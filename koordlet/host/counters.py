@@ -191,14 +191,6 @@ class _Said(NamedTuple):
     batches: Sequence[counters.Batch]
 
 
-def _with(before: counters.Batch, column: Sequence[float], where: Sequence[int]) -> counters.Batch:
-    """A batch with other values in some places."""
-    values = before.values[:]
-    for at, value in zip(where, column, strict=True):
-        values[at] = value
-    return counters.Batch(before.meter, before.start, before.step, values)
-
-
 class _Lane:
     """One file of all groups."""
 
@@ -216,6 +208,7 @@ class _Lane:
         #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
         self._paths = paths
         self._handles: dict[int, int] = {}
+        self._unread: set[int] = set()  # slots whose file was opened for this read
         #: Slots whose file was not found yet, and how often it is still looked for soon.
         self._young: dict[int, int] = {}
         #: By turn: slots without descriptor that are tried when it comes.
@@ -257,6 +250,7 @@ class _Lane:
     def read(self, tick: int) -> Sequence[counters.Batch]:
         """The batches of this tick's turn."""
         turn = tick % self.file.every
+        self._unread.clear()
         if tick % _AGAIN < self.file.every:
             self._pending[turn] |= self._absent[turn]
             self._absent[turn].clear()
@@ -282,8 +276,7 @@ class _Lane:
             return self._anew(turn, slots, texts)
         marks = self._marks(texts)
         if marks != said.marks:
-            pairs = enumerate(zip(marks, said.marks, strict=True))
-            changed = [at for at, (mark, before) in pairs if mark != before]
+            changed = [at for at, mark in enumerate(marks) if mark != said.marks[at]]
             if len(changed) > len(texts) // 2:
                 # To put so many into their places takes longer than to understand the others.
                 return self._anew(turn, slots, texts)
@@ -292,7 +285,8 @@ class _Lane:
             except (ValueError, IndexError):
                 return self._anew(turn, slots, texts)
             where = [slots[at] // self.file.every for at in changed]
-            batches = [_with(*both, where) for both in zip(said.batches, columns, strict=False)]
+            pairs = zip(said.batches, columns, strict=False)
+            batches = [before.changed(where, column) for before, column in pairs]
             self._said[turn] = said = _Said(slots, self._width, marks, batches)
         return said.batches
 
@@ -322,6 +316,7 @@ class _Lane:
                     plain[slot] = self._room.host.read(self.path(slot))[: self.file.size]
                     continue
                 self._handles[slot] = self._room.open(self.path(slot))
+                self._unread.add(slot)
                 self._ready[turn] = None
             except OSError:
                 if slot in self._young and (self._handles or plain):
@@ -340,12 +335,13 @@ class _Lane:
         """Without the groups that are gone, with the files that have no descriptor."""
         found: dict[int, bytes | None] = dict(plain)
         for slot, text in zip(slots, texts, strict=True):
-            if text is None:
-                self._room.counts["gone"] += 1
-                self._drop(slot, turn)
-                self._pending[turn].add(slot)
-            else:
+            if text is not None:
                 found[slot] = text
+                continue
+            never = slot in self._unread  # it opens and says EOPNOTSUPP: pressure, switched off
+            self._room.counts["gone"] += not never
+            self._drop(slot, turn)
+            (self._absent if never else self._pending)[turn].add(slot)
         order = sorted(found)
         return order, [found[slot] for slot in order]
 

@@ -21,6 +21,7 @@ from koordlet.model import cgroup, knob
 #: v1 mount options that are not controllers.
 _NOT_CONTROLLERS = frozenset(
     {"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "none", "all", "seclabel"}
+    | {"favordynmods"}
 )
 
 _EMPTY_SETS = (7, 0)

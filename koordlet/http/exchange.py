@@ -31,6 +31,8 @@ _VALUE = rb"(?:[\x21-\x7e]++(?:[\t ]++[\x21-\x7e]++)*+)?+"
 _REQUEST = re.compile(
     rb"%b [\x21-\x7e]++ HTTP/1\.1\r\n(?:%b: %b\r\n)++\r\n" % (_TOKEN, _TOKEN, _VALUE)
 )
+#: Of a length; Python refuses to read thousands of them.
+_DIGITS = 20
 #: They have no body, whatever their length says.
 _BARE = frozenset({204, 304})
 #: Headers by which a message has another frame, or is the last of its connection.
@@ -84,6 +86,7 @@ def answer(data: bytes) -> Answer | None:
     status, length = int(found[1]), names.get("content-length", "")
     if (
         not length.isdecimal()
+        or len(length) > _DIGITS
         or len(data) - found.end() != int(length)
         or len(names) != len(lines) - 1
         or status in _BARE

@@ -44,11 +44,14 @@ THROTTLED_TIME = Meter(name="cpu.throttled_time", unit="s/s", counter=True)
 #: Throttled periods of all periods in between: what the peer calls the throttled ratio.
 THROTTLED = Meter(name="cpu.throttled", unit="ratio", samples=_FIVE_MINUTES[5], period=5)
 
-MEMORY = Meter(name="memory", unit="bytes")
+#: With the page cache. Seldom wished for over a while, so few samples are kept.
+MEMORY = Meter(name="memory", unit="bytes", samples=_FIVE_MINUTES[10], period=10)
 #: What cannot be had back without pain: use without the inactive page cache.
 WORKING_SET = Meter(name="memory.working_set", unit="bytes", samples=_FIVE_MINUTES[1], coarse=True)
-#: Anonymous and unevictable memory: use without any page cache.
-MEMORY_ANON = Meter(name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
+#: Anonymous and unevictable memory: use without any page cache, as the node's own is counted.
+MEMORY_ANON = Meter(
+    name="memory.anon", unit="bytes", samples=_FIVE_MINUTES[5], period=5, coarse=True
+)
 MEMORY_CACHE = Meter(name="memory.cache", unit="bytes", samples=_FIVE_MINUTES[5], period=5)
 MEMORY_INACTIVE_FILE = Meter(name="memory.inactive_file", unit="bytes")
 #: What was not touched for five minutes, where the kernel keeps count (kidled, DAMON).

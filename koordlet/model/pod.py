@@ -60,6 +60,11 @@ class Container:
     requests: resources.Amounts = field(default_factory=dict)
     limits: resources.Amounts = field(default_factory=dict)
 
+    @property
+    def url(self) -> str:
+        """The id as a status of a pod has it, ``containerd://…``; bare where no scheme is known."""
+        return f"{self.runtime}://{self.id}" if self.runtime and self.id else self.id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:

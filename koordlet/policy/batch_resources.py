@@ -279,7 +279,8 @@ def measured(
     seconds = float(strategy.metric_aggregate_duration_seconds or 300)
     cached = strategy.metric_memory_collect_policy == "usageWithPageCache"
     of_pod = meter.CPU if is_cpu else meter.MEMORY if cached else meter.MEMORY_ANON
-    whole = past.node.window("", meter.CPU if is_cpu else meter.WORKING_SET, now.at, seconds)
+    of_node = meter.CPU if is_cpu else meter.MEMORY if cached else meter.WORKING_SET
+    whole = past.node.window("", of_node, now.at, seconds)
     capacity = _capacity(now, past, name)
     if whole is None or capacity is None:
         return None

@@ -15,6 +15,8 @@ from koordlet.model import resources
 from koordlet.report import families, peer_families, scaled, view
 
 _RESULTS = "succeeded, failed"
+#: The peer asks the same under another path.
+_PATHS = {"/pods": "/pods/"}
 
 
 def _node(now: view.View) -> str:
@@ -61,7 +63,7 @@ def _scaled(what: str) -> Callable[[view.View], families.Rows]:
         if now.scaled:
             for one in now.snapshot.pods:
                 for part in one.containers:
-                    labels = (_node(now), one.namespace, one.name, part.id, part.name)
+                    labels = (_node(now), one.namespace, one.name, part.url, part.name)
                     yield labels, now.scaled.get((what, part.group or ""))
 
     return rows
@@ -79,7 +81,8 @@ def _scores(now: view.View) -> families.Rows:
 
 def _kubelet(now: view.View) -> families.Rows:
     for (path, status), one in now.took.items():
-        yield from families.spread_rows((_node(now), "GET", path, status), one)
+        labels = (_node(now), "get", _PATHS.get(path, path), status)
+        yield from families.spread_rows(labels, one)
 
 
 FAMILIES = (

@@ -1,7 +1,8 @@
 """Metric families under the names and labels of Koordinator's agent, for dashboards that exist.
 
 Covers: use, pressure, predictions, requests and limits. Does not cover: pools and suppression,
-which stand beside their policies. Values are in cores and bytes; ``node`` is on every series.
+which stand beside their policies. Values are in cores and bytes, memory without page cache;
+``node`` is on every series.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ _CORE, _BYTE = ("cpu", "core"), ("memory", "byte")
 _POD = ("pod_uid", "pod_name", "pod_namespace")
 _CONTAINER = ("container_id", "container_name")
 _PSI = ("psi_resource_type", "psi_precision", "psi_degree")
+#: The peer's word where it is not the kernel's.
+_PSI_RESOURCE = {"memory": "mem"}
+#: Of its predictors, the one that takes the smaller of both estimates.
+_PREDICTOR = "minPredictor"
 
 
 def _node(now: view.View) -> str:
@@ -54,7 +59,7 @@ def _host_applications(now: view.View) -> families.Rows:
             continue
         band = one.band or qos.Band.of(one.priority)
         kind = f"koord-{band.name.lower()}" if band is not None else ""
-        for what, word in ((meter.CPU, "cpu"), (meter.WORKING_SET, "memory")):
+        for what, word in ((meter.CPU, "cpu"), (meter.MEMORY_ANON, "memory")):
             value = now.used.groups.value(one.group, what)
             yield (_node(now), one.name, word, kind, one.qos.value), value
 
@@ -69,18 +74,19 @@ def _containers(now: view.View) -> Iterator[tuple[tuple[str, ...], str]]:
     for one in now.snapshot.pods:
         for part in one.containers:
             if part.group is not None:
-                labels = (_node(now), part.id, part.name, one.uid, one.name, one.namespace)
+                labels = (_node(now), part.url, part.name, one.uid, one.name, one.namespace)
                 yield labels, part.group
 
 
 def _psi(subjects: usage_families.Subjects) -> Callable[[view.View], families.Rows]:
     def rows(now: view.View) -> families.Rows:
         for labels, group in subjects(now):
-            full = now.used.groups.value(group, meter.PRESSURE_CPU.full[0]) is not None
             for one in meter.PRESSURES:
+                full = now.used.groups.value(group, one.full[0]) is not None
                 for degree, meters in (("some", one.some), ("full", one.full)):
                     for seconds, what in zip(meter.AVERAGES, meters, strict=False):
-                        words = (one.resource, f"avg{seconds}", degree, str(full).lower())
+                        name = _PSI_RESOURCE.get(one.resource, one.resource)
+                        words = (name, f"avg{seconds}", degree, str(full).lower())
                         yield (*labels, *words), now.used.groups.value(group, what)
 
     return rows
@@ -98,10 +104,11 @@ def _resources(
     def rows(now: view.View) -> families.Rows:
         for one in now.snapshot.pods:
             for part in one.containers:
+                url = part.url
                 for name, amount in read(part).items():
                     labels = (_node(now), name, unit(name), one.uid, one.name, one.namespace)
                     value = amount / 1000 if name == resources.CPU else amount
-                    yield (*labels, part.id, part.name), value
+                    yield (*labels, url, part.name), value
 
     return rows
 
@@ -110,14 +117,16 @@ def unit(name: str) -> str:
     """The peer's word for the unit of a resource; batch CPU is counted in thousandths."""
     if name == resources.CPU:
         return "core"
-    return "byte" if "memory" in name or "storage" in name else "integer"
+    last = name.rpartition("/")[2]
+    sized = last.endswith(("memory", "storage")) or last.startswith("hugepages-")
+    return "byte" if sized else "integer"
 
 
 def _predicted(which: str) -> Callable[[view.View], families.Rows]:
     def rows(now: view.View) -> families.Rows:
         for name, value in getattr(now.predicted, which).items():
             unit = "core" if name == "cpu" else "byte"
-            yield (_node(now), "prod", name, unit), value
+            yield (_node(now), _PREDICTOR, name, unit), value
 
     return rows
 

@@ -41,6 +41,18 @@ def _of(subjects: Subjects, what: meter.Meter) -> Callable[[view.View], families
     )
 
 
+def _killed(now: view.View) -> families.Rows:
+    """Of workloads: on v1 a kill is counted in the container's group, and not in that above."""
+    for one in now.snapshot.pods:
+        if one.group is not None:
+            groups = [one.group, *(box.group or "" for box in one.containers)]
+            own, *each = (now.used.groups.value(group, meter.OOM_KILLS) for group in groups)
+            inside = [value for value in each if value is not None]
+            if inside:
+                own = max(own or 0.0, sum(inside))
+            yield (one.namespace, one.name, one.qos.value), own
+
+
 def _pressures(subjects: Subjects) -> Callable[[view.View], families.Rows]:
     """The stalled share of time by resource and degree, of groups."""
 
@@ -140,7 +152,7 @@ FAMILIES = (
             labels=("namespace", "name", "qos"),
             bound=_WORKLOADS,
             most=4096,
-            rows=_of(workloads, what),
+            rows=_killed if what is meter.OOM_KILLS else _of(workloads, what),
             form="%d" if name in _WHOLE else "%.6g",
         )
         for name, text, what in _GROUP
@@ -207,7 +219,7 @@ FAMILIES = (
     ),
     families.Family(
         name="koordlet_share_memory_bytes",
-        help="Memory that a class of workloads uses; system is what nobody declared.",
+        help="Memory without page cache of a class of workloads; system is what nobody declared.",
         labels=("class",),
         bound="5",
         rows=_each(lambda used: used.shares, ("", meter.MEMORY_SHARE)),

@@ -95,4 +95,4 @@ def only(found: mirror.Mirror[mirror.Value]) -> mirror.Value | None:
 
 def _pod(body: objects.Object) -> pod.Pod:
     namespace, name = objects.key(body)
-    return poddecode.from_object(body, "cluster", f"Pod {namespace}/{name}")
+    return poddecode.from_object(body, poddecode.CLUSTER, f"Pod {namespace}/{name}")

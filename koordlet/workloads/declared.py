@@ -20,9 +20,6 @@ NAMESPACE = "host"
 #: How deep slices are searched for a unit. systemd nests one level per dash in a slice's name.
 _SLICE_DEPTH = 6
 
-#: The kubelet writes the UID that a static pod has in paths onto the object that mirrors it.
-_HASHES = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
-
 
 _Found = tuple[pod.Pod, pod.Pod]
 #: A pod's UID and a container's name to the container's id.
@@ -112,14 +109,12 @@ class Declared:
 
     def _in_trees(self, one: pod.Pod, uid: str) -> str | None:
         kind = one.kube_qos or qos.KubeQos.GUARANTEED
-        hashes = [one.annotations[key] for key in _HASHES if key in one.annotations]
         for tree in self._trees:
-            for name in dict.fromkeys((uid, *hashes)):
-                group = tree.pod(kind, name)
-                if cgroup.is_plain(group) and self.reader.exists(group):
-                    self._trees = tuple(dict.fromkeys((tree, *self._trees)))
-                    self._proved = True
-                    return group
+            group = tree.pod(kind, uid)
+            if cgroup.is_plain(group) and self.reader.exists(group):
+                self._trees = tuple(dict.fromkeys((tree, *self._trees)))
+                self._proved = True
+                return group
         return None
 
     def _search(self, path: str, unit: str, depth: int) -> Iterator[str]:

@@ -305,9 +305,9 @@ def unread_of(one: mirror.Mirror[Any]) -> Iterator[snapshot.Unread]:
 
 
 def _mirrored(name: str, one: mirror.Mirror[Any], now: float) -> snapshot.Source:
-    """A kind that is not served, and a quiet watch, are no failures."""
+    """A kind that is not served, and a quiet watch, are no failures; what it had still ages."""
     health, age = one.health, one.age()
-    absent = health.state is mirror.State.NOT_SERVED
+    absent = health.state is mirror.State.NOT_SERVED and not len(one)
     return snapshot.Source(
         name=name,
         ok=health.state is mirror.State.WATCHING or absent,

@@ -4,7 +4,9 @@ Covers: who wins for each field, which pods count at all, what is stale.
 Does not cover: asking the sources (``gathering``), cgroups (``declared``).
 
 Rules, in order:
-1. A UID is one pod. Names and paths are used again.
+1. A UID is one pod. Names and paths are used again. What the API server says is of the same pod
+   only where the name is the same, too: a mirror's UID is an annotation, which anybody may write
+   onto a pod of his own. Where only the API server is asked, a UID is whose own it is.
 2. What only one source knows is taken from it.
 3. The kubelet wins for what happens: phase, containers with ids and amounts in force, resize, and
    whether the pod is static. It runs them.
@@ -50,23 +52,30 @@ def merge(
 
 
 def _join(kubelet_said: Said | None, cluster_said: Said | None) -> Iterator[pod.Pod]:
-    if kubelet_said is None or cluster_said is None:
-        only = kubelet_said or cluster_said
-        return _marked(only.pods, stale=not only.fresh) if only is not None else iter(())
+    if cluster_said is None:
+        only = kubelet_said
+        return iter(()) if only is None else _marked(only.pods, stale=not only.fresh)
+    if kubelet_said is None:
+        return _marked(_by_uid(cluster_said.pods).values(), stale=not cluster_said.fresh)
     return _both(kubelet_said, cluster_said)
 
 
 def _both(runs: Said, wants: Said) -> Iterator[pod.Pod]:
-    wanted = _by_uid(wants.pods)
+    wanted = {(one.uid, one.key): one for one in wants.pods}
+    known = {one.uid for one in runs.pods}
     stale = not (runs.fresh or wants.fresh)
     for one in runs.pods:
-        other = wanted.pop(one.uid, None)
+        other = wanted.pop((one.uid, one.key), None)
         if other is None:
             yield replace(one, stale=True) if not runs.fresh else one
             continue
         both = _merged(one, other) if wants.fresh or not runs.fresh else one
         yield replace(both, stale=True) if stale else both
-    rest = (one for one in wanted.values() if not runs.fresh or one.phase is pod.Phase.PENDING)
+    rest = (
+        one
+        for one in _by_uid(wanted.values()).values()
+        if one.uid not in known and (not runs.fresh or one.phase is pod.Phase.PENDING)
+    )
     yield from _marked(rest, stale=not wants.fresh)
 
 
@@ -95,7 +104,13 @@ def _marked(pods: Iterable[pod.Pod], *, stale: bool) -> Iterator[pod.Pod]:
 
 
 def _by_uid(pods: Iterable[pod.Pod]) -> dict[str, pod.Pod]:
-    return {one.uid: one for one in pods}
+    """Rule 1: of several, the one that is no mirror; of several mirrors, the first."""
+    found: dict[str, pod.Pod] = {}
+    for one in pods:
+        there = found.get(one.uid)
+        if there is None or (there.static and not one.static):
+            found[one.uid] = one
+    return found
 
 
 def _held(one: pod.Pod, held: kubelet.CpuState | None) -> pod.Pod:

@@ -6,7 +6,9 @@ Does not cover: the bytes (``podwire``), which of several sources wins (``mergin
 Rules:
 1. A static pod has two UIDs: the hash of its manifest, which the kubelet knows it by and which
    names its cgroup, and the one that the API server gave its mirror. The annotation
-   ``config.mirror`` (on the mirror) or ``config.hash`` is the first; it wins.
+   ``config.mirror`` (on the mirror) or ``config.hash`` is the first; it wins. The kubelet says
+   itself where its pods are from; at the API server anybody may write ``config.hash`` onto his
+   pod, but the kubelet deletes what calls itself a mirror and is none.
 2. In-place resize: a request is the largest of spec, what is allocated and what is in force, since
    each may be true for a moment; where the resize is infeasible the spec is only a wish and does
    not count. A limit is what is in force where the status says it, else the spec's.
@@ -24,6 +26,8 @@ from koordlet.model import cpuset, pod, qos, resources, wishes
 from koordlet.workloads import classes, effective, matching, podwire, shapes
 from koordlet.workloads.annotations import eviction, extended_resources, registry
 
+#: The source of pods that the API server lists.
+CLUSTER = "cluster"
 CONFIG_SOURCE = "kubernetes.io/config.source"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
@@ -70,7 +74,7 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
     labels = _texts(meta.labels, problems, "label")
     notes = _texts(meta.annotations, problems, "annotation")
     namespace = meta.namespace or "default"
-    uid, static = _identity(meta, notes)
+    uid, static = _identity(meta, notes, source)
     resize = _resize(status)
     containers = tuple(_containers(spec, status, _extended(notes, problems), resize, problems))
     of_pod = _asked(spec.resources, problems, "spec.resources")
@@ -160,10 +164,11 @@ def _addresses(status: podwire.Status, problems: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _identity(meta: podwire.Meta, notes: Mapping[str, str]) -> tuple[str, bool]:
+def _identity(meta: podwire.Meta, notes: Mapping[str, str], source: str) -> tuple[str, bool]:
     """Rule 1: UID, and whether it is static."""
     mirrored = notes.get(CONFIG_MIRROR)
-    static = mirrored is not None or notes.get(CONFIG_SOURCE, "api") != "api"
+    written = source != CLUSTER and notes.get(CONFIG_SOURCE, "api") != "api"
+    static = mirrored is not None or written
     known_by = mirrored or (notes.get(CONFIG_HASH) if static else "") or meta.uid or ""
     return known_by, static
 

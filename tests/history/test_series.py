@@ -36,8 +36,7 @@ def learned(*pods: pod.Pod, node: snapshot.NodeInfo | None = None) -> series.His
             at,
             {
                 meter.CPU: [1.0 * at] * each,
-                meter.MEMORY: [100.0] * each,
-                meter.MEMORY_INACTIVE_FILE: [0.0] * each,
+                meter.MEMORY_ANON: [100.0] * each,
             },
             names=names,
             suspended=slept,
@@ -58,6 +57,24 @@ def test_what_is_expected_is_learned_in_turns() -> None:
     # Three cores of prod and one of the system, a tenth more, rounded up to a bucket.
     assert 4.4 <= past.predicted.peak["cpu"] <= 4.8
     assert 0 == past.predicted.reclaimable["cpu"]
+
+
+def test_what_nobody_counts_is_not_learned_as_nothing() -> None:
+    """Without the use of any workload there is no prediction; without workloads there is one."""
+    pods = views.pods(2)
+    seen = dataclasses.replace(views.view(pods).snapshot, topology=views.machine(9, 1))
+    known = []
+    for listed in (pods, ()):
+        past, now = series.History(), dataclasses.replace(seen, pods=tuple(listed))
+        for at in range(250):
+            total = {meter.CPU: [4.0 * at], meter.WORKING_SET: [500.0], meter.MEMORY_TOTAL: [1e9]}
+            node_read = counting.reading(at, total, names=("",))
+            past.take({"node": node_read})
+            past.share(node_read, now.pods)
+            past.learn(node_read, now)
+        known.append(past.predicted.reclaimable.keys())
+
+    assert [set(), {"cpu", "memory"}] == known
 
 
 def test_nobody_is_expected_twice() -> None:

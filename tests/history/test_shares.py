@@ -49,6 +49,23 @@ def test_a_workload_inside_another() -> None:
     )
 
 
+def test_active_page_cache_is_nobodys() -> None:
+    """The kernel calls it available, so it is no part of the node's use, nor of a workload's."""
+    past, one = series.History(), views.workload("a")
+    of_group = {
+        meter.MEMORY: [28.0],
+        meter.MEMORY_INACTIVE_FILE: [0.0],
+        meter.MEMORY_CACHE: [20.0],
+        meter.MEMORY_ANON: [8.0],
+    }
+    groups = counting.reading(1, of_group, names=(str(one.group),))
+    node = counting.reading(1, {meter.MEMORY: [33.0], meter.WORKING_SET: [10.0]}, names=("",))
+    past.take({"groups": groups, "node": node})
+    past.share(groups, (one,))
+
+    assert (8, 2) == tuple(past.shares.last(name, meter.MEMORY_SHARE) for name in ("LS", "system"))
+
+
 def test_workloads_of_the_system() -> None:
     """The class SYSTEM is part of the system."""
     past = shared(5.0, (views.workload("a", qos.Qos.SYSTEM), 3.0))

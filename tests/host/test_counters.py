@@ -222,6 +222,26 @@ def test_a_file_that_a_group_does_not_get() -> None:
     assert {"a"} == values(look.read(9), meter.CPU).keys()
 
 
+def test_a_file_that_opens_and_cannot_be_read() -> None:
+    """Pressure that the kernel does not count: it is missing, and not opened at each turn."""
+    host = counting.machine("v2", "a", "b")
+    host.refused = (".pressure",)
+    look = reader(host)
+    for at in range(20):
+        look.read(at)
+    opened = look.counts["opened"]
+    for at in range(20, 60):
+        look.read(at)
+
+    assert opened == look.counts["opened"]
+    assert 0 == look.counts["gone"]
+    assert {"cpu.pressure", "memory.pressure", "io.pressure"} <= look.missing
+    host.refused = ()
+    for at in range(60, 620):
+        look.read(at)
+    assert look.missing.isdisjoint({"cpu.pressure", "memory.pressure", "io.pressure"})
+
+
 def test_descriptors_are_bounded() -> None:
     """Beyond the bound files are opened, read and closed; the values are the same."""
     host = counting.machine("v2", *(f"g{n}" for n in range(8)))

@@ -100,6 +100,14 @@ def test_a_later_mount_on_the_same_place_covers_the_earlier() -> None:
     ) == ["/sys/fs/cgroup"]
 
 
+def test_what_linux_6_0_says_of_v1_mounts() -> None:
+    """``favordynmods`` is no controller, and makes none of systemd's own hierarchy."""
+    assert _mounted(
+        ("/", "/sys/fs/cgroup/systemd", "cgroup xattr,favordynmods,name=systemd"),
+        ("/", "/sys/fs/cgroup/cpuset", "cgroup cpuset,favordynmods"),
+    ) == ["/sys/fs/cgroup/cpuset"]
+
+
 def test_a_root_that_is_not_there_is_named() -> None:
     """A mistyped --cgroup-root is no right that is missing, and not all is as it should be."""
     host = Machine("0-1", cgroup="v2")

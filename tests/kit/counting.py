@@ -28,6 +28,8 @@ class Counting(KernelHost):
         for one in base.hierarchies:
             one.processes = base.processes
         self.texts: dict[str, str | None] = {}
+        #: Ends of the names of files that open and answer EOPNOTSUPP.
+        self.refused: tuple[str, ...] = ()
         self._opened: dict[int, str] = {}
 
     def read(self, path: str) -> bytes:
@@ -47,6 +49,8 @@ class Counting(KernelHost):
     def pread(self, handle: int, size: int) -> bytes:
         """The test's text, else the stand-in's."""
         path = self._opened[handle]
+        if self.refused and path.endswith(self.refused):
+            raise root.fail(errno.EOPNOTSUPP, path)
         said = super().pread(handle, size)
         return self._said(path)[:size] if path in self.texts else said
 

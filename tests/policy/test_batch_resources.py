@@ -53,10 +53,12 @@ def history(
         groups = {
             meter.CPU: [cores * seconds for cores, _ in use.values()],
             meter.MEMORY_ANON: [size for _, size in use.values()],
+            meter.MEMORY: [2.5 * size for _, size in use.values()],
         }
         whole = {
             meter.CPU: [node[0] * seconds],
             meter.WORKING_SET: [node[1]],
+            meter.MEMORY: [2.5 * node[1]],
             meter.MEMORY_TOTAL: [64.0 * GIB],
         }
         past.take(
@@ -106,6 +108,13 @@ USE = {str(LS.group): (3.0, 4.0 * GIB), str(BE.group): (2.0, 2.0 * GIB)}
             2600,
             64 * GIB * 65 // 100 - 12 * GIB,
             id="the larger of both",
+        ),
+        # All that is used is two and a half times as much: - max(20 - 15, 4) - 10.
+        pytest.param(
+            {"metric_memory_collect_policy": "usageWithPageCache"},
+            5600,
+            64 * GIB * 65 // 100 - 15 * GIB,
+            id="with page cache",
         ),
         pytest.param({"cpu_reclaim_threshold_percent": 10}, 0, None, id="never below nothing"),
         pytest.param({"cpu_reclaim_threshold_percent": 150}, 20000, None, id="a negative margin"),

@@ -61,7 +61,7 @@ def test_what_was_never_tried_is_not_counted() -> None:
 def test_limits_that_were_raised() -> None:
     """Of the containers that have one, in microseconds; of nobody while nothing was raised."""
     now = views.view()
-    box = pod.Container(name="main", id="c0ffee", group="shop/a/main")
+    box = pod.Container(name="main", id="c0ffee", runtime="containerd", group="shop/a/main")
     one = dataclasses.replace(views.workload("a"), containers=(box,))
     now = dataclasses.replace(
         now,
@@ -69,7 +69,7 @@ def test_limits_that_were_raised() -> None:
         scaled={("quota", "shop/a/main"): 240_000, ("burst", "shop/else"): 5},
     )
     labels = {"node": "n1", "pod_namespace": one.namespace, "pod_name": one.name}
-    labels |= {"container_id": "c0ffee", "container_name": "main"}
+    labels |= {"container_id": "containerd://c0ffee", "container_name": "main"}
     found, quota = scraped(now), "koordlet_container_scaled_cfs_quota_us"
 
     assert value(found, quota, **labels) == 240_000
@@ -102,7 +102,7 @@ def test_answers_of_the_kubelet(form: metrics.Form) -> None:
     """A histogram that both parsers read; none where no kubelet is asked."""
     took = spread.Spread.empty((0.001, 4.096)).with_one(0.5).with_one(5.0).with_one(0.001)
     now = dataclasses.replace(views.view(), took={("/pods", "200"): took})
-    labels = {"node": "n1", "verb": "GET", "path": "/pods", "code": "200"}
+    labels = {"node": "n1", "verb": "get", "path": "/pods/", "code": "200"}
     found, name = scraped(now, form), "koordlet_kubelet_request_duration_seconds"
 
     assert [1, 2, 3] == [

@@ -33,8 +33,14 @@ POD = dataclasses.replace(
         pod.Container(
             name="c",
             id="0123",
+            runtime="cri-o",
             group="shop/p/c",
-            requests={"cpu": 500, "memory": 2**30},
+            requests={
+                "cpu": 500,
+                "memory": 2**30,
+                "hugepages-2Mi": 2**21,
+                "koordinator.sh/gpu-memory-ratio": 50,
+            },
         ),
     ),
 )
@@ -44,7 +50,9 @@ APP = dataclasses.replace(views.workload("nginx"), priority=9500)
 def shown() -> view.View:
     """One pod with one container, and one host application, that use something."""
     psi = {what: float(n) for n, what in enumerate(meter.PRESSURE_CPU.meters, 1)}
-    values = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20, meter.THROTTLED: 0.25, **psi}
+    psi |= dict.fromkeys(meter.PRESSURE_MEMORY.some, 9.0)
+    values = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**20, meter.MEMORY_ANON: 2.0**19}
+    values |= {meter.THROTTLED: 0.25, **psi}
     groups = ["shop/p", "shop/p/c", "shop/nginx"]
     return views.view(
         (POD, APP),
@@ -88,7 +96,7 @@ def test_the_peers_names(form: metrics.Form) -> None:
     series = test_metrics.scraped(shown(), form)
     node, core = {"node": "n1"}, {"resource": "cpu", "unit": "core"}
     of_pod = {"pod_uid": "uid-p", "pod_name": "p", "pod_namespace": "default"}
-    of_container = {"container_id": "0123", "container_name": "c", **of_pod}
+    of_container = {"container_id": "cri-o://0123", "container_name": "c", **of_pod}
     psi = {
         "psi_resource_type": "cpu",
         "psi_precision": "avg60",
@@ -103,18 +111,51 @@ def test_the_peers_names(form: metrics.Form) -> None:
         ("koordlet_node_metric_system_usage", core, 1),
         ("koordlet_node_metric_numa_node_usage", core | {"numa_node_id": "0"}, 3),
         ("koordlet_host_application_resource_usage", app | {"resource": "cpu"}, 1.5),
+        ("koordlet_host_application_resource_usage", app | {"resource": "memory"}, 2**19),
         ("koordlet_pod_psi", of_pod | psi, 2),
         ("koordlet_container_psi", of_container | psi, 2),
+        (
+            "koordlet_container_psi",
+            of_container | psi | {"psi_resource_type": "mem", "cpu_full_supported": "false"},
+            9,
+        ),
         ("koordlet_container_resource_requests", of_container | core, 0.5),
         (
             "koordlet_container_resource_requests",
             of_container | {"resource": "memory", "unit": "byte"},
             2**30,
         ),
-        ("koordlet_node_predicted_resource_reclaimable", core | {"predictor": "prod"}, 2.5),
+        *(
+            ("koordlet_container_resource_requests", of_container | {"resource": n, "unit": u}, v)
+            for n, u, v in (
+                ("hugepages-2Mi", "byte", 2**21),
+                ("koordinator.sh/gpu-memory-ratio", "integer", 50),
+            )
+        ),
+        (
+            "koordlet_node_predicted_resource_reclaimable",
+            core | {"predictor": "minPredictor"},
+            2.5,
+        ),
     ]
     for name, labels, number in expected:
         assert number == test_metrics.value(series, name, **node, **labels), name
+
+
+@pytest.mark.parametrize(("own", "expected"), [(0.0, 0.25), (0.5, 0.5)], ids=["v1", "v2"])
+def test_kills_are_counted_where_they_happen(own: float, expected: float) -> None:
+    """On v1 the pod's group does not hear of one in a container; on v2 it has all of them."""
+    counted = table({meter.OOM_KILLS: own}, ["shop/p"])
+    inside = table({meter.OOM_KILLS: 0.25}, ["shop/p", "shop/p/c"])
+    column = inside.columns[meter.OOM_KILLS][:]
+    column[inside.slots["shop/p"]] = counted.columns[meter.OOM_KILLS][0]
+    groups = counters.Table(slots=inside.slots, columns={meter.OOM_KILLS: column})
+    series = test_metrics.scraped(views.view((POD,), used=counters.Usage(groups=groups)))
+    labels = {"namespace": POD.namespace, "name": "p", "qos": "LS"}
+
+    assert expected == test_metrics.value(
+        series, "koordlet_workload_memory_oom_kills_rate", **labels
+    )
 
 
 def test_what_is_unknown_has_no_sample() -> None:

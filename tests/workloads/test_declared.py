@@ -167,17 +167,18 @@ def test_the_groups_of_containers() -> None:
     assert [there, None] == [box.group for box in found.containers]
 
 
-def test_a_static_pod_is_found_by_its_hash() -> None:
-    """The object that mirrors a static pod has a UID that no path has."""
+@pytest.mark.parametrize("key", ["hash", "mirror"])
+def test_an_annotation_leads_to_nobody_elses_group(key: str) -> None:
+    """A static pod is known by its hash already; anybody may write one onto a pod of his own."""
     one = moments.workload(
         "w",
         match="pod=abc-1",
         kube_qos=qos.KubeQos.BURSTABLE,
-        annotations={"kubernetes.io/config.mirror": "f" * 32},
+        annotations={f"kubernetes.io/config.{key}": "f" * 32},
     )
     path = f"kubepods/burstable/pod{'f' * 32}"
 
-    assert path == finder(machine(path)).find([one], search=False)[0].group
+    assert finder(machine(path)).find([one], search=True)[0].group is None
 
 
 def test_a_workload_that_is_where_it_was_is_the_same_object(host: KernelHost) -> None:

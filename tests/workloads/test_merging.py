@@ -59,6 +59,22 @@ def test_a_pod_that_the_kubelet_does_not_list(
     assert bool(expected) is bool(found)
 
 
+@pytest.mark.parametrize("phase", [pod.Phase.RUNNING, pod.Phase.PENDING])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_pod_that_says_that_it_is_another(phase: pod.Phase, fresh: object) -> None:
+    """Whoever mirrors somebody else's UID decides nothing about him, and gets nothing of his."""
+    asked: dict[str, Any] = {"qos": qos.Qos.BE, "phase": phase, "static": True, "name": "false"}
+    true, false = one("cluster", qos=qos.Qos.LSR), one("cluster", **asked)
+    kubelets = said(one("kubelet", qos=qos.Qos.LSR), fresh=bool(fresh))
+
+    for wants in (said(true, false), said(false, true), said(false)):
+        (found,) = merging.merge(kubelets, wants)
+        assert ("u", qos.Qos.LSR) == (found.name, found.qos)
+    for wants in (said(true, false), said(false, true)):
+        (found,) = merging.merge(None, wants)
+        assert ("u", qos.Qos.LSR) == (found.name, found.qos)
+
+
 def test_pods_that_nobody_vouches_for_are_stale_and_stay() -> None:
     """Whatever sources there are."""
     old = said(one("kubelet"), fresh=False)

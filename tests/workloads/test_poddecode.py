@@ -67,6 +67,15 @@ def test_a_static_pod_has_the_uid_of_its_manifest(
     assert expected == (one.uid, one.static)
 
 
+def test_a_hash_that_the_api_server_tells_is_nobodys() -> None:
+    """Anybody may write it; what calls itself a mirror and is none, the kubelet deletes."""
+    notes = {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "hash"}
+    body = pods.pod(metadata__annotations=notes, metadata__uid="u")
+    one = poddecode.from_object(body, "cluster", "here")
+
+    assert ("u", False) == (one.uid, one.static)
+
+
 def test_a_pod_without_containers_or_status_is_pending() -> None:
     """What a pod does not say is unknown, not wrong."""
     one = decode({"metadata": {"name": "bare", "uid": "u"}})

@@ -5,8 +5,8 @@ Covers: reading the wish (``Wish``), the status. Does not cover: when it is writ
 
 Rules:
 1. A window that its samples do not fill to the half is an empty map, as the peer writes it.
-2. Memory is the working set, the peer's default, also where another policy is wished: the cache is
-   not remembered.
+2. Memory is without page cache, the peer's default, also where another policy is wished: of pods
+   what is anonymous or unevictable, of the node what is not available.
 3. Of pods and applications the average over the plain window; without one they are left out:
    a pod that was never measured is not a pod that uses nothing.
 """
@@ -188,7 +188,7 @@ class _Subject:
 
 
 def _of(one: pod.Pod, past: Past, at: float, want: Wish) -> dict[str, Any]:
-    subject = _Subject(past.groups, one.group or "", meter.CPU, meter.WORKING_SET)
+    subject = _Subject(past.groups, one.group or "", meter.CPU, meter.MEMORY_ANON)
     return subject.average(at, want.window_seconds) if one.group else {"resources": {}}
 
 

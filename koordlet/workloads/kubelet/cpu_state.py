@@ -23,7 +23,7 @@ _CHECKSUM = shapes.integer(0, 2**32 - 1)
 
 def decode(text: str) -> kubelet.CpuState:
     """The state; ``ValueError`` for a file that says nothing reliable."""
-    body = shapes.mapping(shapes.parse(text))
+    body = shapes.mapping(shapes.parse_bytes(text.encode(errors="surrogatepass")))
     policy = shapes.text(shapes.find(body, "policyName") or "", [])
     default = shapes.text(shapes.find(body, "defaultCpuSet") or "", [])
     entries = _entries(shapes.find(body, "entries"))

@@ -42,7 +42,7 @@ class Node:
 
 def decode(text: str) -> kubelet.MemoryState:
     """The state; ``ValueError`` for a file that says nothing reliable."""
-    body = shapes.mapping(shapes.parse(text))
+    body = shapes.mapping(shapes.parse_bytes(text.encode(errors="surrogatepass")))
     policy = shapes.text(shapes.find(body, "policyName") or "", [])
     machine = {
         _number(name): _node(shapes.mapping(node))

@@ -27,7 +27,7 @@ def past(seconds: int = 320) -> series.History:
             {
                 "node": reading(at, {"": 0}, meter.CPU, 1.5 * at, meter.WORKING_SET, 1 << 30),
                 "groups": reading(
-                    at, {"shop/pod-00000": 0}, meter.CPU, 0.1 * at, meter.WORKING_SET, 10 << 20
+                    at, {"shop/pod-00000": 0}, meter.CPU, 0.1 * at, meter.MEMORY_ANON, 10 << 20
                 ),
             }
         )

@@ -84,3 +84,13 @@ def test_no_change_of_a_digit_goes_unseen(at: int, digit: int) -> None:
     except ValueError:
         return
     assert memory_state.decode(MEMORY) == found or "checksum" not in json.loads(changed)
+
+
+def test_a_node_full_of_pods() -> None:
+    """A file of more than the 256 KiB that an annotation may have is read as any other."""
+    block = {"numaAffinity": [0], "type": "memory", "size": 1 << 30}
+    held = {f"{n:036}": {f"container-{m}": [block] for m in range(8)} for n in range(500)}
+    text = json.dumps({"policyName": "Static", "entries": held})
+
+    assert len(text) > 256 << 10
+    assert 500 == len(memory_state.decode(text).entries)

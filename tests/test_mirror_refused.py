@@ -1,0 +1,85 @@
+"""The mirror, where the server does not serve the kind, or refuses what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from koordlet import mirror
+from koordlet.model import kinds, selectors
+from koordlet.workloads import gathering
+from tests.kit.apiserver import faults
+from tests.test_mirror import PATIENCE, World, color, in_world, running
+
+DEFINITION = {
+    "spec": {
+        "group": kinds.RESERVATIONS.group,
+        "scope": "Cluster",
+        "names": {"plural": "reservations", "kind": "Reservation"},
+        "versions": [{"name": "v1alpha1"}],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Client sent an HTTP request to an HTTPS server.\n",
+        b'{"kind":"Status","code":400,"reason":"BadRequest","message":"the body cannot be read"}',
+        b"<html>cannot serve /reservations?fieldSelector=status.nodeName</html>",
+    ],
+)
+def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> None:
+    """A failure like others: not all objects of the cluster are watched from then on."""
+
+    async def live(world: World) -> None:
+        world.mirrored(selectors.Selector(fields="status.nodeName=here"))
+        world.server.faults.add(faults.Fault(faults.Manner.ANSWER, status=400, body=body))
+        await world.make("mine", nodeName="here")
+        async with running(world):
+            assert world.colors() == {"mine": "red"}
+            assert not world.mirror.health.local
+
+    in_world(ram, live)
+
+
+def test_a_kind_that_is_not_installed(ram: Path) -> None:
+    """It is said, retried slowly, and found when it is installed."""
+
+    async def body(world: World) -> None:
+        world.server.api.served.drop(DEFINITION)
+        task = asyncio.create_task(world.mirror.run())
+        await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
+        world.server.api.served.define(DEFINITION)
+        await asyncio.wait_for(world.mirror.synced(), PATIENCE)
+        task.cancel()
+
+    in_world(ram, body)
+
+
+def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
+    """Nobody told of its end: at the first look it ages, at the second what it had is gone."""
+    never = mirror.Pace(slow_seconds=3600.0)
+
+    async def body(world: World) -> None:
+        await world.make("a")
+        world.mirror = mirror.Mirror(
+            world.client, kinds.RESERVATIONS, color, changed=world.changed, pace=never
+        )
+        async with running(world):
+            world.server.api.served.drop(DEFINITION)
+            await world.server.cut()
+            await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
+            seen = gathering._mirrored("reservations", world.mirror, 1000.0)
+            assert (world.colors(), seen.ok) == ({"a": "red"}, False)
+        async with running(world):
+            await world.until(lambda: world.colors() == {})
+            assert world.told[-1] == ("a", "red", None)
+            assert gathering._mirrored("reservations", world.mirror, 1000.0).ok
+        world.server.api.served.define(DEFINITION)
+        async with running(world):
+            await world.until(lambda: world.colors() == {"a": "red"})
+
+    in_world(ram, body)
