@@ -94,7 +94,9 @@ def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.No
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
-        return manifests.load(args.pods).observed().slo
+        found = manifests.load(args.pods)
+        output.warn(found.warnings)
+        return found.observed().slo
     if args.cluster:
         from koordlet import sourcing  # noqa: PLC0415 -- only who asks pays
         from koordlet.host import root  # noqa: PLC0415

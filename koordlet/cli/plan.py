@@ -70,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
         found = manifests.load(args.pods)
         run_line.observed = found.observed()
-        for warning in found.warnings:
-            print(f"koordlet: {warning}", file=sys.stderr)
+        output.warn(found.warnings)
     else:
         run_line.observed = sourcing.once(
             config.config, run_line.host, where=opening.state_paths(args, config)
