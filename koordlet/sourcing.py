@@ -9,6 +9,7 @@ Rules:
    somebody wrote down. Nothing is tried out over the network.
 2. Nothing on: the machine is standalone, and nothing of these rooms is loaded.
 3. A recorded machine is never asked over the network.
+4. Credentials that cannot be used as they are end a command before it starts (``ConfigError``).
 """
 
 from __future__ import annotations
@@ -191,6 +192,15 @@ def once(
     return asyncio.run(ask())
 
 
+def unheard(told: observed.Observed | None) -> list[str]:
+    """What a command that runs once does without: one line for each reason, with its sources."""
+    by_reason: dict[str, list[str]] = {}
+    for one in told.sources if told is not None else ():
+        if not one.ok:
+            by_reason.setdefault(one.problem, []).append(one.name)
+    return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+
+
 def _asked(said: kubelet.Kubelet, host: root.HostRoot) -> asking.Asked:
     from koordlet.workloads.kubelet import asking, client  # noqa: PLC0415 -- rule 2
 
@@ -230,4 +240,5 @@ def _store(said: kube.Kube) -> objects.Objects:
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
     source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    credentials.check(source)
     return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))

@@ -104,6 +104,7 @@ def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.No
         told = sourcing.once(effective.config, root.LiveHost())
         if told is None:
             sys.stderr.write("note: nobody was asked: no cluster is configured or found here\n")
+        output.warn(sourcing.unheard(told))
         return told.slo if told is not None else None
     return None
 

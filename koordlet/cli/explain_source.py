@@ -89,7 +89,9 @@ def _ask(
         source = top_source.choose(args, changed)
         if isinstance(source, top_source.Agent):
             return source.ask(path)
-        source.tell(sourcing.once(config.config, opening.host(args)))
+        told = sourcing.once(config.config, opening.host(args))
+        output.warn(sourcing.unheard(told))
+        source.tell(told)
         return make(source.look(thorough=thorough))
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 

@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     host = opening.host(args)
     here = opening.open_line(args, host, config)
     here.observed = sourcing.once(config.config, host)
+    output.warn(sourcing.unheard(here.observed))
     entries, records = {}, []
     if host.live:
         where = opening.state_paths(args, config)

@@ -120,6 +120,7 @@ def test_a_server_that_is_not_there(ram: Path) -> None:
         with pytest.raises(refusals.Unavailable) as caught:
             await client.get(NODE)
         assert str(serving.port) in caught.value.culprit
+        assert caught.value.message == "Connection refused"
 
     in_world(ram, body)
 
