@@ -175,7 +175,13 @@ def test_thresholds_are_held_against_those_of_the_kubelet(
 ) -> None:
     """Whom nobody gave a file: its own word is asked for, and the late one is named with both."""
     pressure = {"act": True, "evictionHard": {"memory.available": "100Mi", "pid.available": "1%"}}
-    config = written(tmp_path / "act.yaml", kubelet=kubelet, policies={"node_pressure": pressure})
+    # An agent that runs here would be asked instead.
+    config = written(
+        tmp_path / "act.yaml",
+        kubelet=kubelet,
+        policies={"node_pressure": pressure},
+        report={"http": {"enabled": False}},
+    )
 
     assert 0 == cli.main(["explain", "eviction", "--config", str(config)])
     said = capsys.readouterr().out
