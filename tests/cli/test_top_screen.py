@@ -197,7 +197,9 @@ def test_throttling_of_a_container() -> None:
 def test_what_is_not_known_is_no_zero() -> None:
     """Before there is a rate, and on a recording of one moment, CPUs are neither idle nor busy."""
     found = document()
-    text = "\n".join(drawn({**found, "usage": {**found["usage"], "cpus": {}}}))
+    usage = found["usage"]
+    assert isinstance(usage, dict)
+    text = "\n".join(drawn({**found, "usage": {**usage, "cpus": {}}}))
 
     assert "- of its pool idle" in text
     assert "  - of " in text
