@@ -10,21 +10,6 @@ import typing
 from collections.abc import Mapping
 
 from koordlet import pressure_settings
-from koordlet.config import (
-    adaptive_section,
-    batch_section,
-    blkio_section,
-    cpu_burst_section,
-    cpu_qos_section,
-    memory_qos_section,
-    network_section,
-    page_cache_section,
-    schema,
-    suppress_section,
-    system_section,
-    workload_section,
-)
-from koordlet.config import resctrl_section as ways
 from koordlet.model import (
     cpuset,
     plan,
@@ -70,6 +55,22 @@ from koordlet.policy import (
 from koordlet.workloads import declared
 
 if typing.TYPE_CHECKING:
+    from koordlet.config import (
+        adaptive_section,
+        batch_section,
+        blkio_section,
+        cpu_burst_section,
+        cpu_qos_section,
+        evict_section,
+        memory_qos_section,
+        network_section,
+        page_cache_section,
+        schema,
+        suppress_section,
+        system_section,
+        workload_section,
+    )
+    from koordlet.config import resctrl_section as ways
     from koordlet.host import performance
 
 
@@ -112,8 +113,8 @@ def settings(config: schema.Config) -> Mapping[str, object]:
             config.policies.adaptive, stand_back=config.policies.cpu_suppress.enable
         ),
         batch_resources.STEM: _batch(config.policies.batch_resources),
-        cpu_allocatable_evict.STEM: config.policies.cpu_allocatable_evict.strategy(),
-        cpu_evict.STEM: config.policies.cpu_evict.strategy(),
+        cpu_allocatable_evict.STEM: _threshold(config.policies.cpu_allocatable_evict),
+        cpu_evict.STEM: _threshold(config.policies.cpu_evict),
         blkio_qos.STEM: _blkio(config.policies.blkio_qos),
         cpu_suppress.STEM: _suppress(config.policies.cpu_suppress),
         resctrl.STEM: _resctrl(config.policies.resctrl),
@@ -125,8 +126,8 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         local_storage_evict.STEM: local_storage_evict.Settings(
             act=config.policies.local_storage_evict.act
         ),
-        memory_allocatable_evict.STEM: config.policies.memory_allocatable_evict.strategy(),
-        memory_evict.STEM: config.policies.memory_evict.strategy(),
+        memory_allocatable_evict.STEM: _threshold(config.policies.memory_allocatable_evict),
+        memory_evict.STEM: _threshold(config.policies.memory_evict),
         memory_qos.STEM: _memory_qos(config.policies.memory_qos),
         node_pressure.STEM: pressure_settings.of(config),
         network_qos.STEM: _network(config.policies.network_qos),
@@ -144,11 +145,29 @@ def _network(section: network_section.NetworkQos) -> network_qos.Settings:
         ingress=section.ingress,
         least=section.limits.least_bps,
         classes={
-            network_qos.SYSTEM: section.system_class.strategy(),
-            network_qos.LS: section.ls_class.strategy(),
-            network_qos.BE: section.be_class.strategy(),
+            network_qos.SYSTEM: _bandwidth(section.system_class),
+            network_qos.LS: _bandwidth(section.ls_class),
+            network_qos.BE: _bandwidth(section.be_class),
         },
     )
+
+
+def _bandwidth(said: network_section.NetworkClass) -> strategies.NetworkQos:
+    return strategies.NetworkQos(
+        enable=True, **{name: _share(value) for name, value in said.values().items()}
+    )
+
+
+def _share(said: int | str | None) -> strategies.Share | None:
+    if said is None:
+        return None
+    if isinstance(said, int):
+        return strategies.Share(percent=said)
+    return strategies.Share(bits=quantity.units(said))
+
+
+def _threshold(section: evict_section.Evict) -> strategies.Threshold:
+    return strategies.Threshold(**section.values(but=("mode", "limits")))
 
 
 def _memory_qos(section: memory_qos_section.MemoryQos) -> memory_qos.Settings:

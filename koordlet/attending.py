@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import typing
 from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import TypeVar
 
 from koordlet import admitting, agent, births
-from koordlet.config import nri_section
 from koordlet.model import decision
 from koordlet.workloads.nri import plugin, trust
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import nri_section
 
 STEM = "nri"
 #: Seconds without a connection that are nobody's business: runtimes restart.

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from koordlet import agent, log, notify, opening, sourcing
 from koordlet.apply import executor
-from koordlet.config import loader, reloader
+from koordlet.config import reloader, sourced
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
@@ -349,13 +349,13 @@ class Daemon:
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
-        elif isinstance(found, loader.Effective):
+        elif isinstance(found, sourced.Effective):
             self._apply(found)
         self.teller.config_problem = str(self.reload.error or "")
-        if forced:
+        if found is not None:
             self.notifier.ready(self._status())
 
-    def _apply(self, found: loader.Effective) -> None:
+    def _apply(self, found: sourced.Effective) -> None:
         """Take a new configuration, and say what of it has to wait for a restart."""
         line = self.agent.line
         changed = reloader.changes(line.effective.config, found.config)

@@ -13,7 +13,6 @@ from dataclasses import field, replace
 
 from koordlet import asking, assembly, feeling, guarding, pressure_settings
 from koordlet.apply import drafting, planner, present, units
-from koordlet.config import loader
 from koordlet.history import series
 from koordlet.host import machine, observe, pressure, root, usage
 from koordlet.model import (
@@ -42,6 +41,7 @@ _GROUP = operator.attrgetter("group")
 _PATIENCE = 2.0
 
 if typing.TYPE_CHECKING:
+    from koordlet.config import sourced
     from koordlet.model import observed
 
 
@@ -68,7 +68,7 @@ class Line:
     def __init__(
         self,
         host: root.HostRoot,
-        effective: loader.Effective,
+        effective: sourced.Effective,
         *,
         rows: Sequence[registry.Row] = registry.POLICIES,
         base: str | None = None,
@@ -127,7 +127,7 @@ class Line:
         """From now on, have file systems asked in the background."""
         self.usage.watch(dict.fromkeys((*usage.DIRECTORIES, *self.places.directories)))
 
-    def configure(self, effective: loader.Effective) -> None:
+    def configure(self, effective: sourced.Effective) -> None:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         self.effective = effective

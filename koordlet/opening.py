@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import argparse
 import os
+import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from koordlet import line
-from koordlet.config import loader
+from koordlet.config import examiner
 from koordlet.host import machine, root, roots
 from koordlet.model import cgroup, errors, knob
 from koordlet.policy import registry
 from koordlet.state import paths
 
+if typing.TYPE_CHECKING:
+    from koordlet.config import sourced
 
-def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> loader.Effective:
+
+def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
     """The configuration, with the command line on top."""
+    from koordlet.config import loader  # noqa: PLC0415 -- who stays does without
+
     return loader.load(args.config, os.environ, flags)
+
+
+def lasting(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
+    """The same for a process that stays: another one has the models in memory, and ends."""
+    return examiner.load(args.config, os.environ, flags)
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:
@@ -32,7 +43,7 @@ def host(args: argparse.Namespace) -> root.HostRoot:
 def open_line(
     args: argparse.Namespace,
     where: root.HostRoot,
-    config: loader.Effective,
+    config: sourced.Effective,
     rows: tuple[registry.Row, ...] = registry.POLICIES,
     clock: Callable[[], machine.Now] | None = None,
 ) -> line.Line:
@@ -67,7 +78,7 @@ def newest(where: root.HostRoot) -> float:
     return max(times, default=0.0)
 
 
-def state_paths(args: argparse.Namespace, config: loader.Effective) -> paths.Paths:
+def state_paths(args: argparse.Namespace, config: sourced.Effective) -> paths.Paths:
     """Where our own files are."""
     directory = getattr(args, "state_dir", None) or config.config.state.dir
     return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
@@ -79,10 +90,10 @@ def unreadable(where: Path, error: OSError) -> errors.HostError:
     return errors.HostError.of(error, "cannot be read", culprit=str(where), fix=fix)
 
 
-def why_observe(config: loader.Effective, layout: cgroup.Layout, *, live: bool = True) -> str:
+def why_observe(config: sourced.Effective, layout: cgroup.Layout, *, live: bool = True) -> str:
     """Why this agent may only observe; empty when it may act. What is not live needs no root."""
     if config.config.mode == "observe":
-        return f"mode is observe ({config.origins.get('mode', 'configuration')})"
+        return f"mode is observe ({config.origin('mode')})"
     if live and os.geteuid() != 0:
         return "not running as root"
     if layout.version is cgroup.Version.NONE:

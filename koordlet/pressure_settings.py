@@ -6,10 +6,15 @@ Does not cover: the other policies (``assembly``).
 
 from __future__ import annotations
 
-from koordlet.config import node_pressure_section, schema
+import typing
+
+from koordlet.config import eviction_texts
 from koordlet.host import pressure
 from koordlet.model import duration, slices, thresholds
 from koordlet.policy import node_pressure
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import schema
 
 
 def of(config: schema.Config) -> node_pressure.Settings:
@@ -18,7 +23,7 @@ def of(config: schema.Config) -> node_pressure.Settings:
     swap = section.swap_available
     local = section.local_storage_capacity_isolation and policies.local_storage_evict.mode != "off"
     return node_pressure.Settings(
-        limits=thresholds.parse(node_pressure_section.texts(section)),
+        limits=thresholds.parse(eviction_texts.of(section)),
         transition=duration.parse(section.eviction_pressure_transition_period),
         max_grace=section.eviction_max_pod_grace_period,
         own=thresholds.own(section.eviction_own, duration.parse(section.eviction_own_grace_period)),

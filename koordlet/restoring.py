@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 from koordlet import line, sourcing
 from koordlet.apply import executor
-from koordlet.config import schema
 from koordlet.host import root
 from koordlet.model import result
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
+    from koordlet.config import schema
     from koordlet.model import objects
 
 #: A group that empties late, or a set that waits for those above or below it, is tried again.

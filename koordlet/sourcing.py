@@ -22,12 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from koordlet import log
-from koordlet.config import file_source, kube, kubelet, manifests_section, nri_section, schema
+from koordlet.config import file_source, sourced
 from koordlet.host import machine, root
 from koordlet.model.record import dataclass
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
+    from koordlet.config import kube, kubelet, nri_section, schema
     from koordlet.kube import credentials
     from koordlet.model import objects, observed, reservation
     from koordlet.workloads import gathering, manifest_directory, source
@@ -165,7 +166,7 @@ def _reserving(socket: str, node: str) -> source.Polled[tuple[reservation.Reserv
 def _declared(config: schema.Config, host: root.HostRoot) -> manifest_directory.Directory | None:
     """The directory of manifests; ``None`` where there is none, and none was asked for."""
     where = config.manifests.directory
-    if where is None or (where == manifests_section.USUAL and not host.exists(host.at(where))):
+    if where is None or (where == sourced.MANIFESTS and not host.exists(host.at(where))):
         return None
     from koordlet.workloads import manifest_directory  # noqa: PLC0415 -- rule 2
 

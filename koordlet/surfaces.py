@@ -18,13 +18,13 @@ from pathlib import Path
 
 import koordlet
 from koordlet import log
-from koordlet.config import grpc_section, schema
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
+    from koordlet.config import grpc_section, schema
     from koordlet.http import channels
     from koordlet.http import server as http_server
     from koordlet.model import objects

@@ -284,6 +284,18 @@ class OnV2(Lifecycles):
     version: Cgroup = "v2"
 
 
+def test_a_cpu_was_away() -> None:
+    """v1: a set that is widened when it is back had been cut by the kernel; it stays wide."""
+    machine = OnV1()
+    machine.begin(threads=1)
+    machine.arrive(qos.Qos.LSE, cpus=None, count=None, priority=None)
+    machine.plug(cpu=1, online=False)
+    machine.plug(cpu=1, online=True)
+    assert cpuset.CPUSet.parse("0-7") == machine.host.affinity(machine.lodgers["p1"].pid)
+
+    machine.teardown()
+
+
 #: Together 60 sequences here, and 10 000 longer ones in a soak.
 TestOnV1, TestOnV2 = OnV1.TestCase, OnV2.TestCase
 TestOnV1.settings = TestOnV2.settings = hypothesis.settings(

@@ -49,8 +49,8 @@ class Undoing:
     sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
     #: Sets, by (knob, group), that were empty before us and are not yet again.
     born_empty: frozenset[tuple[str, str]] = frozenset()
-    #: Files that we wrote and that are not wanted any more.
-    targets: frozenset[str] = frozenset()
+    #: Files that we wrote and that are not wanted any more, to what they held before.
+    targets: Mapping[str, str | None] = field(default_factory=dict)
 
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
@@ -75,7 +75,7 @@ def undo(
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
     )
-    undoing.targets = frozenset(entry.target for entry in todo)
+    undoing.targets = {entry.target: entry.original for entry in todo}
     for entry in todo:
         if entry.kind == action.MoveTasks.__name__:
             _undo_move(undoing, entry, now, there, removed)
@@ -318,17 +318,16 @@ def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What v1 groups below have that we never wrote: born in our set, they are a copy of it.
+    """What v1 groups below have that we never wrote, and what those that we wrote get back.
 
-    The kernel takes no CPU from a set that one below has (EBUSY).
+    The kernel takes no CPU from a set that one below has (EBUSY). Who was born in our set has a
+    copy of it. Who was first written when a CPU was away had been cut; those below maybe not.
     """
-    row = knob.TABLE[entry.knob]
+    row, before = knob.TABLE[entry.knob], undoing.targets
     return cpuset.union(
-        parsed(one.values.get(entry.knob, ""))
+        parsed(before.get(now.layout.file(row, path) or "", one.values.get(entry.knob)) or "")
         for path, one in now.groups.items()
-        if cgroup.is_below(path, entry.group)
-        and now.layout.file(row, path) not in undoing.targets
-        and (entry.knob, path) not in undoing.sets
+        if cgroup.is_below(path, entry.group) and (entry.knob, path) not in undoing.sets
     )
 
 

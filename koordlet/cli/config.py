@@ -11,11 +11,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from koordlet import config
 from koordlet.cli import options, output
-from koordlet.config import layers, places, schema
+from koordlet.config import layers, loader, places, plain, schema, sourced
 from koordlet.model import nodeslo
 from koordlet.report import strategies_json
 
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.schema:
         sys.stdout.write(json.dumps(schema.json_schema(), indent=2) + "\n")
         return 0
-    effective = config.load(args.config, os.environ, options.eviction_flags(args))
+    effective = loader.load(args.config, os.environ, options.eviction_flags(args))
     said = cluster(args, effective)
     if args.output == "json":
         more = {} if said is None else {"cluster": strategies_json.document(said)}
@@ -89,7 +88,7 @@ def _unjudged(found: schema.Config) -> bool:
     return acts and found.kubelet.config_file is None
 
 
-def cluster(args: argparse.Namespace, effective: config.Effective) -> nodeslo.NodeSlo | None:
+def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.NodeSlo | None:
     """What the cluster wants of this node, where somebody was to be asked."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
@@ -124,54 +123,56 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
-def document(effective: config.Effective) -> dict[str, object]:
+def document(effective: sourced.Effective) -> dict[str, object]:
     """The machine-readable form, without its version."""
+    said = plain.document(effective.config)
+    paths = [places.dotted(loc) for loc, _ in layers.leaves(said)]
     return {
-        "config": schema.plain(effective.config),
-        "origins": dict(effective.origins),
+        "config": said,
+        "origins": {path: effective.origin(path) for path in paths},
         "warnings": list(effective.warnings),
     }
 
 
-def table_lines(effective: config.Effective) -> list[str]:
+def table_lines(effective: sourced.Effective) -> list[str]:
     """One line for each value: path, value, origin."""
     rows = []
-    for loc, value in layers.leaves(schema.plain(effective.config)):
+    for loc, value in layers.leaves(plain.document(effective.config)):
         path, text = places.dotted(loc), _scalar(value)
-        rows.append((path, _short(text), effective.origins[path]))
+        rows.append((path, _short(text), effective.origin(path)))
     return output.table(rows, head=("KEY", "VALUE", "ORIGIN"))
 
 
-def yaml_lines(effective: config.Effective) -> Iterator[str]:
+def yaml_lines(effective: sourced.Effective) -> Iterator[str]:
     """A file that says the same, each value with its origin as a comment."""
-    yield from _block(schema.plain(effective.config), (), effective.origins, "")
+    yield from _block(plain.document(effective.config), (), effective.origin, "")
 
 
 def _block(
-    section: Mapping[str, object], loc: places.Loc, origins: Mapping[str, str], indent: str
+    section: Mapping[str, object], loc: places.Loc, origin: Callable[[str], str], indent: str
 ) -> Iterator[str]:
     for key, value in section.items():
-        yield from _entry(f"{indent}{_key(key)}:", value, (*loc, key), origins, f"{indent}  ")
+        yield from _entry(f"{indent}{_key(key)}:", value, (*loc, key), origin, f"{indent}  ")
 
 
 def _entry(
-    head: str, value: object, loc: places.Loc, origins: Mapping[str, str], indent: str
+    head: str, value: object, loc: places.Loc, origin: Callable[[str], str], indent: str
 ) -> Iterator[str]:
     if isinstance(value, dict) and value:
         yield head
-        yield from _block(value, loc, origins, indent)
+        yield from _block(value, loc, origin, indent)
     elif isinstance(value, list) and value:
         yield head
         for index, item in enumerate(value):
             if not isinstance(item, dict):
-                origin = output.visible(origins[places.dotted((*loc, index))])
-                yield f"{indent}- {_scalar(item)}  # {origin}"
+                where = output.visible(origin(places.dotted((*loc, index))))
+                yield f"{indent}- {_scalar(item)}  # {where}"
                 continue
-            lines = list(_block(item, (*loc, index), origins, f"{indent}  "))
+            lines = list(_block(item, (*loc, index), origin, f"{indent}  "))
             yield f"{indent}- {lines[0].lstrip()}"
             yield from lines[1:]
     else:
-        yield f"{head} {_scalar(value)}  # {output.visible(origins[places.dotted(loc)])}"
+        yield f"{head} {_scalar(value)}  # {output.visible(origin(places.dotted(loc)))}"
 
 
 def _key(key: str) -> str:

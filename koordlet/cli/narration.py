@@ -13,16 +13,19 @@ Rules:
 from __future__ import annotations
 
 import time
+import typing
 from collections.abc import Callable
 
 from koordlet import surfaces
 from koordlet.cli import output
-from koordlet.config import schema
 from koordlet.demo import latency as requests
 from koordlet.model import meter, qos
 from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.state import paths
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import schema
 
 PAUSE = 2.0
 SILENCE = 5.0

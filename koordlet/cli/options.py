@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from koordlet.config import catalog, loader, problems
+from koordlet.config import sourced
 from koordlet.model import cgroup, errors, moment
 
 
@@ -106,6 +106,10 @@ def changes(parser: argparse.ArgumentParser) -> None:
 
 def changed(args: argparse.Namespace) -> dict[str, object]:
     """What ``--set`` says, by path of the configuration."""
+    if not args.changes:
+        return {}
+    from koordlet.config import catalog, problems  # noqa: PLC0415 -- only who changes something pays
+
     known = {one.path for one in catalog.fields()}
     found: dict[str, object] = {}
     for text in args.changes:
@@ -116,7 +120,7 @@ def changed(args: argparse.Namespace) -> dict[str, object]:
             near = problems.nearest(key, known)
             fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
             raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
-        found[key] = loader.Flag(value, "--set")
+        found[key] = sourced.Flag(value, "--set")
     return found
 
 
@@ -156,8 +160,8 @@ def eviction_flags(args: argparse.Namespace) -> dict[str, object]:
         text = getattr(args, f"eviction_{name.replace('-', '_')}", None)
         if text is not None:
             path = f"policies.node_pressure.{key}"
-            found[path] = loader.Flag(text, f"--eviction-{name}")
+            found[path] = sourced.Flag(text, f"--eviction-{name}")
     if args.kubelet_config is not None:
         name = str(Path(args.kubelet_config).absolute())
-        found["kubelet.configFile"] = loader.Flag(name, "--kubelet-config")
+        found["kubelet.configFile"] = sourced.Flag(name, "--kubelet-config")
     return found

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from koordlet import line
 from koordlet.cli import options, output
-from koordlet.config import loader
+from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host import machine, playing
 from koordlet.model import best_effort, meter, observed, plan, resources
@@ -87,7 +87,7 @@ def _told(path: str | None) -> observed.Observed | None:
 
 
 def played(
-    args: argparse.Namespace, told: observed.Observed | None, config: loader.Effective
+    args: argparse.Namespace, told: observed.Observed | None, config: sourced.Effective
 ) -> tuple[list[Step], int]:
     """Every step under one configuration, and the capacity of the machine."""
     recording = playing.Recording(args.archive)

@@ -12,7 +12,7 @@ import sys
 
 from koordlet import agent, log, opening, restoring, waiting
 from koordlet.cli import options, output
-from koordlet.config import loader
+from koordlet.config import loader, sourced
 from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import plan_json
@@ -83,7 +83,7 @@ def after_failed_start(args: argparse.Namespace) -> None:
 
 
 def _keeper(
-    args: argparse.Namespace, config: loader.Effective, unit: str, world: waiting.World
+    args: argparse.Namespace, config: sourced.Effective, unit: str, world: waiting.World
 ) -> waiting.Keeper:
     job = _Job(args, config)
     return waiting.Keeper(
@@ -91,7 +91,7 @@ def _keeper(
     )
 
 
-def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> loader.Effective:
+def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
     """The configuration; the built-in one where the operator's is what the agent died of."""
     try:
         return opening.effective(args, {})
@@ -99,15 +99,15 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> loader.Effe
         if not quiet:
             sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
     try:
-        return loader.from_text(None, loader.DEFAULT_PATH, os.environ, {})
+        return loader.from_text(None, sourced.DEFAULT_PATH, os.environ, {})
     except errors.ConfigError:
-        return loader.from_text(None, loader.DEFAULT_PATH, {}, {})
+        return loader.from_text(None, sourced.DEFAULT_PATH, {}, {})
 
 
 class _Job:
     """One restore, as often as it is asked for."""
 
-    def __init__(self, args: argparse.Namespace, config: loader.Effective) -> None:
+    def __init__(self, args: argparse.Namespace, config: sourced.Effective) -> None:
         self.args = args
         self.config = config
         self.where = opening.state_paths(args, config)

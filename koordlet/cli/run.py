@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
 from koordlet.cli import options
-from koordlet.config import loader, reloader
+from koordlet.config import examiner, reloader, sourced
 from koordlet.model import errors
 from koordlet.report import view
 
@@ -86,7 +86,7 @@ def _run(args: argparse.Namespace) -> int:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
     if args.demo:
         return _play(args, host, flags)
-    config = opening.effective(args, flags)
+    config = opening.lasting(args, flags)
     _configure_log(config)
     run_line = opening.open_line(args, host, config)
     why = opening.why_observe(config, run_line.observer.layout)
@@ -117,7 +117,7 @@ def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object
     return 0
 
 
-def _configure_log(config: loader.Effective) -> None:
+def _configure_log(config: sourced.Effective) -> None:
     log.configure(config.config.log.level, config.config.log.format)
     for warning in config.warnings:
         log.get().warning("config.warning", detail=warning)
@@ -142,7 +142,7 @@ def _live(
     child, told = _scheduler(args, config, host, where)
     life = daemon.Daemon(
         who,
-        reload=reloader.Reloader(args.config, os.environ, flags, config),
+        reload=reloader.Reloader(args.config, os.environ, flags, config, examiner.apart),
         notifier=notify.Notifier(os.environ),
         surfaces=shown(
             config.config.report,
@@ -172,7 +172,7 @@ def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:
     return functools.partial(narration.Narrated, latency=play.latency)
 
 
-def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | None:
+def _runtime(who: agent.Agent, config: sourced.Effective) -> daemon.Runtime | None:
     alone = sourcing.choose(config.config, who.line.host).standalone
     if not sourcing.wants_runtime(config.config.nri, who.line.host, alone=alone):
         return None
@@ -182,7 +182,7 @@ def _runtime(who: agent.Agent, config: loader.Effective) -> daemon.Runtime | Non
 
 
 def _scheduler(
-    args: argparse.Namespace, config: loader.Effective, host: root.HostRoot, where: paths.Paths
+    args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot, where: paths.Paths
 ) -> tuple[daemon.Child | None, str | None]:
     """The scheduler that is run beside the agent, and the address where it is told of this node."""
     if not config.config.scheduler.run:
@@ -207,23 +207,23 @@ def _scheduler(
 def _flags(args: argparse.Namespace) -> dict[str, object]:
     flags = options.eviction_flags(args)
     if args.observe:
-        flags["mode"] = loader.Flag("observe", "--observe")
+        flags["mode"] = sourced.Flag("observe", "--observe")
     if args.scheduler:
-        flags["scheduler.run"] = loader.Flag(value=True, spelling="--scheduler")
+        flags["scheduler.run"] = sourced.Flag(value=True, spelling="--scheduler")
     if args.http is not None:
-        flags["report.http.address"] = loader.Flag(args.http, "--http")
+        flags["report.http.address"] = sourced.Flag(args.http, "--http")
     return flags
 
 
 def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
     """With a CPU to spare, one is reserved, so that there is something to see."""
-    config = opening.effective(args, flags)
+    config = opening.lasting(args, flags)
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
-        "policies.shared_pools.enableControllers": loader.Flag(value=True, spelling="--demo")
+        "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo")
     }
     if reserved.cpus is None and reserved.quantity is None and (os.cpu_count() or 1) > 1:
-        more["policies.reserved_cpus.quantity"] = loader.Flag("1", "--demo")
+        more["policies.reserved_cpus.quantity"] = sourced.Flag("1", "--demo")
     return flags | more
 
 

@@ -11,13 +11,16 @@ import http.client
 import json
 import math
 import time
+import typing
 from collections.abc import Callable, Mapping
 
 import koordlet
 from koordlet import line, opening, sourcing
-from koordlet.config import loader
 from koordlet.model import errors, observed
 from koordlet.report import node_json, view
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import sourced
 
 Document = dict[str, object]
 
@@ -74,7 +77,7 @@ class Self:
     def __init__(
         self,
         args: argparse.Namespace,
-        config: loader.Effective,
+        config: sourced.Effective,
         run_line: line.Line | None = None,
     ) -> None:
         self.name = "no agent; observing"

@@ -2,12 +2,7 @@
 
 Covers: the schema, reading and merging every source, errors with line and field path, reloading.
 Does not cover: the ``config`` command (``cli.config``), acting on a change (``daemon``).
+
+Commands read it themselves (``loader``). The agent, which lives for months, has it read
+(``examiner``): what of this room it imports knows no models.
 """
-
-from __future__ import annotations
-
-from koordlet.config.loader import DEFAULT_PATH, Effective, Flag, load
-from koordlet.config.reloader import Reloader
-from koordlet.config.schema import Config
-
-__all__ = ["DEFAULT_PATH", "Config", "Effective", "Flag", "Reloader", "load"]

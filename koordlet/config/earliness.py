@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from koordlet.config import kubelet_file, layers, node_pressure_section, places, problems, schema
+from koordlet.config import eviction_texts, kubelet_file, places, problems, schema, sourced
 from koordlet.model import earlier, errors, thresholds
 
 _WHERE = ("policies", "node_pressure")
@@ -26,7 +26,7 @@ def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
     if not section.act or section.mode == "off":
         return []
     refused, unsure = [], []
-    for one in thresholds.parse(replace(node_pressure_section.texts(section), enforce_pods=False)):
+    for one in thresholds.parse(replace(eviction_texts.of(section), enforce_pods=False)):
         rival, certain = earlier.rival(one, theirs, None)
         if rival is None:
             continue
@@ -34,7 +34,7 @@ def check(config: schema.Config, origins: Mapping[str, str]) -> list[str]:
         if certain:
             key = "evictionHard" if one.hard else "evictionSoft"
             where = places.dotted((*_WHERE, key, one.signal))
-            culprit = f"{origins.get(where, layers.BUILT_IN)}: {where}"
+            culprit = f"{origins.get(where, sourced.BUILT_IN)}: {where}"
             refused.append(errors.ConfigError(f"{text} ({path})", culprit=culprit, fix=_FIX))
         else:
             unsure.append(

@@ -1,6 +1,6 @@
 """The sections of evictions as the co-location peer does them, under the peer's names.
 
-Covers: four sections, by CPU and memory, by use and by requests; the strategy they amount to.
+Covers: four sections, by CPU and memory, by use and by requests.
 Does not cover: the policies, what a NodeSLO says instead.
 """
 
@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from koordlet.config import sections
-from koordlet.model import strategies
 
 _Percent = Annotated[int, Field(ge=0, le=100)]
 _Share = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -34,10 +33,6 @@ class Evict(sections.Section):
         default=False,
         description="Whether anybody goes. A NodeSLO decides instead, with these keys.",
     )
-
-    def strategy(self) -> strategies.Threshold:
-        """The same as a NodeSLO would say it."""
-        return strategies.Threshold(**self.values(but=("mode", "limits")))
 
 
 class CpuEvict(Evict):

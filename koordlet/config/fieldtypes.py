@@ -17,6 +17,7 @@ from typing import Annotated, NoReturn
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from koordlet.config import places
 from koordlet.model import cpuset, quantity
 
 #: The error type of every refusal made here; its context carries ``message`` and ``fix``.
@@ -48,25 +49,12 @@ def _ip_address(value: object) -> str:
     try:
         return str(ipaddress.ip_address(str(value)))
     except ValueError:
-        refuse(f"{show(value)} is no IP address", "an address without a mask, as 10.0.0.7")
-
-
-def show(value: object, limit: int = 60) -> str:
-    """A value in an error message: short, printable, quoted where it is text."""
-    if isinstance(value, str):
-        text = value if len(value) <= limit else value[:limit] + "…"
-        escaped = "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-        )
-        return f'"{escaped}"'
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return repr(value)[:limit]
+        refuse(f"{places.show(value)} is no IP address", "an address without a mask, as 10.0.0.7")
 
 
 def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
-        refuse(f"expected {what}, found {show(value)}")
+        refuse(f"expected {what}, found {places.show(value)}")
     if value == "":
         refuse(f"expected {what}, found an empty string", "use null or leave the key out")
     return value
@@ -80,20 +68,20 @@ def _cpu_list(value: object) -> object:
         value = str(value)
     text = _text(value, "a CPU list")
     if re.search(r"\b(all|N)\b", text, re.IGNORECASE):
-        refuse(f"{show(text)} depends on the machine", 'write the CPUs out, such as "0-3,8"')
+        refuse(f"{places.show(text)} depends on the machine", 'write the CPUs out, such as "0-3,8"')
     try:
         parsed = cpuset.CPUSet.parse(text)
     except ValueError as error:
         refuse(str(error), 'write a list such as "0-3,8"')
     if not parsed:
-        refuse(f"{show(text)} names no CPU", "use null or leave the key out")
+        refuse(f"{places.show(text)} names no CPU", "use null or leave the key out")
     return text
 
 
 def _cpus_or_count(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         if not 1 <= value <= cpuset.MAX_CPUS:
-            refuse(f"a number of CPUs is 1-{cpuset.MAX_CPUS}, found {show(value)}")
+            refuse(f"a number of CPUs is 1-{cpuset.MAX_CPUS}, found {places.show(value)}")
         return value
     return _cpu_list(value)
 
@@ -109,7 +97,7 @@ def _quantity(value: object) -> object:
     except ValueError as error:
         refuse(str(error), 'write a quantity such as "500m", 2 or "4Gi"')
     if text.startswith("-"):
-        refuse(f"a quantity here is not negative, found {show(text)}")
+        refuse(f"a quantity here is not negative, found {places.show(text)}")
     return text
 
 
@@ -118,7 +106,10 @@ def _unit(value: object) -> object:
         return None
     text = _text(value, "a systemd unit")
     if not _UNIT.match(text) or len(text) > _MAX_UNIT:
-        refuse(f"not a systemd unit: {show(text)}", 'write the full name, such as "nginx.service"')
+        refuse(
+            f"not a systemd unit: {places.show(text)}",
+            'write the full name, such as "nginx.service"',
+        )
     return text
 
 
@@ -128,11 +119,11 @@ def _cgroup(value: object) -> object:
     text = _text(value, "a cgroup path")
     fix = 'write it relative to the cgroup root, such as "batch/jobs"'
     if _CONTROL.search(text):
-        refuse(f"a cgroup path has no control characters, found {show(text)}", fix)
+        refuse(f"a cgroup path has no control characters, found {places.show(text)}", fix)
     if text.startswith("/"):
-        refuse(f"a cgroup path is relative here, found {show(text)}", fix)
+        refuse(f"a cgroup path is relative here, found {places.show(text)}", fix)
     if any(part in ("", ".", "..") for part in text.split("/")) or len(text) > _MAX_PATH:
-        refuse(f"not a plain relative path: {show(text)}", fix)
+        refuse(f"not a plain relative path: {places.show(text)}", fix)
     return text
 
 
@@ -141,7 +132,7 @@ def _cgroup_root(value: object) -> object:
         return None
     text = _text(value, "a cgroup path")
     if _CONTROL.search(text) or ".." in text.split("/") or len(text) > _MAX_PATH:
-        refuse(f"not a plain cgroup path: {show(text)}", 'write it like "/kubelet"')
+        refuse(f"not a plain cgroup path: {places.show(text)}", 'write it like "/kubelet"')
     return text
 
 
@@ -150,14 +141,14 @@ def _directory(value: object) -> object:
         return None
     text = _text(value, "a path")
     if not text.startswith("/") or _CONTROL.search(text) or len(text) > _MAX_PATH:
-        refuse(f"not an absolute path: {show(text)}")
+        refuse(f"not an absolute path: {places.show(text)}")
     return text
 
 
 def _socket(value: object) -> object:
     text = _directory(value)
     if isinstance(text, str) and len(text.encode(errors="replace")) > _MAX_SOCKET_PATH:
-        refuse(f"a socket path has at most {_MAX_SOCKET_PATH} bytes, found {show(text)}")
+        refuse(f"a socket path has at most {_MAX_SOCKET_PATH} bytes, found {places.show(text)}")
     return text
 
 
@@ -166,7 +157,7 @@ def _address(value: object) -> object:
     match = _ADDRESS.match(text)
     if match is None or int(match["port"]) > _MAX_PORT:
         refuse(
-            f"not HOST:PORT: {show(text)}",
+            f"not HOST:PORT: {places.show(text)}",
             'write it like "127.0.0.1:9316" or "[::1]:9316"; "0.0.0.0:9316" is every address',
         )
     return text
@@ -179,7 +170,7 @@ def _optional_address(value: object) -> object:
 def _name(value: object) -> object:
     text = _text(value, "a name")
     if not _NAME.match(text) or len(text) > _MAX_NAME:
-        refuse(f"not a name: {show(text)}", "use letters, digits and . _ - between them")
+        refuse(f"not a name: {places.show(text)}", "use letters, digits and . _ - between them")
     return text
 
 
@@ -190,7 +181,7 @@ def _node_name(value: object) -> object:
 def _resource(value: object) -> object:
     text = _text(value, "a resource name")
     if not _RESOURCE.match(text):
-        refuse(f"not a resource name: {show(text)}", 'write it like "cpu" or "memory"')
+        refuse(f"not a resource name: {places.show(text)}", 'write it like "cpu" or "memory"')
     return text
 
 

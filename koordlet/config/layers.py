@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from koordlet.config import places
+from koordlet.config import places, sourced
 from koordlet.model.record import dataclass
-
-BUILT_IN = "built-in"
 
 
 class Name(enum.IntEnum):
@@ -64,8 +62,8 @@ class Merged:
         for depth, key in enumerate(loc):
             value = value.get(key) if isinstance(value, dict) else None
             if isinstance(value, str):
-                return self.origins.get(loc[: depth + 1], BUILT_IN)
-        return self.origins.get(loc, BUILT_IN)
+                return self.origins.get(loc[: depth + 1], sourced.BUILT_IN)
+        return self.origins.get(loc, sourced.BUILT_IN)
 
 
 def merge(found: Iterable[Layer]) -> Merged:
@@ -108,4 +106,6 @@ def _overlay(
             continue
         into[key] = value
         for leaf, _ in leaves(value, here):
-            merged.origins[leaf] = layer.origins.get(leaf, layer.origins.get(here, BUILT_IN))
+            merged.origins[leaf] = layer.origins.get(
+                leaf, layer.origins.get(here, sourced.BUILT_IN)
+            )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import replace
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -19,45 +20,26 @@ from koordlet.config import (
     layers,
     limits,
     places,
+    plain,
     problems,
     schema,
+    sourced,
 )
 from koordlet.model import errors
-from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.config import yaml_source
 
-DEFAULT_PATH = "/etc/koordlet/config.yaml"
 
-
-class Flag(NamedTuple):
-    """A value from the command line with the way it was spelled there: ``--observe``."""
-
-    value: object
-    spelling: str
-
-
-@dataclass(frozen=True, slots=True)
-class Effective:
-    """A valid configuration and where each of its values came from."""
-
-    config: schema.Config
-    #: Dotted path of every single value to its origin: ``built-in``, ``FILE:LINE``, a variable,
-    #: a flag.
-    origins: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-    #: The file that was read; ``None`` where there is none.
-    path: str | None = None
-
-
-def load(path: str | None, env: Mapping[str, str], flags: Mapping[str, object]) -> Effective:
+def load(
+    path: str | None, env: Mapping[str, str], flags: Mapping[str, object]
+) -> sourced.Effective:
     """Read, merge and validate; ``ConfigError`` names every problem of the first bad source.
 
     ``path`` is what the operator named; ``None`` is the default path, which need not exist.
-    ``flags`` maps dotted paths to values, plain or as ``Flag``.
+    ``flags`` maps dotted paths to values, plain or as ``sourced.Flag``.
     """
-    where = DEFAULT_PATH if path is None else path
+    where = sourced.DEFAULT_PATH if path is None else path
     text = file_source.read(where)
     if text is None and path is not None:
         raise errors.ConfigError("no such file", culprit=where, fix="name an existing file")
@@ -65,13 +47,25 @@ def load(path: str | None, env: Mapping[str, str], flags: Mapping[str, object]) 
 
 
 def from_text(
-    text: str | None, path: str, env: Mapping[str, str], flags: Mapping[str, object]
-) -> Effective:
-    """As ``load``, with the text of the file in hand; ``None`` is no file."""
+    text: str | None,
+    path: str,
+    env: Mapping[str, str],
+    flags: Mapping[str, object],
+    *,
+    kept: bool = False,
+) -> sourced.Effective:
+    """As ``load``, with the text of the file in hand; ``None`` is no file.
+
+    ``kept``: the file had content, so that it has none now is refused.
+    """
     found: list[layers.Layer] = []
     warnings: list[str] = []
+    layer = None if text is None else file_layer(text, path)
+    if kept and layer is None:
+        what = "the file vanished" if text is None else "the file became empty"
+        fix = "write it again, or restart the agent to return to the defaults"
+        raise errors.ConfigError(f"{what}: its last content stays", culprit=path, fix=fix)
     if text is not None:
-        layer = file_layer(text, path)
         if layer is None:
             warnings.append(f"{path}: the file is empty: everything is at its default")
         else:
@@ -79,22 +73,27 @@ def from_text(
     found += [environment.layer(env), flag_layer(flags)]
     for layer in (one for one in found[-2:] if one.data):
         _check(layer.data, layer.origins, layer.name.name.lower())
-    return resolve(found, path if text is not None else None, warnings)
+    resolved = resolve(found, path if text is not None else None, warnings)
+    return replace(resolved, text=text)
 
 
 def resolve(
     found: Iterable[layers.Layer], path: str | None = None, warnings: Iterable[str] = ()
-) -> Effective:
+) -> sourced.Effective:
     """The sum of layers that are each valid by themselves."""
     merged = layers.merge(found)
     config = _check(merged.data, merged.origins, "configuration")
     config, cuts = limits.apply(config)
-    origins = {leaf: merged.origin(leaf) for leaf, _ in layers.leaves(schema.plain(config))}
+    record = config.record()
+    origins = {leaf: merged.origin(leaf) for leaf, _ in layers.leaves(plain.document(record))}
     for cut in cuts:
         origins[cut.loc] = f"{merged.origin(cut.limit)} ({places.dotted(cut.limit)})"
-    shown = {places.dotted(loc): origin for loc, origin in origins.items()}
+    shown = {
+        places.dotted(loc): origin for loc, origin in origins.items() if origin != sourced.BUILT_IN
+    }
     said = [*warnings, *map(str, cuts), *_ignored(config), *_late(config, shown)]
-    return Effective(config, shown, tuple(said), path)
+    # Whoever reads it cannot tell the record from the models (``plain``).
+    return sourced.Effective(cast("schema.Config", record), shown, tuple(said), path)
 
 
 def file_layer(text: str, path: str) -> layers.Layer | None:
@@ -129,7 +128,7 @@ def flag_layer(flags: Mapping[str, object]) -> layers.Layer:
     known = {field.path: field for field in catalog.fields()}
     built = layers.Layer(layers.Name.FLAGS)
     for path, given in flags.items():
-        flag = given if isinstance(given, Flag) else Flag(given, "command line")
+        flag = given if isinstance(given, sourced.Flag) else sourced.Flag(given, "command line")
         if path not in known:
             message = f"a flag sets the unknown field {path}"
             raise errors.BugError(message, fix=problems.suggest(path, known, "known"))

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from koordlet.config import fieldtypes, sections
-
-#: Followed where it is there when the agent starts.
-USUAL = "/etc/koordlet/manifests"
+from koordlet.config import fieldtypes, sections, sourced
 
 
 class Manifests(sections.Section):
     """Pod manifests with the annotation ``koordlet.io/match``."""
 
     directory: fieldtypes.Directory = Field(
-        default=USUAL,
+        default=sourced.MANIFESTS,
         description="Where they are: `*.yaml`, `*.yml` and `*.json`, followed while the agent runs."
         " The built-in directory counts where it exists when the agent starts; null: none.",
     )

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from koordlet.config import fieldtypes, sections
-from koordlet.model import quantity, strategies
+from koordlet.model import quantity
 
 #: Percent of the total as a number, or bits per second as a quantity.
 Part = Annotated[int | str | None, Field(examples=[40, "200M"])]
@@ -37,24 +37,6 @@ class NetworkClass(sections.Section):
         elif quantity.units(str(said)) < 0:
             fieldtypes.refuse(f"{said} is negative", "give bits per second")
         return said
-
-    def strategy(self) -> strategies.NetworkQos:
-        """As a NodeSLO says it."""
-        return strategies.NetworkQos(
-            enable=True,
-            ingress_request=_share(self.ingress_request),
-            ingress_limit=_share(self.ingress_limit),
-            egress_request=_share(self.egress_request),
-            egress_limit=_share(self.egress_limit),
-        )
-
-
-def _share(said: int | str | None) -> strategies.Share | None:
-    if said is None:
-        return None
-    if isinstance(said, int):
-        return strategies.Share(percent=said)
-    return strategies.Share(bits=quantity.units(said))
 
 
 class NetworkQosLimits(sections.Section):

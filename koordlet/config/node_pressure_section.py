@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from koordlet.config import fieldtypes, problems, sections
+from koordlet.config import eviction_texts, fieldtypes, places, problems, sections
 from koordlet.model import duration, thresholds
 
 
@@ -44,9 +44,7 @@ _Values = Annotated[
 
 def _duration(value: object) -> object:
     if not isinstance(value, str):
-        fieldtypes.refuse(
-            f"expected a duration, found {fieldtypes.show(value)}", "write it like 5m"
-        )
+        fieldtypes.refuse(f"expected a duration, found {places.show(value)}", "write it like 5m")
     try:
         seconds = duration.parse(value)
     except ValueError as error:
@@ -173,7 +171,7 @@ class NodePressure(sections.Section):
     @model_validator(mode="after")
     def _thresholds(self) -> NodePressure:
         try:
-            thresholds.parse(texts(self))
+            thresholds.parse(eviction_texts.of(self))
             thresholds.own(self.eviction_own, 0.0)
         except thresholds.ThresholdError as error:
             fix = problems.suggest(error.where[-1], error.known, "known") if error.known else _FIX
@@ -181,7 +179,7 @@ class NodePressure(sections.Section):
         for name in self.pressure_limits:
             if name not in _STALLS:
                 fieldtypes.refuse(
-                    f"unknown average {fieldtypes.show(name)}",
+                    f"unknown average {places.show(name)}",
                     f"known: {', '.join(sorted(_STALLS))}",
                     at=("pressureLimits", name),
                 )
@@ -204,18 +202,6 @@ _STALLS = frozenset(
     for degree in ("some", "full")
     for seconds in (10, 60, 300)
 )
-
-
-def texts(section: NodePressure) -> thresholds.Texts:
-    """The kubelet's four maps."""
-    return thresholds.Texts(
-        hard=section.eviction_hard,
-        soft=section.eviction_soft or {},
-        soft_grace=section.eviction_soft_grace_period or {},
-        reclaim=section.eviction_minimum_reclaim or {},
-        merge_defaults=section.merge_default_eviction_settings,
-        enforce_pods="pods" in section.enforce_node_allocatable,
-    )
 
 
 class LocalStorageEvictLimits(sections.Section):

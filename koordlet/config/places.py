@@ -1,6 +1,6 @@
 """Where a value is in a configuration, and how that is spelled: ``workloads[0].match.unit``.
 
-Covers: locations, the text of one, marks in a file.
+Covers: locations, the text of one and of a value in an error, marks in a file.
 Does not cover: finding them (``yaml_source``), blaming them (``problems``).
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from koordlet.config import fieldtypes
 from koordlet.model.record import dataclass
 
 #: The keys and list positions that lead to a value from the top.
@@ -34,5 +33,18 @@ def dotted(loc: Loc) -> str:
         elif _PLAIN_KEY.match(part):
             text += f".{part}" if text else part
         else:
-            text += f"[{fieldtypes.show(part)}]"
+            text += f"[{show(part)}]"
     return text
+
+
+def show(value: object, limit: int = 60) -> str:
+    """A value in an error message: short, printable, quoted where it is text."""
+    if isinstance(value, str):
+        text = value if len(value) <= limit else value[:limit] + "…"
+        escaped = "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+        )
+        return f'"{escaped}"'
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value)[:limit]

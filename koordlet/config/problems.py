@@ -104,7 +104,7 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
         case "extra_forbidden":
             words = _unknown_key(loc)
         case "missing":
-            words = f"the key {fieldtypes.show(str(loc[-1]))} is missing", "add it"
+            words = f"the key {places.show(str(loc[-1]))} is missing", "add it"
         case "literal_error":
             # pydantic spells the choices as 'a', 'b' or 'c'.
             words = _wrong_word(found, re.findall(r"'([^']*)'", str(context["expected"])))
@@ -123,7 +123,7 @@ def _words(kind: str, detail: Any, context: Any, loc: places.Loc) -> tuple[str, 
 def _unknown_key(loc: places.Loc) -> tuple[str, str]:
     key = str(loc[-1])
     known = catalog.known_keys(loc[:-1])
-    return f"unknown key {fieldtypes.show(key)}", suggest(key, known, "known here")
+    return f"unknown key {places.show(key)}", suggest(key, known, "known here")
 
 
 def _wrong_word(found: object, choices: list[str]) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def noun(found: object) -> str:
         return "a section with keys"
     if isinstance(found, list | tuple):
         return "a list"
-    return fieldtypes.show(found)
+    return places.show(found)
 
 
 def _culprit(where: str, loc: places.Loc) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.config import catalog, layers, loader, places, schema
+from koordlet.config import catalog, layers, places, plain, schema, sourced
 
 _INTRODUCTION = f"""\
 # Configuration
@@ -19,7 +19,7 @@ _INTRODUCTION = f"""\
 <!-- Generated from the schema by koordlet.config.reference: edit the schema, then run
      `python -m koordlet.config.reference > docs/configuration.md`. -->
 
-One YAML file, `{loader.DEFAULT_PATH}` or the one that `--config` names. It begins with
+One YAML file, `{sourced.DEFAULT_PATH}` or the one that `--config` names. It begins with
 
 ```yaml
 apiVersion: {schema.API_VERSION}
@@ -111,7 +111,7 @@ def _whole() -> dict[str, Any]:
 
 @functools.cache
 def _defaults() -> dict[places.Loc, Any]:
-    return dict(layers.leaves(schema.plain(schema.defaults())))
+    return dict(layers.leaves(plain.document(schema.defaults())))
 
 
 def _schema_of(loc: places.Loc) -> dict[str, Any]:

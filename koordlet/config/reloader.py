@@ -14,11 +14,16 @@ Rules:
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from koordlet.config import file_source, layers, loader, places, schema
+from koordlet.config import examiner, file_source, layers, parcel, places, plain, sourced
 from koordlet.model import errors
 from koordlet.model.record import dataclass
+
+if typing.TYPE_CHECKING:
+    from koordlet.config import schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,14 @@ class _Unread:
     """The file could not be read at all: the reason stands for its content."""
 
     reason: str
+
+
+class _Asked(NamedTuple):
+    """What is being validated, and what of."""
+
+    examination: examiner.Examination
+    content: str | None
+    again: bool
 
 
 class Reloader:
@@ -36,22 +49,29 @@ class Reloader:
         path: str | None,
         env: Mapping[str, str],
         flags: Mapping[str, object],
-        effective: loader.Effective,
+        effective: sourced.Effective,
+        ask: examiner.Ask = examiner.here,
     ) -> None:
-        self._path = loader.DEFAULT_PATH if path is None else path
+        self._path = sourced.DEFAULT_PATH if path is None else path
         self._env = env
         self._flags = flags
+        self._ask = ask
+        #: What is being validated.
+        self._asked: _Asked | None = None
         #: The last good configuration.
         self.effective = effective
-        # What the file was when ``effective`` was read is not known, so the first look reads it.
+        # What the file was when ``effective`` was read is not known, so the first look reads it;
+        # most often it says the same.
         self._seen: file_source.Identity | None = None
         self._pending = True
-        self._content: object = None
+        self._content: object = effective.text
         #: Why the file as it is now is not in force; ``None`` while it is.
         self.error: errors.ConfigError | None = None
 
-    def poll(self) -> loader.Effective | errors.ConfigError | None:
+    def poll(self) -> parcel.Answer | None:
         """The new configuration, why it is not taken, or ``None`` while nothing changed."""
+        if self._asked is not None:
+            return self._heard(self._asked)
         now = file_source.identity(self._path)
         if now != self._seen:
             self._seen, self._pending = now, True
@@ -61,13 +81,15 @@ class Reloader:
         self._pending = False
         return self._read(again=False)
 
-    def force(self) -> loader.Effective | errors.ConfigError:
-        """Read now, whatever the file looks like: for SIGHUP."""
+    def force(self) -> parcel.Answer | None:
+        """Read now, whatever the file looks like: for SIGHUP. ``None``: a later poll will tell."""
+        if self._asked is not None:
+            self._asked.examination.cancel()
+            self._asked = None
         self._seen, self._pending = file_source.identity(self._path), False
-        result = self._read(again=True)
-        return self.effective if result is None else result
+        return self._read(again=True)
 
-    def _read(self, *, again: bool) -> loader.Effective | errors.ConfigError | None:
+    def _read(self, *, again: bool) -> parcel.Answer | None:
         content: object
         try:
             content = file_source.read(self._path)
@@ -76,22 +98,27 @@ class Reloader:
             return self._once(content, error, again=again)
         if not again and content == self._content:
             return None
-        try:
-            effective = self._accept(content)
-        except errors.ConfigError as error:
-            return self._once(content, error, again=again)
-        unchanged = effective == self.effective
-        self._content, self.effective, self.error = content, effective, None
-        return None if unchanged and not again else effective
+        question = parcel.Question(
+            text=content,
+            path=self._path,
+            env=self._env,
+            flags=self._flags,
+            # A file with content has the key; without a file it is built in.
+            kept=self.effective.origin("apiVersion") != sourced.BUILT_IN,
+        )
+        self._asked = _Asked(self._ask(question), content, again)
+        return self._heard(self._asked)
 
-    def _accept(self, text: str | None) -> loader.Effective:
-        # A file with content has the key; without a file it is built in.
-        had_content = self.effective.origins["apiVersion"] != layers.BUILT_IN
-        if had_content and (text is None or loader.file_layer(text, self._path) is None):
-            what = "the file vanished" if text is None else "the file became empty"
-            fix = "write it again, or restart the agent to return to the defaults"
-            raise errors.ConfigError(f"{what}: its last content stays", culprit=self._path, fix=fix)
-        return loader.from_text(text, self._path, self._env, self._flags)
+    def _heard(self, asked: _Asked) -> parcel.Answer | None:
+        found = asked.examination.answer()
+        if found is None:
+            return None
+        self._asked = None
+        if isinstance(found, errors.ConfigError):
+            return self._once(asked.content, found, again=asked.again)
+        unchanged = found == self.effective
+        self._content, self.effective, self.error = asked.content, found, None
+        return None if unchanged and not asked.again else found
 
     def _once(
         self, content: object, error: errors.ConfigError, *, again: bool
@@ -103,8 +130,8 @@ class Reloader:
 
 def changes(old: schema.Config, new: schema.Config) -> tuple[str, ...]:
     """The dotted paths whose values differ."""
-    before = dict(layers.leaves(schema.plain(old)))
-    after = dict(layers.leaves(schema.plain(new)))
+    before = dict(layers.leaves(plain.document(old)))
+    after = dict(layers.leaves(plain.document(new)))
     return tuple(
         places.dotted(loc)
         for loc in {**before, **after}

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -43,6 +43,7 @@ from koordlet.config import (
     objects_section,
     oom_score_section,
     page_cache_section,
+    places,
     resctrl_section,
     sections,
     suppress_section,
@@ -326,7 +327,7 @@ class Config(Section):
         for index, workload in enumerate(self.workloads):
             if workload.name in seen:
                 fieldtypes.refuse(
-                    f"two workloads are named {fieldtypes.show(workload.name)}",
+                    f"two workloads are named {places.show(workload.name)}",
                     "give each workload its own name",
                     at=("workloads", index, "name"),
                 )
@@ -336,13 +337,8 @@ class Config(Section):
 
 @functools.cache
 def defaults() -> Config:
-    """The built-in configuration."""
-    return Config.model_validate({})
-
-
-def plain(config: Config) -> dict[str, Any]:
-    """The configuration as JSON types, keys as in the file."""
-    return config.model_dump(mode="json", by_alias=True)
+    """The built-in configuration, as a record like every other (``plain``)."""
+    return cast("Config", Config.model_validate({}).record())
 
 
 def json_schema() -> dict[str, Any]:

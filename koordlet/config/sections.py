@@ -1,6 +1,6 @@
 """What every section of the configuration shares.
 
-Covers: frozen, strict models with camelCase keys; the mode of a policy.
+Covers: frozen, strict models with camelCase keys; the mode of a policy; from models to records.
 Does not cover: any section (``schema`` and the modules of single policies).
 
 Pydantic makes one validator, of the whole configuration, when something is first validated: one of
@@ -9,13 +9,17 @@ each section by itself would take three times as long, and the agent waits for i
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
+
+from koordlet.config import plain
 
 # Pydantic would read what each installed package says of itself, and load those that call
 # themselves its plugins: 15 ms of the start, and no way for code into an agent that is root.
@@ -65,14 +69,34 @@ class Section(BaseModel):
                 field.default_factory = _Unwritten(field.default_factory)
 
     def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
-        """What it says, by field; ``model_dump`` would first make a serializer of this section."""
+        """What it says, by field, as its record has it (``plain``)."""
         return {name: value for name, value in self if name not in but}
+
+    def record(self) -> plain.Section:
+        """What it says, without model and validator."""
+        kind, names = _kind(type(self))
+        return kind(_recorded(getattr(self, name)) for name in names)
 
     @model_validator(mode="before")
     @classmethod
     def _nothing_is_empty(cls, value: object) -> object:
         # ``state:`` with all its keys commented out reads as null.
         return {} if value is None else value
+
+
+def _recorded(value: object) -> object:
+    if isinstance(value, Section):
+        return value.record()
+    if isinstance(value, Mapping):
+        return {key: _recorded(one) for key, one in value.items()}
+    return tuple(map(_recorded, value)) if isinstance(value, list | tuple) else value
+
+
+@functools.cache
+def _kind(section: type[Section]) -> tuple[type[plain.Section], tuple[str, ...]]:
+    known = section.model_fields
+    aliases = tuple(info.alias or name for name, info in known.items())
+    return plain.kind(section.__name__, tuple(known), aliases), tuple(known)
 
 
 def _policy_mode(value: object) -> object:

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from koordlet.config import fieldtypes, places
+from koordlet.config import places
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
@@ -198,7 +198,7 @@ class _Reader:
         key = self._scalar(event)
         if not isinstance(key, str):
             # The text is kept as the key: the value below it is judged all the same.
-            message = f"a key is text, found {fieldtypes.show(key)}"
+            message = f"a key is text, found {places.show(key)}"
             self.refuse(mark, message, f'quote it: "{event.value[:60]}"', top.loc)
             key = str(event.value)
         loc = (*top.loc, key)

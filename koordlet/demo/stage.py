@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from koordlet import feeling, line, opening
-from koordlet.config import loader
+from koordlet.config import sourced
 from koordlet.demo import groups, latency, processes, recorded
 from koordlet.host import root
 from koordlet.policy import registry
@@ -21,7 +21,7 @@ from koordlet.state import paths
 ROWS = (groups.ROW, *registry.POLICIES)
 #: Nobody outside is asked about a machine that is not there, and nobody is evicted from it.
 _ALONE = {
-    name: loader.Flag(value, "--demo")
+    name: sourced.Flag(value, "--demo")
     for name, value in (
         ("eviction.by", "api"),
         ("kube.mode", "off"),
@@ -31,7 +31,7 @@ _ALONE = {
     )
 }
 #: The story is told instead.
-_QUIET = {"log.level": loader.Flag("error", "--demo")}
+_QUIET = {"log.level": sourced.Flag("error", "--demo")}
 
 
 class Stage:
@@ -83,7 +83,7 @@ class Elsewhere(Stage):
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
-        made = opening.open_line(there, host, opening.effective(args, flags), ROWS, clock)
+        made = opening.open_line(there, host, opening.lasting(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
         made.feeling = feeling.Feeling(host, clock)
         made.feeling.moves = True
@@ -104,7 +104,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     """The stage, and one line on standard error where it is not this machine enforced upon."""
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
-    config = opening.effective(args, flags)
+    config = opening.lasting(args, flags)
     here = opening.open_line(args, host, config, ROWS)
     why = opening.why_observe(config, here.observer.layout)
     if not why:

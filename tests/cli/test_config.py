@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet import cli, config
+from koordlet import cli
 from koordlet.cli import config as command
-from koordlet.config import layers, loader, places, schema
+from koordlet.config import layers, loader, places, plain, schema, sourced
 
 BODY = """\
 apiVersion: koordlet.io/v1
@@ -86,7 +86,7 @@ def test_yaml(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     text = capsys.readouterr().out
     again = tmp_path / "again.yaml"
     again.write_text(text)
-    assert config.load(path, {}, {}).config == config.load(str(again), {}, {}).config
+    assert loader.load(path, {}, {}).config == loader.load(str(again), {}, {}).config
     assert f"mode: observe  # {path}:3" in text
 
 
@@ -94,10 +94,8 @@ def test_yaml(path: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 def test_yaml_round_trip(labels: dict[str, str]) -> None:
     """Whatever text a value has, the printed YAML is read back as the same."""
     data = {"node": {"labels": labels}}
-    effective = config.Effective(
-        schema.Config.model_validate(data),
-        _everywhere(schema.Config.model_validate(data)),
-    )
+    config = cast("schema.Config", schema.Config.model_validate(data).record())
+    effective = sourced.Effective(config, _everywhere(config))
 
     text = "\n".join(command.yaml_lines(effective))
 
@@ -105,7 +103,7 @@ def test_yaml_round_trip(labels: dict[str, str]) -> None:
 
 
 def _everywhere(found: schema.Config) -> dict[str, str]:
-    return {places.dotted(loc): "f:1" for loc, _ in layers.leaves(schema.plain(found))}
+    return {places.dotted(loc): "f:1" for loc, _ in layers.leaves(plain.document(found))}
 
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +178,7 @@ def test_what_the_cluster_says_stands_beside_the_file(
     if form == "yaml":
         assert (
             loader.from_text(out, "again.yaml", {}, {}).config
-            == config.load(str(tmp_path / "c.yaml"), {}, {}).config
+            == loader.load(str(tmp_path / "c.yaml"), {}, {}).config
         )
 
 

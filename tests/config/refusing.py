@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from koordlet import config
+from koordlet.config import loader
 from koordlet.model import errors
 
 Write = Callable[[str], str]
@@ -16,5 +16,5 @@ Raw = Callable[[bytes], str]
 def refused(path: str) -> errors.ConfigError:
     """The error that loading the file ends in."""
     with pytest.raises(errors.ConfigError) as caught:
-        config.load(path, {}, {})
+        loader.load(path, {}, {})
     return caught.value

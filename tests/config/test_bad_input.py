@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet import config
-from koordlet.config import yaml_source
+from koordlet.config import loader, yaml_source
 from tests.config.refusing import Raw, Write, refused
 
 
@@ -33,7 +32,7 @@ class TestText:
         """A UTF-8 byte order mark is not part of the first key."""
         path = raw(b"\xef\xbb\xbfapiVersion: koordlet.io/v1\nkind: Config\n")
 
-        assert "observe" != config.load(path, {}, {}).config.mode
+        assert "observe" != loader.load(path, {}, {}).config.mode
 
     @pytest.mark.parametrize(
         "content", [b"", b"\n\n", b"# nothing\n", b"---\n", b"null\n", b"---\n...\n"]
@@ -42,9 +41,9 @@ class TestText:
         """An empty file is all defaults, with a warning that names it."""
         path = raw(content)
 
-        effective = config.load(path, {}, {})
+        effective = loader.load(path, {}, {})
 
-        assert config.load(None, {}, {}).config == effective.config
+        assert loader.load(None, {}, {}).config == effective.config
         assert [path] == [warning.split(":")[0] for warning in effective.warnings]
 
     @pytest.mark.parametrize("content", [b"- a\n", b"text\n", b"7\n", b"[]\n"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.config import catalog, environment, schema
+from koordlet.config import catalog, environment, plain, schema
 from koordlet.model import errors
 
 
@@ -105,7 +105,7 @@ def test_defaults_round_trip() -> None:
     for field in catalog.fields():
         if not field.scalar:
             continue
-        value: object = schema.plain(schema.defaults())
+        value: object = plain.document(schema.defaults())
         for key in field.loc:
             assert isinstance(value, dict)
             value = value[key]

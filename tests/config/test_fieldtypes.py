@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from koordlet.config import fieldtypes, workload_section
+from koordlet.config import fieldtypes, places, workload_section
 from koordlet.model import cpuset, qos
 
 NAMES = (
@@ -158,7 +158,7 @@ def test_cpu_lists(cpus: set[int]) -> None:
 @given(st.text())
 def test_show(text: str) -> None:
     """A shown value is short and printable."""
-    shown = fieldtypes.show(text)
+    shown = places.show(text)
 
     assert shown.isprintable()
     assert len(shown) <= 10 * 61 + 3

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import config
-from koordlet.config import file_source
+from koordlet.config import file_source, loader, sourced
 from tests.config.refusing import Raw, Write, refused
 from tests.kit import needs
 
@@ -27,9 +26,9 @@ class TestFile:
 
     def test_missing_default(self) -> None:
         """The default file need not exist."""
-        assert not Path(config.DEFAULT_PATH).exists()
+        assert not Path(sourced.DEFAULT_PATH).exists()
 
-        effective = config.load(None, {}, {})
+        effective = loader.load(None, {}, {})
 
         assert (None, ()) == (effective.path, effective.warnings)
 
@@ -118,4 +117,4 @@ class TestFile:
         header = len(Path(write("")).read_bytes())
         path = write("#" * (file_source.MAX_BYTES - header))
 
-        assert config.load(path, {}, {}).path == path
+        assert loader.load(path, {}, {}).path == path

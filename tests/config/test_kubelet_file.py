@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import pressure_settings
-from koordlet.config import kubelet_file, loader
+from koordlet.config import kubelet_file, loader, sourced
 from koordlet.model import errors
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -75,7 +75,7 @@ def test_the_group_of_all_pods_below_a_slice(base: str, first: str) -> None:
 def refused(kubelet_path: str, hard: str, act: str = "true") -> tuple[str, tuple[str, ...]]:
     """What is said of our threshold: the refusal, or the warnings."""
     env = {"KOORDLET_KUBELET__CONFIG_FILE": kubelet_path, ACT: act}
-    flags = {"policies.node_pressure.evictionHard": loader.Flag(hard, "--eviction-hard")}
+    flags = {"policies.node_pressure.evictionHard": sourced.Flag(hard, "--eviction-hard")}
     try:
         return "", loader.from_text(None, "", env, flags).warnings
     except errors.ConfigError as error:

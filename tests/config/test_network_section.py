@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
+
 import pydantic
 import pytest
 
+from koordlet import assembly
 from koordlet.config import network_section
 from koordlet.model import strategies
+from koordlet.policy import network_qos
+from tests.kit import agents
 
 
 def test_parts_as_a_nodeslo_says_them() -> None:
     """A number is percent, a text is a quantity of bits per second."""
-    said = network_section.NetworkClass.model_validate(
-        {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
-    )
+    said = {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
+    config = agents.effective(f"policies:\n  network_qos: {{beClass: {json.dumps(said)}}}\n").config
 
-    assert said.strategy() == strategies.NetworkQos(
+    settings = assembly.settings(config)[network_qos.STEM]
+
+    assert isinstance(settings, network_qos.Settings)
+    assert settings.classes[network_qos.BE] == strategies.NetworkQos(
         enable=True,
         egress_limit=strategies.Share(percent=40),
         egress_request=strategies.Share(bits=200_000_000),

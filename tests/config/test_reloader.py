@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import config
-from koordlet.config import reloader
+from koordlet.config import loader, reloader, sourced
 from koordlet.model import errors
 from tests.config.refusing import Write
 
 
-def watch(path: str) -> config.Reloader:
+def watch(path: str) -> reloader.Reloader:
     """A reloader that has looked at the file as it is."""
-    found = config.Reloader(path, {}, {}, config.load(path, {}, {}))
+    found = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}))
     assert [None, None, None] == [found.poll() for _ in range(3)]
     return found
 
@@ -38,7 +37,7 @@ def test_changed(write: Write) -> None:
     noticed, result, after = watched.poll(), watched.poll(), watched.poll()
 
     assert (None, None) == (noticed, after)
-    assert isinstance(result, config.Effective)
+    assert isinstance(result, sourced.Effective)
     assert ("enforce", "error") == (result.config.mode, result.config.log.level)
     assert result is watched.effective
 
@@ -52,7 +51,7 @@ def test_half_written(write: Write) -> None:
         results.append(watched.poll())
 
     assert [None] * 4 == results
-    assert isinstance(watched.poll(), config.Effective)
+    assert isinstance(watched.poll(), sourced.Effective)
 
 
 def test_replaced(write: Write, tmp_path: Path) -> None:
@@ -68,19 +67,19 @@ def test_replaced(write: Write, tmp_path: Path) -> None:
     watched.poll()
     result = watched.poll()
 
-    assert isinstance(result, config.Effective)
+    assert isinstance(result, sourced.Effective)
     assert "enforce" == result.config.mode
 
 
 def test_changed_before_the_first_poll(write: Write) -> None:
     """A change between loading and the first poll is not lost."""
     path = write("mode: observe\n")
-    watched = config.Reloader(path, {}, {}, config.load(path, {}, {}))
+    watched = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}))
     write("mode: enforce\n")
 
     results = [watched.poll() for _ in range(3)]
 
-    assert 1 == sum(isinstance(one, config.Effective) for one in results)
+    assert 1 == sum(isinstance(one, sourced.Effective) for one in results)
 
 
 def test_bad_once(write: Write) -> None:
@@ -157,20 +156,20 @@ def test_empty_from_the_start(tmp_path: Path) -> None:
     path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n")
     watched.poll()
 
-    assert isinstance(watched.poll(), config.Effective)
+    assert isinstance(watched.poll(), sourced.Effective)
 
 
 def test_appears(tmp_path: Path) -> None:
     """A file that was not there at the start is taken when it appears."""
     path = tmp_path / "config.yaml"
-    watched = config.Reloader(str(path), {}, {}, config.load(None, {}, {}))
+    watched = reloader.Reloader(str(path), {}, {}, loader.load(None, {}, {}))
     assert [None, None] == [watched.poll(), watched.poll()]
     path.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n")
     watched.poll()
 
     result = watched.poll()
 
-    assert isinstance(result, config.Effective)
+    assert isinstance(result, sourced.Effective)
     assert str(path) == result.path
 
 
@@ -178,7 +177,7 @@ def test_sources_stay(write: Write) -> None:
     """Variables and flags keep their precedence over a changed file."""
     path = write("")
     env, flags = {"KOORDLET_LOG__LEVEL": "error"}, {"mode": "observe"}
-    watched = config.Reloader(path, env, flags, config.load(path, env, flags))
+    watched = reloader.Reloader(path, env, flags, loader.load(path, env, flags))
     write("mode: enforce\nlog: {level: debug, format: json}\n")
     watched.poll()
     watched.poll()
@@ -196,7 +195,7 @@ def test_force(write: Write) -> None:
     write("mode: enforce\n")
     result = watched.force()
 
-    assert isinstance(result, config.Effective)
+    assert isinstance(result, sourced.Effective)
     assert ("enforce", None) == (result.config.mode, watched.poll())
 
 
@@ -233,7 +232,7 @@ def test_cost(write: Write) -> None:
 
 def test_changes(write: Write) -> None:
     """The changed values are named by their paths."""
-    old = config.load(None, {}, {}).config
-    new = config.load(write("mode: observe\nnode: {labels: {a: b}}\n"), {}, {}).config
+    old = loader.load(None, {}, {}).config
+    new = loader.load(write("mode: observe\nnode: {labels: {a: b}}\n"), {}, {}).config
 
     assert ("mode", "node.labels", "node.labels.a") == reloader.changes(old, new)

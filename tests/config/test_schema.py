@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from koordlet.config import catalog, schema, workload_section
+from koordlet.config import catalog, plain, schema, workload_section
 
 
 def workload(**fields: object) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def test_json_schema() -> None:
     """The JSON schema has the keys of the file, refuses others, and knows the choices."""
     found = schema.json_schema()
 
-    assert set(schema.plain(schema.defaults())) == set(found["properties"])
+    assert set(plain.document(schema.defaults())) == set(found["properties"])
     assert found["additionalProperties"] is False
     shared = found["$defs"]["SharedPools"]["properties"]
     assert ["off", "shadow", "enforce"] == shared["mode"]["enum"]
@@ -66,4 +66,4 @@ def test_plain_round_trip() -> None:
     """The plain form of a configuration is the same configuration again."""
     config = schema.Config.model_validate(workload(cpus=3, requests={"cpu": 0.5}))
 
-    assert config == schema.Config.model_validate(schema.plain(config))
+    assert config == schema.Config.model_validate(plain.document(config))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import agent
-from koordlet.config import loader
+from koordlet.config import sourced
 from koordlet.demo import kernel, recorded, stage
 from koordlet.host import machine, root
 from koordlet.report import view
@@ -17,8 +17,8 @@ from koordlet.state import paths
 
 REPO = Path(__file__).resolve().parents[2]
 FLAGS: dict[str, object] = {
-    "policies.shared_pools.enableControllers": loader.Flag(value=True, spelling="--demo"),
-    "policies.reserved_cpus.quantity": loader.Flag("1", "--demo"),
+    "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo"),
+    "policies.reserved_cpus.quantity": sourced.Flag("1", "--demo"),
 }
 
 
@@ -102,7 +102,7 @@ def test_without_root_it_plays_elsewhere(
     said = capsys.readouterr().err
     play.line.observer.close()
     play.close()
-    watching = {**FLAGS, "mode": loader.Flag("observe", "--observe")}
+    watching = {**FLAGS, "mode": sourced.Flag("observe", "--observe")}
     here = stage.choose(args, root.LiveHost(), watching)
     here.close()
 

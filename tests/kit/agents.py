@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet import agent, line, log, restoring
-from koordlet.config import loader
+from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host import machine, root
 from koordlet.host.root import HostPath
@@ -91,7 +91,7 @@ def fixed(stem: str = "fixed") -> registry.Row:
     )
 
 
-def effective(text: str = "") -> loader.Effective:
+def effective(text: str = "") -> sourced.Effective:
     """A configuration from its text below the header."""
     return loader.from_text(HEADER + text, "config.yaml", {}, {})
 

@@ -1,0 +1,208 @@
+"""Has a configuration validated by a process of its own, which takes its memory along when it ends.
+
+Covers: asking a process, asking ourselves, taking the answer.
+Does not cover: question and answer (``parcel``), answering (``answering``), when to ask
+(``reloader``, ``cli.run``).
+
+Rules:
+1. Only a start waits for an answer. The loop looks whether there is one.
+2. The other process is told the text of the file, not its name: one reading is judged, and it is
+   ours. Question and answer are files in memory (memfd_create(2)): unlike a pipe they are never
+   full.
+3. A start has one thread, and forks: the copy has half of what it needs. Later there are threads,
+   of which a copy would have the locks and not the threads, so a fresh interpreter is started.
+4. Where no process can be had, or it ends without an answer, the same is done here: that costs
+   memory, and not the configuration.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Protocol
+
+import koordlet
+from koordlet.config import file_source, parcel, sourced
+from koordlet.model import errors
+
+#: Seconds; an answer takes a fifth of one.
+PATIENCE = 30.0
+
+#: With the places of modules that we have, and without looking for more of them.
+_OPTIONS = ("-S", "-P", "-c")
+_PROGRAM = """\
+import sys
+sys.path[:] = sys.argv[1:]
+from koordlet.config import answering
+answering.main()
+"""
+
+
+class Process(Protocol):
+    """What answers."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its status; ``TimeoutExpired`` while it has none."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+class Examination(Protocol):
+    """A question that was asked."""
+
+    def answer(self, *, wait: bool = False) -> parcel.Answer | None:
+        """What it came to, told once; ``None``: not yet."""
+
+    def cancel(self) -> None:
+        """Nobody wants to know any more."""
+
+
+Ask = Callable[[parcel.Question], Examination]
+Make = Callable[[parcel.Question, IO[bytes]], Process]
+
+
+def load(
+    path: str | None, env: Mapping[str, str], flags: Mapping[str, object]
+) -> sourced.Effective:
+    """As ``loader.load``, by a process of its own."""
+    text, where = file_source.configured(path)
+    found = apart(parcel.Question(text=text, path=where, env=env, flags=flags)).answer(wait=True)
+    if isinstance(found, sourced.Effective):
+        return found
+    raise found or errors.BugError("whoever waits has an answer", culprit=where)
+
+
+def here(question: parcel.Question) -> Examination:
+    """Answered by this process."""
+    return _Here(question)
+
+
+def apart(question: parcel.Question) -> Examination:
+    """Answered by another process; by this one where there is none to be had (rule 4)."""
+    return by(_fork if _alone() else started, question)
+
+
+def by(make: Make, question: parcel.Question) -> Examination:
+    """Answered by a process that is made so."""
+    try:
+        return _Apart(question, make)
+    except OSError:
+        return _Here(question)
+
+
+def _alone() -> bool:
+    """Whether this process has one thread."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _fork(question: parcel.Question, answer: IO[bytes]) -> Process:
+    pid = os.fork()
+    if pid:
+        return _Forked(pid)
+    status = 1
+    try:
+        from koordlet.config import answering  # noqa: PLC0415 -- the parent does without
+
+        gc.disable()
+        answer.write(parcel.of_answer(answering.answer(question)))
+        status = 0
+    finally:
+        # Nothing of the parent's is flushed, closed or told by its copy.
+        os._exit(status)
+
+
+def started(
+    question: parcel.Question, answer: IO[bytes], program: str = _PROGRAM
+) -> subprocess.Popen[bytes]:
+    """A fresh interpreter."""
+    home = str(Path(koordlet.__file__).absolute().parent.parent)
+    places = [home, *(one for one in sys.path if one and one != home)]
+    words = [sys.executable, *_OPTIONS, program, *places]
+    with _memory("question") as asked:
+        os.pwrite(asked.fileno(), parcel.of_question(question), 0)
+        return subprocess.Popen(words, stdin=asked, stdout=answer)
+
+
+class _Forked:
+    """A copy of this process, with the methods of ``subprocess.Popen`` that are needed."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def wait(self, timeout: float | None = None) -> int:
+        # Who waits does so for as long as it would take here.
+        try:
+            pid, status = os.waitpid(self._pid, 0 if timeout else os.WNOHANG)
+        except ChildProcessError:
+            return 0  # SIGCHLD is ignored (waitpid(2)): it has ended, and nobody knows how
+        if pid == 0:
+            raise subprocess.TimeoutExpired("fork", timeout or 0.0)
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+
+def _memory(name: str) -> IO[bytes]:
+    return os.fdopen(os.memfd_create(f"koordlet-{name}"), "r+b", buffering=0)
+
+
+class _Here:
+    def __init__(self, question: parcel.Question) -> None:
+        self._question = question
+
+    def answer(self, *, wait: bool = False) -> parcel.Answer | None:
+        del wait  # it takes what it takes
+        from koordlet.config import answering  # noqa: PLC0415 -- what an agent does without
+
+        return answering.answer(self._question)
+
+    def cancel(self) -> None:
+        """There is nothing to end."""
+
+
+class _Apart:
+    """One process, one question."""
+
+    def __init__(self, question: parcel.Question, make: Make) -> None:
+        self._question = question
+        self._until = time.monotonic() + PATIENCE
+        self._answer = _memory("answer")
+        try:
+            self._process = make(question, self._answer)
+        except OSError:
+            self._answer.close()
+            raise
+
+    def answer(self, *, wait: bool = False) -> parcel.Answer | None:
+        try:
+            status = self._process.wait(max(0.0, self._until - time.monotonic()) if wait else 0)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() < self._until:
+                return None
+            self._process.kill()
+            status = self._process.wait()
+        with self._answer as file:
+            file.seek(0)
+            said = file.read()
+        try:
+            if status == 0:
+                return parcel.answer(said, self._question)
+        except (ValueError, LookupError, TypeError):
+            pass  # rule 4
+        return here(self._question).answer()
+
+    def cancel(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._answer.close()

@@ -1,0 +1,89 @@
+"""What agent and examiner tell each other, as bytes.
+
+Covers: the question, the answer, both as JSON and back.
+Does not cover: who carries them (``examiner``), who answers (``answering``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from koordlet.config import plain, sourced
+from koordlet.model import errors
+from koordlet.model.record import dataclass
+
+#: Of the environment, all that the configuration looks at begins so.
+PREFIX = "KOORDLET_"
+
+Answer = sourced.Effective | errors.ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a valid configuration is to be made of."""
+
+    text: str | None
+    path: str
+    env: Mapping[str, str]
+    flags: Mapping[str, object]
+    #: The file had content before: that it has none now is no request for the defaults.
+    kept: bool = False
+
+
+def of_question(said: Question) -> bytes:
+    """A question on its way."""
+    parts: dict[str, object] = {
+        "text": said.text,
+        "path": said.path,
+        "env": {name: value for name, value in said.env.items() if name.startswith(PREFIX)},
+        "flags": {path: _spelled(flag) for path, flag in said.flags.items()},
+        "kept": said.kept,
+    }
+    return _bytes(parts)
+
+
+def question(said: bytes) -> Question:
+    """What was asked."""
+    parts = json.loads(said)
+    flags = {path: sourced.Flag(*flag) for path, flag in parts.pop("flags").items()}
+    return Question(flags=flags, **parts)
+
+
+def of_answer(said: Answer) -> bytes:
+    """An answer on its way."""
+    if isinstance(said, errors.ConfigError):
+        refused = {"message": said.message, "culprit": said.culprit, "fix": said.fix}
+        return _bytes({"refused": refused})
+    return _bytes(
+        {
+            "config": plain.packed(said.config),
+            "origins": dict(said.origins),
+            "warnings": said.warnings,
+            "path": said.path,
+        }
+    )
+
+
+def answer(said: bytes, asked: Question) -> Answer:
+    """What was answered; ``ValueError``, ``LookupError``, ``TypeError`` for what is none."""
+    parts: dict[str, Any] = json.loads(said)
+    if "refused" in parts:
+        return errors.ConfigError(**parts["refused"])
+    return sourced.Effective(
+        cast("Any", plain.unpacked(parts["config"])),
+        parts["origins"],
+        tuple(parts["warnings"]),
+        parts["path"],
+        asked.text,
+    )
+
+
+def _spelled(flag: object) -> sourced.Flag:
+    return flag if isinstance(flag, sourced.Flag) else sourced.Flag(flag, "command line")
+
+
+def _bytes(parts: Mapping[str, object]) -> bytes:
+    # What a name of a file holds beyond UTF-8 has a spelling in ASCII.
+    return json.dumps(parts).encode()

@@ -1,0 +1,99 @@
+"""The configuration as plain records: what the agent keeps once everything is validated.
+
+Covers: records with the attributes of the sections that they were made of, the JSON types of a
+file, the way through a pipe.
+Does not cover: what is valid (``schema``), who validates (``examiner``).
+
+Pydantic, the models of all sections and their validator take a quarter of the memory that an agent
+without surfaces has. They are needed while a file is read, and these records ever after.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+
+class Section:
+    """One section: frozen, equal to another of the same kind that says the same."""
+
+    __slots__ = ()
+
+    #: Its fields' names here and in the file, in one order.
+    names: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, values: Iterable[object]) -> None:
+        for name, value in zip(self.names, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def values(self, *, but: tuple[str, ...] = ()) -> dict[str, Any]:
+        """What it says, by field."""
+        return {name: getattr(self, name) for name in self.names if name not in but}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a section is frozen: {name} cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Section) and _said(self) == _said(other)
+
+    def __hash__(self) -> int:
+        raise TypeError("a section has no hash: there are maps in it")
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.values().items())
+        return f"{type(self).__name__}({said})"
+
+
+def _said(one: Section) -> tuple[type[Section], dict[str, Any]]:
+    return type(one), one.values()
+
+
+@functools.cache
+def kind(name: str, names: tuple[str, ...], aliases: tuple[str, ...]) -> type[Section]:
+    """The class of all sections with this name and these fields."""
+    body = {"__slots__": names, "names": names, "aliases": aliases, "__module__": __name__}
+    return type(name, (Section,), body)
+
+
+def document(value: object) -> Any:
+    """As JSON types, keys as in the file."""
+    if isinstance(value, Section):
+        found = zip(value.aliases, value.names, strict=True)
+        return {alias: document(getattr(value, name)) for alias, name in found}
+    if isinstance(value, Mapping):
+        return {key: document(one) for key, one in value.items()}
+    return [document(one) for one in value] if isinstance(value, tuple) else value
+
+
+def packed(value: object) -> dict[str, object]:
+    """As JSON types that ``unpacked`` makes the same sections of."""
+    kinds: dict[type[Section], int] = {}
+
+    def pack(one: object) -> object:
+        if isinstance(one, Section):
+            number = kinds.setdefault(type(one), len(kinds))
+            return {"kind": number, "values": [pack(getattr(one, name)) for name in one.names]}
+        if isinstance(one, Mapping):
+            return {"map": {key: pack(each) for key, each in one.items()}}
+        return [pack(each) for each in one] if isinstance(one, tuple) else one
+
+    said = pack(value)
+    return {"kinds": [(one.__name__, one.names, one.aliases) for one in kinds], "said": said}
+
+
+def unpacked(parcel: Mapping[str, Any]) -> Any:
+    """What was packed."""
+    kinds = [kind(name, tuple(names), tuple(aliases)) for name, names, aliases in parcel["kinds"]]
+
+    def unpack(one: Any) -> object:
+        if isinstance(one, list):
+            return tuple(unpack(each) for each in one)
+        if not isinstance(one, dict):
+            return one
+        if "map" in one:
+            return {key: unpack(each) for key, each in one["map"].items()}
+        return kinds[one["kind"]](unpack(each) for each in one["values"])
+
+    return unpack(parcel["said"])

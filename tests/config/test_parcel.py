@@ -1,0 +1,57 @@
+"""Question and answer come out as they went in."""
+
+from __future__ import annotations
+
+import pytest
+
+from koordlet.config import loader, parcel, sourced
+from koordlet.model import errors
+
+TEXT = "apiVersion: koordlet.io/v1\nkind: Config\nmode: observe\n"
+
+
+@pytest.mark.parametrize("text", [None, "", TEXT, "# \udcff é 🐧\n"])
+def test_a_question(text: str | None) -> None:
+    """Text, place, our part of the environment, flags as they were spelled."""
+    asked = parcel.Question(
+        text=text,
+        path="/etc/\udcff.yaml",
+        env={"KOORDLET_MODE": "observe", "PATH": "/bin"},
+        flags={"mode": sourced.Flag("observe", "--observe"), "state.dir": "/x"},
+        kept=True,
+    )
+
+    again = parcel.question(parcel.of_question(asked))
+
+    assert (text, asked.path, True) == (again.text, again.path, again.kept)
+    assert {"KOORDLET_MODE": "observe"} == again.env
+    assert asked.flags["mode"] == again.flags["mode"]
+    assert sourced.Flag("/x", "command line") == again.flags["state.dir"]
+
+
+def test_an_answer() -> None:
+    """The configuration with its origins; the text stays with who asked."""
+    asked = parcel.Question(text=TEXT, path="f", env={}, flags={"state.dir": "/x"})
+    found = loader.from_text(asked.text, asked.path, asked.env, asked.flags)
+
+    again = parcel.answer(parcel.of_answer(found), asked)
+
+    assert found == again
+    assert isinstance(again, sourced.Effective)
+    assert (TEXT, "f:3", "command line") == (
+        again.text,
+        again.origin("mode"),
+        again.origin("state.dir"),
+    )
+
+
+def test_a_refusal() -> None:
+    """With culprit and fix."""
+    said = errors.ConfigError("no", culprit="f:1", fix="yes")
+
+    again = parcel.answer(
+        parcel.of_answer(said), parcel.Question(text="", path="", env={}, flags={})
+    )
+
+    assert isinstance(again, errors.ConfigError)
+    assert ("no", "f:1", "yes", str(said)) == (again.message, again.culprit, again.fix, str(again))

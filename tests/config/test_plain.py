@@ -1,0 +1,73 @@
+"""Records say what their models said: in a file's words, and on the other side of a pipe."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from koordlet.config import plain, schema
+
+WORK: list[dict[str, object]] = [
+    {"name": "one", "qos": "LS", "match": {"unit": "a.service"}, "addresses": ["10.0.0.1"]},
+    {"name": "two", "qos": "LSR", "cpus": 2, "match": {"cgroup": "a/b"}, "limits": {"cpu": 1}},
+]
+SAID: dict[str, object] = {
+    "node": {"labels": {"a": "b", "kind": "0", "": ""}},
+    "workloads": WORK,
+    "policies": {"node_pressure": {"evictionHard": {"memory.available": "1Gi"}}},
+}
+
+
+@pytest.mark.parametrize("said", [{}, SAID])
+def test_as_in_the_file(said: dict[str, object]) -> None:
+    """The same keys and values as pydantic prints of the models."""
+    model = schema.Config.model_validate(said)
+
+    assert model.model_dump(mode="json", by_alias=True) == plain.document(model.record())
+
+
+@pytest.mark.parametrize("said", [{}, SAID])
+def test_through_a_pipe(said: dict[str, object]) -> None:
+    """What was packed, printed and read is equal, of the same kinds, and cannot be told apart."""
+    record = schema.Config.model_validate(said).record()
+
+    again = plain.unpacked(json.loads(json.dumps(plain.packed(record))))
+
+    assert again == record
+    assert repr(record) == repr(again)
+    assert type(record) is type(again)
+
+
+def test_another_value() -> None:
+    """One value makes the difference, however deep."""
+    one, other = (
+        schema.Config.model_validate({"workloads": [{**work, "priority": priority}]}).record()
+        for work in WORK[:1]
+        for priority in (1, 2)
+    )
+
+    assert one != other
+    assert one != {}
+
+
+def test_as_its_model() -> None:
+    """Every attribute of a model is one of its record; lists are tuples there."""
+    model = schema.Config.model_validate(SAID)
+    record: Any = model.record()
+
+    assert set(schema.Config.model_fields) == set(record.names)
+    assert ("10.0.0.1",) == record.workloads[0].addresses
+    assert model.workloads[1].match.values() == record.workloads[1].match.values()
+    assert {"unit": None} == record.workloads[1].match.values(but=("cgroup",))
+
+
+def test_frozen() -> None:
+    """Nothing is set in place, and nothing with maps in it has a hash."""
+    record = schema.defaults()
+
+    with pytest.raises(AttributeError, match="mode"):
+        record.mode = "observe"
+    with pytest.raises(TypeError, match="no hash"):
+        hash(record)
