@@ -240,6 +240,7 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         from koordlet.kube import adapter, credentials  # noqa: PLC0415
 
         source = credentials.Source(kubeconfig=options.kubeconfig, context=options.context)
+        credentials.check(source)
         manners = adapter.Manners(
             manager="koordlet-scheduler",
             page=_PAGE,

@@ -9,6 +9,8 @@ Rules:
    somebody wrote down. Nothing is tried out over the network.
 2. Nothing on: the machine is standalone, and nothing of these rooms is loaded.
 3. A recorded machine is never asked over the network.
+4. Credentials that cannot be used as they are end a command before it starts (``ConfigError``);
+   not a restore, which puts files back without them and says what it could not take back.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.config import kube, kubelet, nri_section, schema
+    from koordlet.kube import credentials
     from koordlet.model import objects, observed, reservation
     from koordlet.workloads import gathering, manifest_directory, source
     from koordlet.workloads.kubelet import asking
@@ -128,7 +131,7 @@ def gatherer(
         reserving=reserving,
         declared=declared,
         kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
-        store=_store(config.kube) if choice.kube else None,
+        store=_checked(config.kube) if choice.kube else None,
         node=node,
     )
 
@@ -192,6 +195,15 @@ def once(
     return asyncio.run(ask())
 
 
+def unheard(told: observed.Observed | None) -> list[str]:
+    """What a command that runs once does without: one line for each reason, with its sources."""
+    by_reason: dict[str, list[str]] = {}
+    for one in told.sources if told is not None else ():
+        if not one.ok:
+            by_reason.setdefault(one.problem, []).append(one.name)
+    return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
+
+
 def _asked(said: kubelet.Kubelet, host: root.HostRoot) -> asking.Asked:
     from koordlet.workloads.kubelet import asking, client  # noqa: PLC0415 -- rule 2
 
@@ -227,8 +239,21 @@ def _account(name: str) -> str:
     return str(found) if found.exists() else ""
 
 
+def _checked(said: kube.Kube) -> objects.Objects:
+    """Rule 4."""
+    from koordlet.kube import credentials  # noqa: PLC0415 -- rule 2
+
+    credentials.check(_source(said))
+    return _store(said)
+
+
 def _store(said: kube.Kube) -> objects.Objects:
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
-    source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
-    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))
+    return adapter.Kube(credentials.Credentials(_source(said)), adapter.Manners(cached=True))
+
+
+def _source(said: kube.Kube) -> credentials.Source:
+    from koordlet.kube import credentials  # noqa: PLC0415 -- rule 2
+
+    return credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)

@@ -15,7 +15,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from koordlet.model import errors, kinds, objects, refusals, selectors
+from koordlet.model import errors, kinds, objects, refusals, selectors, surrogates
 from koordlet.rpc import placing
 from koordlet.scheduler import inscribed, peernames, requests
 from koordlet.scheduler.alone import taints
@@ -230,7 +230,7 @@ def _list(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _decoded(manifest: str) -> dict[str, Any]:
     try:
-        found = json.loads(manifest)
+        found = surrogates.whole(json.loads(manifest))
     except (ValueError, RecursionError) as error:
         raise refusals.Malformed(f"no JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict) or not objects.text(found, "name"):

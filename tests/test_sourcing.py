@@ -16,6 +16,7 @@ import yaml
 from koordlet import cli, sourcing
 from koordlet.config import schema
 from koordlet.host import directory, root
+from koordlet.model import observed, snapshot
 from tests.kit import deadline, observing
 from tests.kit.apiserver import pki
 from tests.kit.kubelet import server
@@ -45,6 +46,46 @@ def test_what_is_asked(sections: dict[str, Any], runs: object, wants: object) ->
     assert (runs, wants) == (found.kubelet, found.kube)
     assert (not (runs or wants)) is found.standalone
     assert 2 == len(found.why)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "--config", "FILE"],
+        ["check", "--config", "FILE"],
+        ["run", "--observe", "--config", "FILE", "--state-dir", "STATE"],
+        ["scheduler", "--kubeconfig", "/nowhere/config", "--state-dir", "STATE"],
+        ["get", "reservations", "--kubeconfig", "/nowhere/config"],
+        ["reserve", "r", "--cpus", "1", "--owner", "a=b", "--kubeconfig", "/nowhere/config"],
+    ],
+)
+def test_a_kubeconfig_that_is_not_there(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command ends at once with one error, 2 as for any mistake in a configuration."""
+    (tmp_path / "c.yaml").write_text(
+        "apiVersion: koordlet.io/v1\nkind: Config\nkube: {kubeconfig: /nowhere/config}\n"
+    )
+    places = {"FILE": str(tmp_path / "c.yaml"), "STATE": str(tmp_path / "state")}
+
+    assert 2 == cli.main([places.get(one, one) for one in words])
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith("koordlet: /nowhere/config: no usable credentials: there is no such")
+    assert not [one for one in said if "source_missing" in one or "source.failed" in one]
+
+
+def test_what_was_not_heard() -> None:
+    """One line for each reason; what is well says nothing."""
+    told = observed.Observed(
+        sources=(
+            snapshot.Source(name="a", ok=False, problem="Connection refused"),
+            snapshot.Source(name="b", ok=True),
+            snapshot.Source(name="c", ok=False, problem="Connection refused"),
+        )
+    )
+
+    assert ["not known: a, c: Connection refused"] == sourcing.unheard(told)
+    assert [] == sourcing.unheard(None)
 
 
 def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
@@ -134,7 +175,13 @@ def test_thresholds_are_held_against_those_of_the_kubelet(
 ) -> None:
     """Whom nobody gave a file: its own word is asked for, and the late one is named with both."""
     pressure = {"act": True, "evictionHard": {"memory.available": "100Mi", "pid.available": "1%"}}
-    config = written(tmp_path / "act.yaml", kubelet=kubelet, policies={"node_pressure": pressure})
+    # An agent that runs here would be asked instead.
+    config = written(
+        tmp_path / "act.yaml",
+        kubelet=kubelet,
+        policies={"node_pressure": pressure},
+        report={"http": {"enabled": False}},
+    )
 
     assert 0 == cli.main(["explain", "eviction", "--config", str(config)])
     said = capsys.readouterr().out

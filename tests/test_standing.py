@@ -51,6 +51,25 @@ def test_what_is_handed_in_is_placed_and_told(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_half_a_character_costs_itself(ram: Path) -> None:
+    """A label with one is taken in with U+FFFD in its place, which every reader can send on."""
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standing.Desk(world.store, loop)
+            pod = clusters.pod("a")
+            pod["metadata"]["labels"] = {"x": "\ud800"}
+            [taken] = await desk.submit(_handed(pod), dry_run=False)
+            assert "" == taken.error
+            kept = await world.store.get(objects.Ref(kinds.PODS, "a", "d"))
+            assert {"x": "\ufffd"} == objects.metadata(kept)["labels"]
+
+    schedulers.run(body())
+
+
 def test_devices_are_handed_in_and_given_out(ram: Path) -> None:
     """A reservation gets cards of a Device that was handed in, and its owner gets these."""
 

@@ -93,7 +93,9 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
-        return manifests.load(args.pods).observed().slo
+        found = manifests.load(args.pods)
+        output.warn(found.warnings)
+        return found.observed().slo
     if args.cluster:
         from koordlet import sourcing  # noqa: PLC0415 -- only who asks pays
         from koordlet.host import root  # noqa: PLC0415
@@ -101,6 +103,7 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
         told = sourcing.once(effective.config, root.LiveHost())
         if told is None:
             sys.stderr.write("note: nobody was asked: no cluster is configured or found here\n")
+        output.warn(sourcing.unheard(told))
         return told.slo if told is not None else None
     return None
 

@@ -9,12 +9,11 @@ memory, as ``koordlet plan`` does, and decides what an agent that starts now wou
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from koordlet import opening, sourcing
-from koordlet.cli import options, top_source
+from koordlet.cli import options, output, top_source
 from koordlet.model import errors
 from koordlet.report import cpus_json, plan_json, pod_json, view
 
@@ -90,13 +89,14 @@ def _ask(
         source = top_source.choose(args, changed)
         if isinstance(source, top_source.Agent):
             return source.ask(path)
-        source.tell(sourcing.once(config.config, opening.host(args)))
+        told = sourcing.once(config.config, opening.host(args))
+        output.warn(sourcing.unheard(told))
+        source.tell(told)
         return make(source.look(thorough=thorough))
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
     found = manifests.load(args.pods)
-    for warning in found.warnings:
-        print(f"koordlet: {warning}", file=sys.stderr)
+    output.warn(found.warnings)
     alone = top_source.Self(args, config)
     alone.tell(found.observed())
     return make(alone.look(thorough=thorough))

@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     host = opening.host(args)
     here = opening.open_line(args, host, config)
     here.observed = sourcing.once(config.config, host)
+    output.warn(sourcing.unheard(here.observed))
     entries, records = {}, []
     if host.live:
         where = opening.state_paths(args, config)
@@ -110,11 +111,16 @@ def document(
         "left": [one.why for one in made.draft.left if one.target == path],
         "before": None if entry is None else _entry(entry),
         "records": records,
-        "verdict": _verdict(wanted, steps, entry),
+        "verdict": _verdict(wanted, steps, entry, records),
     }
 
 
-def _verdict(wanted: list[explain_source.Document], steps: list[plan.Step], entry: object) -> str:
+def _verdict(
+    wanted: list[explain_source.Document],
+    steps: list[plan.Step],
+    entry: object,
+    records: list[explain_source.Document],
+) -> str:
     """The answer in one sentence."""
     if any(one.undo for one in steps):
         return "ours, and no policy wants it any more: it is put back"
@@ -125,6 +131,10 @@ def _verdict(wanted: list[explain_source.Document], steps: list[plan.Step], entr
         return "as it is wanted"
     if entry is not None:
         return "ours, and left as it is"
+    if records:
+        return (
+            "nobody's now: no policy wants anything there, and nothing of koordlet's is left in it"
+        )
     return "nobody's: no policy wants anything there, and koordlet has not written it"
 
 
@@ -213,8 +223,9 @@ def lines(one: explain_source.Document) -> Iterator[str]:
 
 def _deed(record: Mapping[str, object]) -> str:
     change = f"{record.get('was') or 'unset'} → {record.get('value')}"
-    why = record.get("detail") or record.get("reason") or ""
-    return f"{record.get('verdict')}: {change} ({record.get('policy')}: {why})"
+    why, policy = str(record.get("detail") or record.get("reason") or ""), record.get("policy")
+    told = why if why.startswith(f"{policy}: ") else f"{policy}: {why}"
+    return f"{record.get('verdict')}: {change} ({told})"
 
 
 def _moment(at: object) -> str:

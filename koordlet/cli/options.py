@@ -138,12 +138,12 @@ _EVICTION = {
 def eviction(parser: argparse.ArgumentParser) -> None:
     """``--eviction-hard`` and the others, spelled as the kubelet's; and the kubelet's own file."""
     group = parser.add_argument_group("thresholds of eviction, spelled as for the kubelet")
-    for name in _EVICTION:
+    for name, key in _EVICTION.items():
         group.add_argument(
             f"--eviction-{name}",
             metavar="TEXT",
             default=None,
-            help=f"policies.node_pressure.{name}",
+            help=f"policies.node_pressure.{key}",
         )
     group.add_argument(
         "--kubelet-config",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.model import errors
 
@@ -16,6 +16,12 @@ from koordlet.model import errors
 def print_json(document: Mapping[str, object]) -> None:
     """One document on stdout, ``version`` first, and nothing else."""
     print(json.dumps({"version": "v1", **document}, indent=2, default=str))
+
+
+def warn(several: Iterable[str]) -> None:
+    """On stderr, one line each: what was left out of an input, and where it was."""
+    for one in several:
+        print(f"koordlet: {visible(one)}", file=sys.stderr)
 
 
 def print_error(error: errors.KoordletError, *, as_json: bool) -> None:

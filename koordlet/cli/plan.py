@@ -11,7 +11,7 @@ from typing import cast
 
 from koordlet import line, opening, sourcing
 from koordlet.cli import options, output
-from koordlet.model import action, cgroup, plan, pod
+from koordlet.model import action, cgroup, observed, plan, pod
 from koordlet.policy import cpu_holdings, exclusive_cpus
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
@@ -64,19 +64,9 @@ def run(args: argparse.Namespace) -> int:
     run_line = opening.open_line(args, opening.host(args), config)
     if args.defragment:
         _defragment(args, run_line)
-    run_line.look_once()
-    if args.pods is not None:
-        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
-
-        found = manifests.load(args.pods)
-        run_line.observed = found.observed()
-        for warning in found.warnings:
-            print(f"koordlet: {warning}", file=sys.stderr)
-    else:
-        run_line.observed = sourcing.once(
-            config.config, run_line.host, where=opening.state_paths(args, config)
-        )
     try:
+        run_line.look_once()
+        run_line.observed = _told(args, run_line)
         done = run_line.run_once({})
     finally:
         run_line.usage.close()
@@ -86,6 +76,20 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(lines(made, done.snapshot.pods)))
     return 0
+
+
+def _told(args: argparse.Namespace, run_line: line.Line) -> observed.Observed | None:
+    """Who runs here, as a file says, or those who are asked."""
+    if args.pods is not None:
+        from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
+
+        found = manifests.load(args.pods)
+        output.warn(found.warnings)
+        return found.observed()
+    config = run_line.effective
+    told = sourcing.once(config.config, run_line.host, where=opening.state_paths(args, config))
+    output.warn(sourcing.unheard(told))
+    return told
 
 
 def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:

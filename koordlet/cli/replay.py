@@ -82,8 +82,7 @@ def _told(path: str | None) -> observed.Observed | None:
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
     found = manifests.load(path)
-    for warning in found.warnings:
-        print(f"koordlet: {warning}", file=sys.stderr)
+    output.warn(found.warnings)
     return found.observed()
 
 

@@ -152,6 +152,7 @@ class Reach:
         from koordlet.scheduler.reservation import service  # noqa: PLC0415
 
         source = credentials.Source(kubeconfig=self._kubeconfig or "", context=self._context)
+        credentials.check(source)
         kube = adapter.Kube(credentials.Credentials(source), adapter.Manners(manager="koordlet"))
         try:
             yield service.Service(kube)

@@ -128,12 +128,13 @@ def _check(args: argparse.Namespace, amounts: dict[str, str]) -> None:
     if args.cache_ways is not None and args.cache_ways < 1:
         raise errors.UsageError("at least one", culprit="--cache-ways")
     for name, spelled in amounts.items():
+        option = "--cpus" if name == "cpu" else f"--{name}"
         try:
             value = quantity.milli(spelled)
         except ValueError as error:
-            raise errors.UsageError(str(error), culprit=f"--{name}") from error
+            raise errors.UsageError(str(error), culprit=option) from error
         if value <= 0:
-            raise errors.UsageError("must be more than nothing", culprit=f"--{name}")
+            raise errors.UsageError("must be more than nothing", culprit=option)
     try:
         moment.duration(args.ttl)
     except ValueError as error:

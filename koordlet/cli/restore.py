@@ -160,7 +160,9 @@ class _Job:
             except OSError:
                 pass  # somebody else's, so it may be there
             raise errors.HostError(
-                "restoring needs root", culprit=str(journal), fix="run it as root"
+                "may hold what is to be put back, and only root can do that",
+                culprit=str(journal),
+                fix="run it as root",
             )
 
 

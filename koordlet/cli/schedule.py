@@ -55,19 +55,28 @@ def run(args: argparse.Namespace) -> int:
         taken = client.submit([json.dumps(one, default=str) for one in bodies])
         pods = [one for one in taken if one.kind == "Pod" and not one.error]
         found = _followed(client, pods, time.monotonic() + args.wait)
-    refused = [one for one in taken if one.error]
+    errors_found = refused(taken, bodies)
     rows = [
         {"pod": key, "node": why.node or None, "message": why.message} for key, why in found.items()
-    ]
-    errors_found = [
-        {"kind": one.kind, "name": f"{one.namespace}/{one.name}", "error": one.error}
-        for one in refused
     ]
     if args.output == "json":
         output.print_json({"pods": rows, "refused": errors_found})
     else:
         print("\n".join(_lines(rows, errors_found)))
-    return 1 if refused else 0
+    return 1 if errors_found else 0
+
+
+def refused(taken: Sequence[Any], bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What was not taken in, and why; an object without a name is named by its place."""
+    return [
+        {
+            "kind": one.kind or str(body.get("kind") or "?"),
+            "name": f"{one.namespace}/{one.name}" if one.name else f"(object {place})",
+            "error": one.error,
+        }
+        for place, (one, body) in enumerate(zip(taken, bodies, strict=True), 1)
+        if one.error
+    ]
 
 
 def _followed(client: Any, pods: Sequence[Any], deadline: float) -> dict[str, Any]:
@@ -94,5 +103,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], refused: Sequence[Mapping[str, str
         for one in rows
     ]
     lines = list(output.table(table, head=("POD", "NODE", "WHY NOT"))) if table else []
-    lines += [f"{one['kind']} {one['name']} was not taken in: {one['error']}" for one in refused]
+    lines += [
+        output.visible(f"{one['kind']} {one['name']} was not taken in: {one['error']}")
+        for one in refused
+    ]
     return lines or ["taken in"]

@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
         raise errors.ConfigError(
             "nothing to simulate", culprit="sim", fix="name a FILE, or --nodes and --pods"
         )
-    bodies = [body for path in args.files for body in manifests.load(path)]
+    said: list[str] = []
+    bodies = [body for path in args.files for body in manifests.load(path, said)]
     if generated:
         name = args.workload or "SchedulingBasic"
         counts = args.nodes, args.pods
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         if len(found) != 1:
             raise errors.ConfigError("not one document", culprit=args.config)
         configured = configuration.read(found[0], args.config)
-        _warn(configured.warnings)
+        output.warn(configured.warnings)
     deciding = configured.deciding if configured is not None else ()
     loaded = cluster.load(bodies, deciding)
     now = args.now if args.now is not None else manifests.newest(bodies)
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     result = tried.run(_progress)
     if explain and result.explained is None:
         raise errors.ConfigError("not among the pods that were tried", culprit=explain)
-    _warn(loaded.warnings)
+    output.warn((*said, *loaded.warnings))
     if args.output == "json":
         output.print_json(result.document())
     elif args.output == "svg":
@@ -114,11 +115,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(lines(result)))
     return 0
-
-
-def _warn(warnings: Any) -> None:
-    for one in warnings:
-        print(f"koordlet: {output.visible(one)}", file=sys.stderr)
 
 
 def _progress(done: int, total: int) -> None:

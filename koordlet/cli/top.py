@@ -30,7 +30,7 @@ EXAMPLES = """\
 koordlet top                      live; h shows the keys
 koordlet top --once               one look, for a person
 koordlet top --once -o json       one look, for a program
-koordlet top --sort m             most memory first
+koordlet top --sort memory        most memory first
 """
 _SORTS = {
     "cpu": "c",

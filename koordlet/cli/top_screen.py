@@ -150,10 +150,9 @@ def _headroom(found: Document, usage: Document) -> str:
     )
     share = _part(_part(usage, "shares"), "BE").get("cpuCores")
     cpus = [_part(usage, "cpus").get(str(cpu)) for cpu in pool]
-    idle = sum(max(0.0, 1 - one) for one in cpus if isinstance(one, int | float))
-    parts = [
-        f"BE uses {_number(share, 2)} CPUs, {_number(idle if pool else None, 2)} of its pool idle"
-    ]
+    known = [max(0.0, 1 - one) for one in cpus if isinstance(one, int | float)]
+    idle = _number(sum(known) if known else None, 2)
+    parts = [f"BE uses {_number(share, 2)} CPUs, {idle} of its pool idle"]
     parts += [
         f"{one.get('name')} {one.get('observed')} (at {one.get('threshold')})"
         for one in _rows(found, "signals")[:2]
@@ -194,7 +193,7 @@ def _pools(found: Document, how: Show) -> Iterator[text.Text]:
             line = text.Text(f"{named:<17}", no_wrap=True)
             line.append(part, style=colour)
             if start == 0:
-                line.append(f"  {sum(known):.2f} of {len(members)}")
+                line.append(f"  {_number(sum(known) if known else None, 2)} of {len(members)}")
             yield line
 
 

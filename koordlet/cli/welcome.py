@@ -1,6 +1,7 @@
 """What ``koordlet run`` shows a person first: machine, owners, what is enforced, where to look.
 
-Covers: the text. Does not cover: anything later; that is the log's and the surfaces' part.
+Covers: the text, and the demo's last line. Does not cover: anything in between; that is the log's
+and the surfaces' part.
 """
 
 from __future__ import annotations
@@ -36,6 +37,16 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
     elif demo_on:
         text += ["", "Run it as root to see it enforced. Ctrl-C stops it."]
     return text
+
+
+def farewell(left: int) -> str:
+    """The demo's last line: whether everything was put back."""
+    if not left:
+        return "The demo is over: everything is as it was before."
+    return (
+        f"The demo is over, and {left} changes could not be undone:"
+        " `koordlet restore` tries again and names them"
+    )
 
 
 def _workloads(now: view.View) -> list[str]:

@@ -5,7 +5,8 @@ Does not cover: groups and limits (``kernel``), which machine it is (``recorded`
 
 The law, simulated and said to be: a CPU runs what is latency-sensitive first, best-effort work gets
 what is left of the CPUs and of the quota that it may use. Who shares a CPU with it waits a little
-for each second of its own, the more the fuller the CPU is: caches are cold, and it is woken late.
+for each second of its own, the more the fuller the CPU is, and the more of its CPUs the quota would
+let best-effort work have: caches are cold, and it is woken late.
 
 For five of each twenty seconds the latency-sensitive service is asked for most of what its CPUs can
 do, as by ``load`` on a real machine.
@@ -60,6 +61,8 @@ class Story:
         self._stall: dict[str, float] = defaultdict(float)
         #: Periods of the quota of best-effort work, and those in which it wanted more.
         self._periods = self._throttled = 0.0
+        #: In what part of the time best-effort work has quota left, so that it is met.
+        self._met = 1.0
         self._latency: latency.Latency | None = None
         for pid in PIDS.values():
             host.run(pid)
@@ -93,13 +96,14 @@ class Story:
         for name, part in wants.items():
             mine = self._cpus(name)
             self._used[name] += part * len(mine) * seconds
-            waiting = _BESIDE * part * part * sum(_shared(beside, cpu) for cpu in mine)
+            there = sum(_there(beside, cpu) for cpu in mine)
+            waiting = _BESIDE * part * part * self._met * there
             self._waited[name] += waiting * seconds
             self._stalls(name, waiting, seconds)
         for cpu, part in full.items():
             self._busy[cpu] += (min(1.0, part) + beside.get(cpu, 0.0)) * seconds
         if ls:
-            shared = sum(_shared(beside, cpu) for cpu in ls) / len(ls)
+            shared = self._met * sum(_there(beside, cpu) for cpu in ls) / len(ls)
             self._latency = _requests(wants["ls"], shared, len(ls))
 
     def _best_effort(self, full: Mapping[int, float], seconds: float) -> dict[int, float]:
@@ -108,6 +112,7 @@ class Story:
         whole = sum(free.values())
         quota = self._quota() if whole else math.inf
         part = min(1.0, quota / whole) if whole else 0.0
+        self._met = min(1.0, quota / len(free)) if free else 0.0
         if quota < math.inf:
             self._periods += seconds / _PERIOD
             self._throttled += seconds / _PERIOD * (part < 1)
@@ -169,8 +174,8 @@ def _group(name: str) -> str:
     return f"{kernel.TOP}/{groups.GROUP}/{name}"
 
 
-def _shared(beside: Mapping[int, float], cpu: int) -> bool:
-    """Whether best-effort work runs there: how much of it matters less than that it does."""
+def _there(beside: Mapping[int, float], cpu: int) -> bool:
+    """Whether best-effort work runs on a CPU."""
     return beside.get(cpu, 0.0) > _TRACE
 
 

@@ -395,5 +395,6 @@ def _garbled(what: str) -> h11.RemoteProtocolError:
 def _broken(name: str, error: Exception) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    words = error.strerror if isinstance(error, OSError) else None
+    refused = isinstance(error, ConnectionRefusedError)
+    words = "Connection refused" if refused else getattr(error, "strerror", None)
     return TransportError(words or str(error) or type(error).__name__, culprit=name)

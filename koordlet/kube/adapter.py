@@ -83,6 +83,7 @@ class Kube:
         self._closed = False
         #: Items of lists that were no objects, and so were left out.
         self.dropped = 0
+        self._remarks = decoding.Remarks()
 
     async def close(self) -> None:
         """Cut all connections."""
@@ -115,7 +116,7 @@ class Kube:
             for number, each in enumerate(page.items or ()):
                 if number % _BREATH == _BREATH - 1:
                     await asyncio.sleep(0)
-                found = decoding.item(each, kind)
+                found = decoding.item(each, kind, self._remarks)
                 if found is None:
                     self.dropped += 1
                 else:
@@ -176,7 +177,7 @@ class Kube:
                 lines = decoding.Lines(asked.culprit)
                 while data := await stream.read(self._manners.silence_seconds):
                     for line in lines.feed(data):
-                        yield decoding.change(line, asked.culprit)
+                        yield decoding.change(line, asked.culprit, self._remarks)
         except client.TransportError as error:
             raise _unavailable(error, asked.culprit) from error
 

@@ -9,6 +9,8 @@ Rules:
 2. What is on disk is looked at every ``CHECK_SECONDS``: a token or certificate that rotated is used
    from then on, without waiting for a 401. After a 401 everything is read anew at once.
 3. Nothing of it is ever logged.
+4. What can never work, such as a file that is not there, is an error before anything starts
+   (``check``). What breaks later, and a plugin that fails, is tried again.
 
 The package re-reads the in-cluster token each minute and runs a plugin again before its token
 expires. It never re-reads a ``tokenFile`` of a kubeconfig, does not trim the in-cluster token, and
@@ -22,7 +24,7 @@ import concurrent.futures
 import ssl
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +33,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config import config_exception, incluster_config, kube_config
 
 from koordlet.http import client
-from koordlet.model import refusals
+from koordlet.model import errors, refusals
 from koordlet.model.record import dataclass
 
 _Result = TypeVar("_Result")
@@ -39,6 +41,8 @@ _Result = TypeVar("_Result")
 CHECK_SECONDS = 30.0
 #: A plugin may ask somebody else, but not for ever.
 DEADLINE = 60.0
+#: Of a user in a kubeconfig: whom else the package asks.
+_PLUGINS = frozenset({"exec", "auth-provider"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,18 @@ class Source:
     context: str = ""
     token: Path = Path(incluster_config.SERVICE_TOKEN_FILENAME)
     ca: Path = Path(incluster_config.SERVICE_CERT_FILENAME)
+
+
+def check(source: Source) -> None:
+    """``ConfigError`` where they cannot be used as they are. Nobody is asked, no plugin is run."""
+    try:
+        configuration, _ = _load(source, plugins=False)
+        _clean(configuration.auth_settings().get("BearerToken"))
+        _parts(configuration)
+        _proxy(configuration)
+        _tls(configuration)
+    except Exception as error:  # the package lets through whatever a broken file makes
+        raise errors.ConfigError(_why(error), culprit=_name(source), fix=_fix(source)) from error
 
 
 class Credentials:
@@ -117,73 +133,34 @@ class Credentials:
 
     @property
     def _name(self) -> str:
-        return self._source.kubeconfig or str(self._source.token)
+        return _name(self._source)
 
     def _check(self) -> Access:
         try:
             if self._configuration is None or _marks(self._files) != self._marks:
-                self._configuration, self._files = self._load()
+                self._configuration, self._files = _load(self._source)
                 self._tls = None
                 self._marks = _marks(self._files)
             return self._made(self._configuration)
         except Exception as error:  # the package lets through whatever a broken file makes
-            told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
-            # Other errors may quote the file, and a token with it.
-            why = str(error)[:300] if told else f"it cannot be read ({type(error).__name__})"
             raise refusals.Unauthorized(
-                f"no usable credentials: {why}",
-                culprit=self._name,
-                fix="check the kubeconfig, or the service account of the pod",
+                _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
-
-    def _load(self) -> tuple[Configuration, tuple[Path, ...]]:
-        configuration = Configuration()
-        source = self._source
-        if not source.kubeconfig:
-            incluster_config.InClusterConfigLoader(
-                token_filename=str(source.token), cert_filename=str(source.ca)
-            ).load_and_set(configuration)
-            return configuration, (source.token, source.ca)
-        paths = [Path(one).expanduser() for one in source.kubeconfig.split(":") if one]
-        merged = kube_config.KubeConfigMerger(":".join(map(str, paths))).config
-        if merged is None:
-            msg = "there is no such file, or nothing in it"
-            raise ValueError(msg)
-        user = _user(merged, source.context)
-        loader = kube_config.KubeConfigLoader(
-            merged, active_context=source.context or None, config_base_path=None
-        )
-        loader.load_and_set(configuration)
-        if "exec" in user and not configuration.api_key and not configuration.cert_file:
-            msg = "the credential plugin failed, or gave neither a token nor a certificate"
-            raise ValueError(msg)
-        named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-        files = [*paths, *(Path(one) for one in named if one)]
-        if user.get("tokenFile"):
-            files.append(paths[0].parent / str(user["tokenFile"]))
-        return configuration, tuple(files)
 
     def _made(self, configuration: Configuration) -> Access:
         # Here the package looks whether its token is still good, and fetches another one if not.
-        found = configuration.auth_settings().get("BearerToken")
-        token = str(found["value"]).strip() if found else ""
-        if any(character in token for character in "\r\n\0"):
-            msg = "the token has several lines"
-            raise ValueError(msg)
+        token = _clean(configuration.auth_settings().get("BearerToken"))
         endpoint, prefix = self._endpoint(configuration)
         headers = (("authorization", token),) if token else ()
         made = Access(endpoint, prefix, headers)
         return self._access if made == self._access and self._access is not None else made
 
     def _endpoint(self, configuration: Configuration) -> tuple[client.Endpoint, str]:
-        parts = urllib.parse.urlsplit(configuration.host)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            msg = f"not the address of a server: {configuration.host!r}"
-            raise ValueError(msg)
+        parts = _parts(configuration)
         if parts.scheme == "https" and self._tls is None:
             self._tls = _tls(configuration)
         endpoint = client.Endpoint(
-            host=parts.hostname,
+            host=parts.hostname or "",
             port=parts.port or (443 if parts.scheme == "https" else 80),
             tls=self._tls,
             server_name=configuration.tls_server_name or "",
@@ -192,15 +169,91 @@ class Credentials:
         return endpoint, parts.path.rstrip("/")
 
 
+def _load(source: Source, *, plugins: bool = True) -> tuple[Configuration, tuple[Path, ...]]:
+    """What is on disk, with what a plugin says, and the files that it comes from."""
+    configuration = Configuration()
+    if not source.kubeconfig:
+        incluster_config.InClusterConfigLoader(
+            token_filename=str(source.token), cert_filename=str(source.ca)
+        ).load_and_set(configuration)
+        return configuration, (source.token, source.ca)
+    paths = [Path(one).expanduser() for one in source.kubeconfig.split(":") if one]
+    merged = _merged(paths)
+    user = _user(merged, source.context)
+    if not plugins:
+        for asking in _PLUGINS & user.keys():
+            del user[asking]
+    loader = kube_config.KubeConfigLoader(
+        merged, active_context=source.context or None, config_base_path=None
+    )
+    loader.load_and_set(configuration)
+    if "exec" in user and not configuration.api_key and not configuration.cert_file:
+        msg = "the credential plugin failed, or gave neither a token nor a certificate"
+        raise ValueError(msg)
+    named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    files = [*paths, *(Path(one) for one in named if one)]
+    if user.get("tokenFile"):
+        files.append(paths[0].parent / str(user["tokenFile"]))
+    return configuration, tuple(files)
+
+
+def _merged(paths: list[Path]) -> kube_config.ConfigNode:
+    """The files as one; those that are not there are skipped, as kubectl skips them."""
+    merger = kube_config.KubeConfigMerger(":".join(map(str, paths)))
+    found: kube_config.ConfigNode | None = merger.config
+    if found is None:
+        there = any(one.exists() for one in paths)
+        msg = "it is empty" if there else "there is no such file"
+        raise ValueError(msg)
+    return found
+
+
+def _name(source: Source) -> str:
+    return source.kubeconfig or str(source.token)
+
+
+def _fix(source: Source) -> str:
+    if source.kubeconfig:
+        return "name a kubeconfig that kubectl can use as well"
+    return "mount the service account's token into the pod, or name a kubeconfig"
+
+
+def _why(error: Exception) -> str:
+    """The package's errors; others may quote the file, and a token with it."""
+    told = isinstance(error, OSError | ValueError | config_exception.ConfigException)
+    mark = getattr(error, "problem_mark", None)
+    unread = f"it cannot be read ({type(error).__name__})"
+    other = unread if mark is None else f"it is no YAML (line {mark.line + 1})"
+    why = str(error)[:300] if told else other
+    return f"no usable credentials: {why}"
+
+
+def _clean(found: Mapping[str, object] | None) -> str:
+    token = str(found["value"]).strip() if found else ""
+    if any(character in token for character in "\r\n\0"):
+        msg = "the token has several lines"
+        raise ValueError(msg)
+    return token
+
+
+def _parts(configuration: Configuration) -> urllib.parse.SplitResult:
+    parts = urllib.parse.urlsplit(configuration.host)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        msg = f"not the address of a server: {configuration.host!r}"
+        raise ValueError(msg)
+    return parts
+
+
 def _user(config: kube_config.ConfigNode, context: str) -> dict[str, object]:
-    """What a kubeconfig says of the user of a context."""
+    """What a kubeconfig says of the user of a context; the very object that the package reads."""
     name = context or config["current-context"]
     found = config["contexts"].get_with_name(name)["context"].safe_get("user")
     for one in config.safe_get("users") or ():
         # Merging several files wraps the entries, so that each knows its file.
         entry = one.value if isinstance(one, kube_config.ConfigNode) else one
         if entry.get("name") == found:
-            return dict(entry.get("user") or {})
+            found_user: dict[str, object] = entry.get("user") or {}
+            return found_user
     return {}
 
 

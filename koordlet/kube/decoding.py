@@ -3,18 +3,23 @@
 Covers: msgspec decoding, bounds, what is dropped. Does not cover: reading the bytes (``adapter``).
 
 A list is split without being decoded (one pass in C), then decoded object by object, so that the
-loop can breathe in between. An item that is no object costs only itself.
+loop can breathe in between. An item that is no object costs only itself; a text with half a
+character in it costs that character, and the object is named to whoever asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
+from koordlet import log
 from koordlet.kube import answers
-from koordlet.model import kinds, objects, refusals
+from koordlet.model import kinds, objects, refusals, surrogates
+
+_T = TypeVar("_T")
 
 #: A line of a watch: etcd takes objects of 1.5 MiB, JSON may need twice as much.
 LINE_BYTES = 8 << 20
@@ -46,7 +51,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 def split(raw: bytes, culprit: str) -> List:
     """A list; ``Unavailable`` where it is none."""
     try:
-        found = _LIST.decode(raw)
+        found = _split(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise garbled(culprit, error) from error
     if not found.metadata.resource_version:
@@ -54,14 +59,43 @@ def split(raw: bytes, culprit: str) -> List:
     return found
 
 
-def item(raw: msgspec.Raw, kind: kinds.Kind) -> objects.Object | None:
+def _split(raw: bytes) -> List:
+    try:
+        return _LIST.decode(raw)
+    except msgspec.DecodeError:
+        spelled = surrogates.spelled(raw)
+        found = _LIST.decode(spelled)
+    items = map(bytes, found.items or ())
+    # As they came: each is to be mended, and said, by itself.
+    found.items = [msgspec.Raw(one) for one in surrogates.parts(items, spelled, raw)]
+    return found
+
+
+class Remarks:
+    """Says which objects have a text that had to be mended: once, then at growing intervals."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._repeats = log.Repeats(clock)
+
+    def mended(self, body: objects.Object, kind: str) -> None:
+        """One such object."""
+        name = "/".join(filter(None, objects.key(body)))
+        say = log.get().warning
+        self._repeats.say(
+            say, "source.mended", (kind, name), kind=kind, object=name, detail=surrogates.SAID
+        )
+
+
+def item(raw: msgspec.Raw, kind: kinds.Kind, remarks: Remarks) -> objects.Object | None:
     """One object of a list, which says its kind as if it had been asked for alone."""
     try:
-        found = _OBJECT.decode(raw)
+        found, mended = _decoded(_OBJECT, raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
     if not objects.text(found, "name"):
         return None
+    if mended:
+        remarks.mended(found, kind.name)
     found.setdefault("kind", kind.name)
     found.setdefault("apiVersion", kind.api_version)
     return found
@@ -70,15 +104,15 @@ def item(raw: msgspec.Raw, kind: kinds.Kind) -> objects.Object | None:
 def one(raw: bytes, culprit: str) -> objects.Object:
     """One object; ``Unavailable`` where it is none."""
     try:
-        return _OBJECT.decode(raw)
+        return _decoded(_OBJECT, raw)[0]
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise garbled(culprit, error) from error
 
 
-def change(line: bytes, culprit: str) -> objects.Change:
+def change(line: bytes, culprit: str, remarks: Remarks) -> objects.Change:
     """One line of a watch; an ``ERROR`` in it is raised as what it says."""
     try:
-        event = _EVENT.decode(line)
+        event, mended = _decoded(_EVENT, line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise garbled(culprit, error) from error
     if event.type == "ERROR":
@@ -92,7 +126,19 @@ def change(line: bytes, culprit: str) -> objects.Change:
     revision = objects.revision(event.object)
     if not revision:
         raise refusals.Garbled("a change without a revision", culprit=culprit)
+    if mended:
+        remarks.mended(event.object, str(event.object.get("kind") or culprit))
     return objects.Change(verb, {} if verb is objects.Verb.BOOKMARK else event.object, revision)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes | msgspec.Raw) -> tuple[_T, bool]:
+    """What a decoder reads, and whether a text in it was mended first."""
+    try:
+        return decoder.decode(raw), False
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decoder.decode(surrogates.mended(bytes(raw))), True
 
 
 def garbled(culprit: str, error: Exception) -> refusals.Garbled:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from koordlet.model import errors
+from koordlet.model import errors, surrogates
 
 #: What to do about a file that holds something else.
 FIX = "give kubectl's JSON or YAML"
@@ -43,6 +43,11 @@ def of_file(raw: bytes, path: str, most: int) -> list[object]:
 
 def load(text: str) -> list[object]:
     """The documents; ``ValueError`` says in one line why there are none."""
+    found = _load(text)
+    return surrogates.whole(found) if surrogates.suspect(text) else found
+
+
+def _load(text: str) -> list[object]:
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):

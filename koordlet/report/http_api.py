@@ -148,7 +148,7 @@ class Api:
                 "usage",
                 "no workload here has this name",
                 culprit=name[:200] or "?name=",
-                fix="ask for namespace/name or a UID; /api/v1/node lists all",
+                fix="ask for namespace/name or a UID; `koordlet get workloads` lists all",
             )
         return message.document(found)
 

@@ -26,14 +26,17 @@ class RefusedError(Exception):
     """Somebody answers, and says no."""
 
 
+def plain(words: str) -> str:
+    """Of an address that nobody is at gRPC tells thrice what the kernel said in a few words."""
+    last = words.rpartition(": ")[2]
+    return last if last in _KERNEL else words
+
+
 def said(error: Any, address: str) -> NoAnswerError | RefusedError:
     """What gRPC says, in a sentence. Its errors are calls as well, which no type of it says."""
     status: grpc.StatusCode | None = error.code() if hasattr(error, "code") else None
     words = error.details() if hasattr(error, "details") else str(error)
     silent = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
     if status is None or status in silent:
-        # Of an address that nobody is at gRPC tells thrice what the kernel said in a few words.
-        plain = str(words).rpartition(": ")[2]
-        words = plain if plain in _KERNEL else words
-        return NoAnswerError(f"{address}: {words}")
+        return NoAnswerError(f"{address}: {plain(str(words))}")
     return RefusedError(f"{address}: {words} ({status.name})")

@@ -17,9 +17,9 @@ from typing import Any, Protocol, Self
 import grpc
 import grpc.aio
 
-from koordlet.model import objects, refusals
+from koordlet.model import objects, refusals, surrogates
+from koordlet.rpc import failures, services
 from koordlet.rpc import reservation_messages as messages
-from koordlet.rpc import services
 from koordlet.rpc.gen import reservations_pb2 as pb
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Reservations"].full_name
@@ -89,7 +89,7 @@ class Reservations:
 
     async def _create(self, request: pb.CreateReservationRequest) -> pb.Reservation:
         try:
-            body = json.loads(request.manifest)
+            body = surrogates.whole(json.loads(request.manifest))
         except (ValueError, RecursionError) as error:
             raise refusals.Malformed(f"manifest is no JSON: {str(error)[:100]}") from error
         if not isinstance(body, Mapping):
@@ -204,7 +204,7 @@ class Client:
         if known is not None:
             return known(details)
         return refusals.Unavailable(
-            f"no answer: {code.name}",
+            f"nobody answers: {failures.plain(details) or code.name}",
             culprit=str(self._path),
             fix="does `koordlet scheduler` run there? or name --kubeconfig",
         )

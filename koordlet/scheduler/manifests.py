@@ -16,8 +16,11 @@ from koordlet.scheduler.wire import Body
 _MAX_BYTES = 1 << 30
 
 
-def load(path: str) -> list[Body]:
-    """The objects of a file, Lists unfolded; ``ConfigError`` where it holds none."""
+def load(path: str, warnings: list[str] | None = None) -> list[Body]:
+    """The objects of a file, Lists unfolded; ``ConfigError`` where it holds none.
+
+    With ``warnings`` an item of a List that is no object costs only itself, and is said there.
+    """
     try:
         with Path(path).open("rb") as file:
             raw = file.read(_MAX_BYTES + 1)
@@ -27,7 +30,7 @@ def load(path: str) -> list[Body]:
     return [
         body
         for number, document in enumerate(documents.of_file(raw, path, _MAX_BYTES), 1)
-        for body in _unfold(document, f"{path}: document {number}")
+        for body in _unfold(document, f"{path}: document {number}", warnings)
     ]
 
 
@@ -51,7 +54,7 @@ def newest(bodies: Iterable[Body]) -> float | None:
     return max(found, default=None)
 
 
-def _unfold(document: Any, place: str) -> Iterator[Body]:
+def _unfold(document: Any, place: str, warnings: list[str] | None) -> Iterator[Body]:
     if document is None:
         return
     several = document if isinstance(document, list) else [document]
@@ -62,10 +65,13 @@ def _unfold(document: Any, place: str) -> Iterator[Body]:
         items = one.get("items")
         if str(one.get("kind", "")).endswith("List") and isinstance(items, list):
             kind = str(one["kind"]).removesuffix("List")
-            for item in items:
-                if isinstance(item, Mapping) and "kind" not in item and kind:
+            for index, item in enumerate(items):
+                where = f"{place}: items[{index}]"
+                if warnings is not None and not isinstance(item, Mapping):
+                    warnings.append(f"{where} is left out: no object")
+                elif isinstance(item, Mapping) and "kind" not in item and kind:
                     yield {"kind": kind, **item}
                 else:
-                    yield from _unfold(item, place)
+                    yield from _unfold(item, where, warnings)
         else:
             yield one

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -102,6 +102,8 @@ class Gatherer:
         self._unheard = {*self._polled, *self._mirrors}
         #: Those that are not believed any more.
         self._aged: set[str] = set()
+        #: Why mirrors fail now.
+        self._failing: Collection[str] = ()
 
     async def start(self, patience: float) -> None:
         """Begin to ask, and wait so long for every source's first answer, good or bad."""
@@ -135,6 +137,7 @@ class Gatherer:
         """The newest value, with ages as they are now; costs nothing while nothing happens."""
         now = self._clock()
         sources = self._sources()
+        self._tell_mirrors(sources)
         if {one.name for one in sources if one.aged(now)} != self._aged:
             self._make()
         elif sources != self.newest.sources:
@@ -213,6 +216,21 @@ class Gatherer:
                 source=one.name,
                 detail=problem,
             )
+
+    def _tell_mirrors(self, sources: tuple[snapshot.Source, ...]) -> None:
+        """One event for all that fail for one reason: they ask one server."""
+        failing: dict[str, list[str]] = {}
+        for one in sources:
+            health = self._mirrors[one.name].health if one.name in self._mirrors else None
+            if health is not None and health.state is mirror.State.FAILING:
+                failing.setdefault(health.error, []).append(one.name)
+        new = {why: names for why, names in failing.items() if why not in self._failing}
+        for why, names in new.items():
+            say = log.get().warning
+            self._repeats.say(
+                say, "source.failed", ("mirrors", why), source=", ".join(names), detail=why
+            )
+        self._failing = failing.keys()
 
     def _soon(self) -> None:
         """Rule 3."""

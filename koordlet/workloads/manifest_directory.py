@@ -8,8 +8,9 @@ Rules:
    so that editors and configuration management can put theirs beside them.
 2. A file is read when it has looked the same twice: whoever writes it slowly is let finish. The
    first time all are read at once.
-3. A file that cannot be used costs only itself: what it said last stays, and it is said why. A file
-   that is gone takes its workloads along.
+3. A file that cannot be used, as a whole or one workload of it, costs only itself: what it said
+   last stays, and it is said why; the first time the rest of it counts. A file that is gone takes
+   its workloads along.
 4. A workload names its processes by ``koordlet.io/match``; a Pod without it is not run by us or by
    anybody here, and left out with a remark. Containers are not told apart: they have no cgroups.
 5. Of two with one name the file that sorts first counts.
@@ -102,6 +103,9 @@ class Directory:
             found = manifests.collect(manifests.parse(text or "", path), path)
         except errors.KoordletError as error:
             into.problems = (f"{error}; what it said before stays",)
+            return
+        if found.left_out and into.pods:
+            into.problems = (f"{found.left_out[0]}; what the file said before stays",)
             return
         pods, problems = [], list(found.warnings)
         for one in found.pods:

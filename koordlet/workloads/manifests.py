@@ -6,7 +6,8 @@ Does not cover: what is in an object (the decoders beside this module), watching
 
 Rules:
 1. A broken annotation costs that annotation: the pod stays, with a problem that is shown.
-2. A document that is no object, or a Pod without a name, is an error that names its place.
+2. A document that is no object is an error that names its place. An item of a List that is none,
+   and a Pod of which nothing can be used (without a name, say), is left out with a warning.
 3. Pods that have ended hold nothing and are left out. Kinds that we have no use for are skipped
    with a warning that counts them.
 4. Of two pods with one UID the later document counts, with a warning.
@@ -16,6 +17,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -42,6 +44,8 @@ class Manifests:
     #: The kubelet's ``/stats/summary``.
     summary: kubelet.Summary | None = None
     warnings: tuple[str, ...] = ()
+    #: Those of them that cost an object (rule 2).
+    left_out: tuple[str, ...] = ()
 
     def observed(self) -> observed.Observed:
         """As if sources had said it."""
@@ -80,11 +84,14 @@ def collect(found: list[object], where: str) -> Manifests:
     pods: dict[str, pod.Pod] = {}
     single: dict[str, Object] = {}
     warnings: list[str] = []
+    left_out: list[str] = []
     skipped: dict[str, int] = {}
-    for place, body in _objects(found, where):
+    for place, body in _objects(found, where, left_out):
         kind = str(body.get("kind", "")) or _unnamed(body)
         if kind == "Pod":
-            one = _pod(body, place)
+            one = _pod(body, place, left_out)
+            if one is None:
+                continue
             if one.uid in pods:
                 warnings.append(f"{place}: UID {one.uid} again ({one.key}); the later one counts")
             if one.active:
@@ -98,7 +105,8 @@ def collect(found: list[object], where: str) -> Manifests:
     warnings += [
         f"{where}: {count} of kind {shapes.plain(kind)} not used" for kind, count in skipped.items()
     ]
-    return _assembled(tuple(pods.values()), single, warnings)
+    made = _assembled(tuple(pods.values()), single, [*left_out, *warnings])
+    return replace(made, left_out=tuple(left_out))
 
 
 #: What the kubelet answers has no kind.
@@ -141,7 +149,7 @@ def _is_config(body: Object) -> bool:
     return _map(body.get("metadata")).get("name") == sloconfig.NAME
 
 
-def _objects(found: list[object], where: str) -> Iterator[tuple[str, Object]]:
+def _objects(found: list[object], where: str, left_out: list[str]) -> Iterator[tuple[str, Object]]:
     for number, document in enumerate(found, 1):
         place = f"{where}: document {number}"
         if document is None:
@@ -155,9 +163,10 @@ def _objects(found: list[object], where: str) -> Iterator[tuple[str, Object]]:
         items = document.get("items")
         if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
             for index, item in enumerate(items):
-                if not isinstance(item, dict):
-                    raise errors.ConfigError("not an object", culprit=f"{place}: items[{index}]")
-                yield f"{place}: items[{index}]", cast("Object", item)
+                if isinstance(item, dict):
+                    yield f"{place}: items[{index}]", cast("Object", item)
+                else:
+                    left_out.append(f"{place}: items[{index}]: no object; it is left out")
         else:
             yield place, cast("Object", document)
 
@@ -166,8 +175,9 @@ def _map(value: object) -> Object:
     return cast("Object", value) if isinstance(value, dict) else {}
 
 
-def _pod(body: Object, place: str) -> pod.Pod:
+def _pod(body: Object, place: str, left_out: list[str]) -> pod.Pod | None:
     try:
         return poddecode.from_object(body, "manifest", place)
     except ValueError as error:
-        raise errors.ConfigError(str(error).removeprefix(f"{place}: "), culprit=place) from error
+        left_out.append(f"{error}; it is left out")
+        return None

@@ -6,6 +6,7 @@ Does not cover: what the fields mean (``poddecode``).
 Rules:
 1. A part that does not fit is taken out and said; the rest of the pod stays.
 2. Maps of texts and of quantities are read leniently: one bad entry costs that entry, later.
+3. A text with half a character costs that character, and its pod says so; other pods are as ever.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from koordlet.model import surrogates
 from koordlet.workloads import shapes
 
 _Loose = dict[str, Any]
@@ -149,26 +151,42 @@ _REPAIRS = 16
 
 def split(data: bytes) -> list[bytes]:
     """The items of a list, each as its bytes; ``ValueError`` for what is no list."""
+    spelled = data
     try:
-        listed = _LIST.decode(data)
+        try:
+            listed = _LIST.decode(data)
+        except msgspec.DecodeError:
+            spelled = surrogates.spelled(data)
+            listed = _LIST.decode(spelled)
     except (msgspec.DecodeError, RecursionError) as error:
         msg = f"no list of pods: {error}"
         raise ValueError(msg) from error
     if not listed.kind.endswith("List") and listed.items is None:
         msg = f"no list of pods: kind {shapes.shown(listed.kind)} without items"
         raise ValueError(msg)
-    return [bytes(item) for item in listed.items or ()]
+    items = [bytes(item) for item in listed.items or ()]
+    # As they came: each pod is to say for itself what is wrong with it.
+    return items if spelled is data else list(surrogates.parts(items, spelled, data))
 
 
 def decode(data: bytes, problems: list[str]) -> Pod:
     """One pod from its bytes; ``ValueError`` where nothing of it can be used."""
     try:
+        return _decode(data, problems)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        mended = surrogates.mended(data)
+        if mended == data:
+            msg = f"not JSON: {error}"
+            raise ValueError(msg) from error
+    problems.append(surrogates.SAID)
+    return decode(mended, problems)
+
+
+def _decode(data: bytes, problems: list[str]) -> Pod:
+    try:
         return _POD.decode(data)
     except msgspec.ValidationError:
         return convert(_ANY.decode(data), problems)
-    except (msgspec.DecodeError, RecursionError) as error:
-        msg = f"not JSON: {error}"
-        raise ValueError(msg) from error
 
 
 def convert(body: object, problems: list[str]) -> Pod:

@@ -25,6 +25,7 @@ from koordlet.model import (
     reservation,
     resources,
     strategies,
+    surrogates,
     wishes,
 )
 from koordlet.workloads import matching, shapes
@@ -74,6 +75,7 @@ def decode_all(data: bytes, problems: list[str]) -> tuple[reservation.Reservatio
     if not isinstance(found, list):
         msg = "no list of reservations"
         raise ValueError(msg)
+    found = surrogates.whole(found)
     several = tuple(decode(one) for one in found if isinstance(one, Mapping))
     problems += [f"reservation {one.name}: {why}" for one in several for why in one.problems]
     return several

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from koordlet.model import cpuset, moment, quantity
+from koordlet.model import cpuset, moment, quantity, surrogates
 
 _T = TypeVar("_T")
 
@@ -40,13 +40,18 @@ def parse(text: str) -> object:
     return parse_bytes(text.encode(errors="surrogatepass"))
 
 
-def parse_bytes(data: bytes) -> object:
+def parse_bytes(data: bytes, problems: list[str] | None = None) -> object:
     """A whole answer as JSON, however long; ``ValueError`` for what is none."""
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        msg = f"not JSON: {error}"
-        raise ValueError(msg) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        mended = surrogates.mended(data)
+        if mended == data:
+            msg = f"not JSON: {error}"
+            raise ValueError(msg) from error
+    if problems is not None:
+        problems.append(surrogates.SAID)
+    return parse_bytes(mended)
 
 
 def shown(value: object) -> str:

@@ -86,6 +86,20 @@ def test_what_is_nobody_s(site: agents.Site) -> None:
     assert "not there" in said(site, "/sys/fs/cgroup/nowhere/else")
 
 
+def test_what_was_put_back(site: agents.Site) -> None:
+    """Nobody wants it and nothing is left of it, but the log is not contradicted."""
+    site.config = ""
+    done = {"at": 1.79e9, "verdict": "done", "policy": "adaptive", "was": "-1", "value": "5000"}
+    records = [{**done, "reason": "adaptive: it hurts"}, {**done, "reason": "back to what it was"}]
+    found = explain_write.document(CPUS, site.host, site.line().run_once({}), None, records)
+    text = "\n".join(explain_write.lines(found))
+
+    assert "nobody's now: " in text
+    assert "has not written it" not in text
+    assert "(adaptive: it hurts)" in text
+    assert "(adaptive: back to what it was)" in text
+
+
 def test_a_journal_of_another_boot_says_nothing(site: agents.Site) -> None:
     """Its groups are gone with their boot."""
     site.settle()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 import koordlet
 from koordlet import cli
+from koordlet.cli import explain
 from tests.kit import deadline
 
 
@@ -223,3 +226,23 @@ def test_a_reader_that_has_seen_enough() -> None:
         os.close(writing)
 
     assert (0, b"") == (done.returncode, done.stderr)
+
+
+def _words(example: str) -> list[list[str]]:
+    """What an example runs of ours: before its comment, without what other programs do."""
+    line = re.split(r"\s{2,}", example.strip())[0]
+    steps = [shlex.split(one.partition(">")[0]) for one in re.split(r"[;|]", line)]
+    return [one[1:] for one in steps if one[:1] == ["koordlet"]]
+
+
+@pytest.mark.parametrize("name", [*cli.COMMANDS, *(f"explain {one}" for one in explain.SUBJECTS)])
+def test_every_example_can_be_typed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command's page has examples, and each of them is a command line that is understood."""
+    with pytest.raises(SystemExit):
+        cli.main([*name.split(), "--help"])
+    examples = capsys.readouterr().out.partition("examples:\n")[2].splitlines()
+    runs = [words for one in examples for words in _words(one)]
+
+    assert name.split(maxsplit=1)[0] in {words[0] for words in runs}
+    for words in runs:
+        assert cli.parser(words[0]).parse_args(words).command == words[0]

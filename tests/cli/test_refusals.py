@@ -12,6 +12,7 @@ from koordlet import cli
 from koordlet.state import paths
 
 _NOBODY = 65534
+_ROOT = "may hold what is to be put back, and only root can do that (run it as root)"
 
 
 @pytest.fixture
@@ -40,10 +41,7 @@ def test_restoring_from_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
     """There may be something: no all-clear."""
     status, error = said(capsys, "restore", "--state-dir", str(closed))
 
-    assert (1, f"koordlet: {closed}/lib/journal: restoring needs root (run it as root)") == (
-        status,
-        error,
-    )
+    assert (1, f"koordlet: {closed}/lib/journal: {_ROOT}") == (status, error)
 
 
 def test_whoever_forgot_sudo_hears_of_it(
@@ -62,7 +60,7 @@ def test_whoever_forgot_sudo_hears_of_it(
     status, error = said(capsys, "restore")
 
     assert 1 == status
-    assert f"koordlet: {tmp_path}/roots/journal: restoring needs root (run it as root)" == error
+    assert f"koordlet: {tmp_path}/roots/journal: {_ROOT}" == error
 
 
 def test_restoring_where_a_folder_is_a_file(

@@ -77,7 +77,7 @@ def test_for_a_unit_and_for_a_process(folder: str, capsys: pytest.CaptureFixture
         ([], "nothing to reserve"),
         (["--cpus", "1"], "for whom?"),
         (["--cpus", "-1", "--owner", "a=b"], "must be more than nothing"),
-        (["--cpus", "one", "--owner", "a=b"], "not a quantity"),
+        (["--cpus", "one", "--owner", "a=b"], "--cpus: not a quantity"),
         (["--cpus", "1", "--owner", "web"], "not KEY=VALUE"),
         (["--cpus", "1", "--owner", "a=b", "--ttl", "soon"], "not a duration"),
         (["--cpus", "1", "--owner", "a=b", "--cache-ways", "0"], "at least one"),

@@ -39,6 +39,21 @@ def test_table_and_picture(objects: str, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.startswith("<svg")
 
 
+def test_items_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One without a name, one that is no object: each costs itself, with one line on stderr."""
+    nameless = pod("x")
+    del nameless["metadata"]["name"]
+    where = tmp_path / "all.json"
+    where.write_text(json.dumps({"kind": "List", "items": [node("a"), 7, nameless, pod("p")]}))
+
+    assert 0 == cli.main(["sim", str(where)])
+    found = capsys.readouterr()
+    assert "1 placed, 1 pending" in found.out
+    no_object, no_name = found.err.splitlines()
+    assert no_object.endswith("all.json: document 1: items[1] is left out: no object")
+    assert no_name.endswith("without a name is left out: metadata.name is missing")
+
+
 def test_explain(objects: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Why a node is refused, by plugin."""
     assert 0 == cli.main(["sim", objects, "--explain", "d/q"])

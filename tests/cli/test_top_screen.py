@@ -192,3 +192,15 @@ def test_throttling_of_a_container() -> None:
     found = {"workloads": [{"namespace": "d", "name": "w", "usage": usage}]}
 
     assert any("d/w" in line and "100%" in line for line in drawn(found))
+
+
+def test_what_is_not_known_is_no_zero() -> None:
+    """Before there is a rate, and on a recording of one moment, CPUs are neither idle nor busy."""
+    found = document()
+    usage = found["usage"]
+    assert isinstance(usage, dict)
+    text = "\n".join(drawn({**found, "usage": {**usage, "cpus": {}}}))
+
+    assert "- of its pool idle" in text
+    assert "  - of " in text
+    assert "0.00 of" not in text

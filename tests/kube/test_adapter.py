@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from koordlet import log
 from koordlet.http import client
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
@@ -118,6 +120,7 @@ def test_a_server_that_is_not_there(ram: Path) -> None:
         with pytest.raises(refusals.Unavailable) as caught:
             await client.get(NODE)
         assert str(serving.port) in caught.value.culprit
+        assert caught.value.message == "Connection refused"
 
     in_world(ram, body)
 
@@ -182,6 +185,34 @@ def test_items_that_are_no_objects(ram: Path) -> None:
         assert client.dropped == 3
 
     in_world(ram, body)
+
+
+def test_half_a_character(ram: Path) -> None:
+    """In a list and in a watch it is read as U+FFFD: no object is lost, and one event names it."""
+    node = json.dumps(
+        {
+            "kind": "Node",
+            "metadata": {"name": "bad", "resourceVersion": "6", "labels": {"a": "HERE"}},
+        }
+    )
+    bad = node.encode().replace(b"HERE", rb"\ud800")
+    raw = b'{"metadata":{"resourceVersion":"5"},"items":[%s,{"metadata":{"name":"good"}}]}' % bad
+    line = b'{"type":"MODIFIED","object":%s}\n' % bad
+    log.configure("info", "json", stream=(stream := io.StringIO()))
+
+    async def body(serving: server.Server, client: kube.Kube) -> None:
+        serving.faults.add(Fault(Manner.ANSWER, status=200, body=raw))
+        listing = await objects.collect(client.list(kinds.NODES))
+        serving.faults.add(Fault(Manner.ANSWER, watch=True, status=200, body=line))
+        changes = await drained(client.watch(kinds.NODES, "5"))
+        assert [objects.text(one, "name") for one in listing.items] == ["bad", "good"]
+        told = (listing.items[0], changes[-1].object)
+        assert [objects.metadata(one)["labels"] for one in told] == [{"a": "\ufffd"}] * 2
+        assert client.dropped == 0
+
+    in_world(ram, body)
+    said = [json.loads(one) for one in stream.getvalue().splitlines()]
+    assert [(one["event"], one["object"]) for one in said] == [("source.mended", "bad")]
 
 
 def test_items_that_are_null(ram: Path) -> None:

@@ -307,7 +307,7 @@ def test_a_plugin_that_hangs_does_not_hold_the_loop(ram: Path) -> None:
     run(body())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"current-context": "x"}', "a: [1"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "words", '{"current-context": "x"}', "a: [1"])
 def test_a_kubeconfig_that_makes_no_sense(ram: Path, text: str) -> None:
     """One clear error with the file's name, whatever is in it."""
     (ram / "config").write_text(text)

@@ -19,6 +19,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("{}", [{}]),
         ('{"a": [1]}', [{"a": [1]}]),
         ("a: 1\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        (r'{"a": "\ud800", "b": "\ud83d\ude00"}', [{"a": "\ufffd", "b": "\U0001f600"}]),
         (
             "base: &b {x: 1}\none: *b\ntwo: {<<: *b}\n",
             [{"base": {"x": 1}} | {k: {"x": 1} for k in ("one", "two")}],
@@ -26,7 +27,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
 )
 def test_documents(text: str, expected: list[object]) -> None:
-    """JSON is one document, YAML as many as it has; ordinary aliases are what they stand for."""
+    """JSON is one document, YAML as many as it has; ordinary aliases are what they stand for.
+
+    Half a character is U+FFFD: nobody who prints or sends it later fails.
+    """
     assert expected == documents.load(text)
 
 

@@ -13,11 +13,13 @@ import pytest
 from koordlet import log
 from koordlet.config import file_source
 from koordlet.host import directory
+from koordlet.kube import adapter as kube
+from koordlet.kube import credentials
 from koordlet.model import kinds, observed, pod
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gathering, manifest_directory, source
 from koordlet.workloads.kubelet import asking, client
-from tests.kit import clocks
+from tests.kit import clocks, deadline
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
 from tests.workloads import test_nodes, test_nodeslo, test_sloconfig
@@ -255,6 +257,31 @@ def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
             await one.stop()
 
     asyncio.run(use())
+
+
+def test_why_the_api_server_does_not_answer_is_one_event(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All kinds fail for one reason, so it is said once, with the names of those that do."""
+    log.configure("info", "json")
+
+    async def use() -> None:
+        source = credentials.Source(kubeconfig=str(tmp_path / "nowhere"))
+        store = kube.Kube(credentials.Credentials(source))
+        gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
+        try:
+            await gatherer.all.start(0.0)
+            await deadline.comes(
+                lambda: all("no usable" in one.problem for one in gatherer.all.take().sources)
+            )
+        finally:
+            await gatherer.all.stop()
+
+    asyncio.run(use())
+    said = [json.loads(one) for one in capsys.readouterr().err.splitlines()]
+    (event,) = [one for one in said if one["event"] == "source.failed"]
+    assert event["source"].startswith("cluster pods")
+    assert "there is no such file" in event["detail"]
 
 
 def test_manifests_are_of_this_machine(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _object(kind: kinds.Kind, decode: Callable[[Any], Any]) -> Door:
         listed = b'{"metadata": {"resourceVersion": "1"}, "items": [%s]}' % data
         found = None
         for raw in decoding.split(listed, "test").items or ():
-            body = decoding.item(raw, kind)
+            body = decoding.item(raw, kind, decoding.Remarks())
             found = None if body is None else decode(body)
             problems += getattr(found, "problems", ())
         return found

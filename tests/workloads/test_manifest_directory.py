@@ -115,6 +115,15 @@ def test_a_broken_file_costs_only_itself(world: World, broken: str) -> None:
     assert () == world.all.problems
 
 
+def test_a_workload_that_cannot_be_used(world: World) -> None:
+    """Read for the first time, the file's other workloads count."""
+    world.write("a.yaml", f"{WEB.replace('name: web', 'x: y')}---\n{BATCH}")
+    world.poll()
+
+    assert ["batch"] == world.names()
+    assert any("without metadata.name" in why for why in world.all.problems)
+
+
 def test_what_does_not_count(world: World) -> None:
     """Other endings, hidden files, a directory and a pipe; a pod that names no processes."""
     for name in ("notes.txt", ".a.yaml", "a.yaml~"):

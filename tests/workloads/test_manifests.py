@@ -66,11 +66,21 @@ def test_one_uid_twice() -> None:
     assert 1 == len(found.warnings)
 
 
-@pytest.mark.parametrize("body", [3, {"kind": "Pod"}, {"kind": "PodList", "items": [3]}])
-def test_what_is_no_object_is_an_error_with_its_place(body: object) -> None:
-    """The operator sees which document."""
+def test_what_is_no_object_is_an_error_with_its_place() -> None:
+    """The operator sees which document: this is the wrong file."""
     with pytest.raises(errors.ConfigError, match="document 1"):
-        manifests.collect([body], "f")
+        manifests.collect([3], "f")
+
+
+@pytest.mark.parametrize("item", [3, None, [], {"kind": "Pod"}, {"kind": "Pod", "metadata": {}}])
+def test_an_item_that_cannot_be_used_costs_itself(item: object) -> None:
+    """A warning says which one; the pod behind it counts."""
+    found = manifests.collect([{"kind": "List", "items": [item, POD]}], "f")
+
+    assert ["shop/web-1"] == [one.key for one in found.pods]
+    (warning,) = found.warnings
+    assert warning.startswith("f: document 1: items[0]: ")
+    assert warning.endswith("it is left out")
 
 
 def test_a_device_without_an_end_is_not_read_to_it() -> None:

@@ -148,13 +148,13 @@ def checkpoints(
 
 
 def _configuration(data: bytes, problems: list[str]) -> kubelet.Configuration:
-    found = configz.decode(shapes.parse_bytes(data))
+    found = configz.decode(shapes.parse_bytes(data, problems))
     problems.extend(found.problems)
     return found
 
 
 def _summary(data: bytes, problems: list[str]) -> kubelet.Summary:
-    found = summary.decode(shapes.parse_bytes(data))
+    found = summary.decode(shapes.parse_bytes(data, problems))
     problems.extend(found.problems)
     return found
 

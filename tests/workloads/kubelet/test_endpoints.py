@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from koordlet.model import pod
+from koordlet.model import pod, surrogates
+from koordlet.workloads import shapes
 from koordlet.workloads.kubelet import configz, pods, summary
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
@@ -54,6 +55,32 @@ def test_a_pod_that_cannot_be_read_costs_itself() -> None:
 
     assert ["web-1", "web-2"] == [one.name for one in found]
     assert [True, True] == [one.startswith(f"items[{at}]: ") for at, one in enumerate(problems, 1)]
+
+
+@pytest.mark.parametrize("half", [rb"\ud800", b"\xff"])
+def test_half_a_character_costs_itself(half: bytes) -> None:
+    """All pods are there; the one that had it says so, by itself and not again."""
+    items = [examples.pod(1), examples.pod(2, metadata__labels={"a": "HERE"}), examples.pod(3)]
+    data = json.dumps({"items": items}).encode().replace(b"HERE", half)
+    problems: list[str] = []
+    decoder = pods.Decoder("kubelet")
+    found = decoder.decode(data, problems)
+
+    assert ["web-1", "web-2", "web-3"] == [one.name for one in found]
+    assert [(), (surrogates.SAID,), ()] == [one.problems for one in found]
+    assert {"a": "\ufffd"} == found[1].labels
+    assert [] == problems
+    assert all(one is two for one, two in zip(found, decoder.decode(data, []), strict=True))
+
+
+def test_half_a_character_in_statistics() -> None:
+    """The whole answer counts, and it is said once."""
+    data = json.dumps(SUMMARY).replace('"n1"', r'"n\ud800"').encode()
+    problems: list[str] = []
+    found = summary.decode(shapes.parse_bytes(data, problems))
+
+    assert summary.decode(SUMMARY).pods == found.pods
+    assert [surrogates.SAID] == problems
 
 
 @pytest.mark.parametrize("first_is_deleted", [True, False])
