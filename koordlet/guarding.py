@@ -51,9 +51,10 @@ def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
         return None
     waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
     waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
-    throttled = max(filter(None, past.groups.lasts(groups, meter.THROTTLED)), default=0.0)
+    inside = _inside(now.pods)
+    throttled = max(filter(None, past.groups.lasts(inside, meter.THROTTLED)), default=0.0)
     holder = now.layout.holder("memory")
-    told = groups if holder is not None and holder.unified else _counting(now.pods)
+    told = groups if holder is not None and holder.unified else inside
     killed = sum(filter(None, past.groups.lasts(told, meter.OOM_KILLS)))
     return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
 
@@ -65,13 +66,12 @@ def _tense(pods: tuple[pod.Pod, ...]) -> list[str]:
 
 
 @remember.last
-def _counting(pods: tuple[pod.Pod, ...]) -> list[str]:
-    """They and those of their containers: on v1 a kill is counted where it happens, and only there.
+def _inside(pods: tuple[pod.Pod, ...]) -> list[str]:
+    """They and those of their containers: throttling is counted where it happens, on v1 kills, too.
 
     ``memcg_memory_event`` tells the groups above on the v2 tree alone (mm/memcontrol.c).
     """
-    boxes = (box.group for one in be_groups.sensitive(pods) if one.active for box in one.containers)
-    return [*_tense(pods), *(group for group in boxes if group is not None)]
+    return be_groups.inside(one for one in be_groups.sensitive(pods) if one.active)
 
 
 _TOLERANCE = adaptive.Settings().tolerance

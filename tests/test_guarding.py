@@ -88,6 +88,20 @@ def test_a_kill_in_a_container(layout: cgroup.Layout) -> None:
     assert guarding.pain(now, past) == pytest.approx(guarding._KILL, rel=0.01)
 
 
+def test_a_throttled_container() -> None:
+    """Its limit is its own: the pod's group says nothing of it."""
+    one = colocation.kube("web", qos.KubeQos.BURSTABLE, Qos.LS)
+    inside = f"{one.group}/c"
+    one = dataclasses.replace(one, containers=(pod.Container(name="c", group=inside),))
+    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.0)
+    now = dataclasses.replace(colocation.moment(moments.machine(1, 4), [one]), strain=felt)
+    past = series.History()
+    shares = {meter.THROTTLED: [0.0, 0.5]}
+    past.take({"groups": counting.reading(100.0, shares, names=(str(one.group), inside))})
+
+    assert guarding.pain(now, past) == pytest.approx(0.5 / guarding._THROTTLED, rel=0.01)
+
+
 def test_pain_of_all_kinds() -> None:
     """Waiting, limits of its own, kills; unknown where nothing is felt."""
     felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.3)

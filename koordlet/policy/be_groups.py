@@ -97,8 +97,17 @@ def sensitive(pods: tuple[pod.Pod, ...]) -> tuple[pod.Pod, ...]:
 
 @remember.last
 def sensitive_groups(pods: tuple[pod.Pod, ...]) -> list[str]:
-    """Their groups."""
-    return [one.group for one in sensitive(pods) if one.group is not None]
+    """Their groups and those of their containers."""
+    return inside(sensitive(pods))
+
+
+def inside(pods: Iterable[pod.Pod]) -> list[str]:
+    """Groups of pods and of their containers, for what is counted where it happens, and only there.
+
+    So it is with throttling: each group has its own limit (kernel/sched/fair.c).
+    """
+    found = [group for one in pods for group in (one.group, *(box.group for box in one.containers))]
+    return [group for group in found if group is not None]
 
 
 def counted(

@@ -8,7 +8,7 @@ import itertools
 import hypothesis
 from hypothesis import strategies as st
 
-from koordlet.model import cpuset
+from koordlet.model import cpuset, pod
 from koordlet.policy import be_groups
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
@@ -42,6 +42,18 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
 
     assert [] == made
     assert ["t/job: 6-7 is outside of 0-3, the set above it"] == problems
+
+
+def test_where_limits_of_sensitive_work_are_counted() -> None:
+    """In the pod's group and in each container's; never in those of best-effort work."""
+    web = colocation.kube("web", KubeQos.BURSTABLE, Qos.LS)
+    boxes = tuple(pod.Container(name=name, group=f"{web.group}/{name}") for name in ("a", "b"))
+    web = dataclasses.replace(web, containers=(*boxes, pod.Container(name="not begun")))
+    job = colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE)
+
+    found = be_groups.sensitive_groups((web, job))
+
+    assert [web.group, f"{web.group}/a", f"{web.group}/b"] == found
 
 
 def test_only_groups_of_our_own_idle() -> None:
