@@ -208,14 +208,14 @@ class Reader:
         )
 
     def _texts(self, files: Sequence[str]) -> Sequence[bytes]:
-        """The texts of files, all at one stroke where nothing has changed."""
-        try:
-            texts = self._host.preads([self._handles[path] for path in files], _SIZE)
-        except KeyError:
-            texts = [None]
-        if None in texts:
-            return [self._text(path) for path in files]
-        return cast("list[bytes]", texts)
+        """The texts of files, at one stroke but for those that are new, or not there any more."""
+        handles = self._handles
+        there = [path for path in files if path in handles]
+        found = self._host.preads([handles[path] for path in there], _SIZE)
+        if len(there) == len(files) and None not in found:
+            return cast("list[bytes]", found)
+        texts = {path: text for path, text in zip(there, found, strict=True) if text is not None}
+        return [texts[path] if path in texts else self._text(path) for path in files]
 
     def _text(self, path: str) -> bytes:
         """A file's text; empty where it is not there any more, until it is looked for again."""
@@ -242,7 +242,8 @@ class Reader:
             del self._untried[-_AT_ONCE:]
         groups, sample = self._watched, self._sample
         size = min(_GROUPS, len(groups))
-        ended = [one for one, threads in sample.items() if threads and not self._alive(threads)]
+        gone = self._gone().issuperset
+        ended = [one for one, threads in sample.items() if threads and gone(threads)]
         for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
             sample.pop(one, None)
         each = max(1, _THREADS // max(1, size))
@@ -257,12 +258,14 @@ class Reader:
                 self._host.close(self._handles.pop(path))
         self._threads = tuple(found)
 
-    def _alive(self, threads: Iterable[str]) -> bool:
-        """Whether one of them could be read at the last look."""
+    def _gone(self) -> set[str]:
+        """The threads of the sample that could not be read at the last look."""
         if self._looked is None:
-            return True
-        known = zip(self._looked.threads.files, self._looked.threads.numbers, strict=True)
-        return not {file for file, (ran, _) in known if ran >= 0}.isdisjoint(threads)
+            return set()
+        threads = self._looked.threads
+        known = zip(threads.files, threads.numbers, strict=True)
+        there = {file for file, (ran, _) in known if ran >= 0}
+        return {file for one in self._sample.values() for file in one if file not in there}
 
     def _of_group(self, group: str, most: int) -> list[str]:
         """So many threads of a group, of the groups inside it where it has none itself."""
