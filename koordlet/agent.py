@@ -217,9 +217,9 @@ class Agent:
 
     def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
         """Keep an eye on what this pass wants, and on nothing else."""
-        self.watch.follow(wanted)
+        complete = self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = draft
+        self._followed = draft if complete else None
 
     def switch(self, *, enforce: bool) -> None:
         """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""

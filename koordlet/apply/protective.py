@@ -70,8 +70,11 @@ class Watch:
         for target, file in self._files.items():
             self._attach(target, file)
 
-    def follow(self, wanted: Iterable[action.Action]) -> None:
-        """Watch exactly the protective files among these; what is new is read at the next look."""
+    def follow(self, wanted: Iterable[action.Action]) -> bool:
+        """Watch exactly the protective files among these; what is new is read at the next look.
+
+        ``False`` where one could not be opened, and should be asked for again.
+        """
         keep = {
             one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
         }
@@ -85,6 +88,7 @@ class Watch:
             elif file.wanted is not one and file.wanted != one:
                 file.wanted, file.right = one, None
                 self._doubted.add(target)
+        return keep.keys() == self._files.keys()
 
     def broken(self) -> list[str]:
         """The targets that do not hold our value now. One that vanished is not broken."""
