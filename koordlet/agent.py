@@ -257,11 +257,14 @@ class Agent:
 
     def protection_broken(self) -> bool:
         """Whether somebody removed a limit that protects others, and it is not waiting."""
+        broken = self.watch.broken()
+        if not broken:
+            return False
         now = self.line.clock().at
-        broken = [one for one in self.watch.broken() if not self.hands.pauses.waiting(one, now)]
-        if broken:
-            self.line.doubt()
-        return bool(broken)
+        if all(self.hands.pauses.waiting(one, now) for one in broken):
+            return False
+        self.line.doubt()
+        return True
 
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
         """What a container gets before its first instruction; for a runtime that asks.
