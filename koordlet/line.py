@@ -81,8 +81,6 @@ class Line:
         self.usage = usage.Reader(host)
         #: Watches policies that might hurt.
         self.guard = guarding.Guard()
-        #: What latency-sensitive work feels.
-        self.feeling = feeling.Feeling(host, clock)
         self.pressure = pressure.Reader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
@@ -112,6 +110,8 @@ class Line:
         self.observer = observe.Observer(
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
+        #: What latency-sensitive work feels.
+        self.feeling = feeling.Feeling(host, clock, self.observer.children)
         self.configure(effective)
 
     def look_once(self) -> None:

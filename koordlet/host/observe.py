@@ -104,6 +104,10 @@ class Observer:
         """Whether anything may have happened to groups or CPUs since the last call."""
         return self.reader.poll() | (self._read_online() != self._online)
 
+    def children(self, path: str) -> tuple[str, ...]:
+        """The groups directly inside one; free where the kernel tells what happens to them."""
+        return self.reader.children(path)
+
     def _rescan(self) -> None:
         self.topology = topology.rescan(self.host, self.topology)
         if not self.topology.offline <= self._went_offline:

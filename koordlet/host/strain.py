@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from koordlet.host import psi, root, subgroups
+from koordlet.host import psi, root
 from koordlet.model import cgroup, knob, strain
 from koordlet.model.record import dataclass
 
@@ -108,8 +108,10 @@ class _Moment:
 class Reader:
     """Reads one machine."""
 
-    def __init__(self, host: root.HostRoot) -> None:
+    def __init__(self, host: root.HostRoot, children: Callable[[str], Iterable[str]]) -> None:
         self._host = host
+        #: The groups directly inside one, of whoever knows.
+        self._children = children
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
@@ -272,27 +274,21 @@ class Reader:
         holder = self._layout.holder("cpuacct")
         if holder is None:
             return []
-        todo = [holder.directory(group)]
+        todo = [group]
         found: list[str] = []
         while todo and len(found) < most:
-            directory = todo.pop(0)
+            here = todo.pop(0)
             try:
-                listed = self._host.text(self._host.at(f"{directory}/cgroup.procs")).split()
+                procs = self._host.at(f"{holder.directory(here)}/cgroup.procs")
+                listed = self._host.text(procs).split()
                 for pid in listed[:most]:
                     threads = self._host.list(self._host.proc(pid, "task"))
                     found += [str(self._host.proc(tid, "schedstat")) for tid in threads]
-                if not listed and len(todo) < _GROUPS:
-                    todo += self._children(directory)
             except OSError:
                 continue
+            if not listed and len(todo) < _GROUPS:
+                todo += self._children(here)
         return found[:most]
-
-    def _children(self, directory: str) -> Sequence[str]:
-        """By name alone: what is no group after all has no threads to read either."""
-        if self._host.stat(self._host.at(directory)).links == subgroups.NONE:
-            return []  # to list sixty files would take ten times as long
-        names = self._host.list(self._host.at(directory))
-        return [f"{directory}/{name}" for name in names if not subgroups.looks_like_file(name)]
 
     # Comparing -----------------------------------------------------------------------------------
 
