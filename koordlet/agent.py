@@ -141,7 +141,9 @@ class Agent:
         started = time.process_time()
         # Also where nothing is done: what was put back last is still on its way to the disk.
         self.book.collect()
-        made = self.line.run_once(self.book.entries, slow=slow, acting=self.enforce)
+        made = self.line.run_once(
+            self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
+        )
         results: tuple[result.Result, ...] = ()
         moved = 0
         self.teller.concern(made.snapshot.pods)
