@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model import meter
@@ -32,6 +32,13 @@ class Batch:
     start: int
     step: int
     values: array[float]
+
+    def changed(self, where: Iterable[int], values: Iterable[float]) -> Batch:
+        """The same with other values in some places."""
+        column = self.values[:]
+        for at, value in zip(where, values, strict=True):
+            column[at] = value
+        return Batch(self.meter, self.start, self.step, column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
