@@ -141,7 +141,9 @@ class Agent:
         started = time.process_time()
         # Also where nothing is done: what was put back last is still on its way to the disk.
         self.book.collect()
-        made = self.line.run_once(self.book.entries, slow=slow, acting=self.enforce)
+        made = self.line.run_once(
+            self.book.entries, groups=self.book.groups, slow=slow, acting=self.enforce
+        )
         results: tuple[result.Result, ...] = ()
         moved = 0
         self.teller.concern(made.snapshot.pods)
@@ -217,9 +219,9 @@ class Agent:
 
     def _follow(self, draft: planner.Draft, wanted: Sequence[action.Action]) -> None:
         """Keep an eye on what this pass wants, and on nothing else."""
-        self.watch.follow(wanted)
+        complete = self.watch.follow(wanted)
         self.hands.pauses.keep_only({one.target for one in wanted} | set(self.book.entries))
-        self._followed = draft
+        self._followed = draft if complete else None
 
     def switch(self, *, enforce: bool) -> None:
         """Begin or cease to act, as a new configuration wants it. Ceasing puts everything back."""
@@ -257,11 +259,14 @@ class Agent:
 
     def protection_broken(self) -> bool:
         """Whether somebody removed a limit that protects others, and it is not waiting."""
+        broken = self.watch.broken()
+        if not broken:
+            return False
         now = self.line.clock().at
-        broken = [one for one in self.watch.broken() if not self.hands.pauses.waiting(one, now)]
-        if broken:
-            self.line.doubt()
-        return bool(broken)
+        if all(self.hands.pauses.waiting(one, now) for one in broken):
+            return False
+        self.line.doubt()
+        return True
 
     def admit(self, newcomer: pod.Pod, container: str) -> adjustment.Adjustment:
         """What a container gets before its first instruction; for a runtime that asks.

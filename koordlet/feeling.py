@@ -6,7 +6,7 @@ Does not cover: reading (``host.strain``), the answer (``policy.adaptive``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from koordlet.host import machine, root, strain
@@ -18,9 +18,14 @@ from koordlet.policy import adaptive, be_groups
 class Feeling:
     """Listens for one line."""
 
-    def __init__(self, host: root.HostRoot, clock: Callable[[], machine.Now]) -> None:
+    def __init__(
+        self,
+        host: root.HostRoot,
+        clock: Callable[[], machine.Now],
+        children: Callable[[str], Iterable[str]],
+    ) -> None:
         self._clock = clock
-        self._reader = strain.Reader(host)
+        self._reader = strain.Reader(host, children)
         #: Whether anything happens there: in a recording nobody waits.
         self.moves = host.live
         self._followed: tuple[object, ...] = ()

@@ -6,7 +6,6 @@ Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
 
 from __future__ import annotations
 
-import operator
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -35,8 +34,6 @@ from koordlet.policy import adaptive, admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
-#: Of an entry of the journal; there may be a thousand, and each pass asks.
-_GROUP = operator.attrgetter("group")
 #: Seconds that a command which looks once waits for file systems.
 _PATIENCE = 2.0
 
@@ -81,8 +78,6 @@ class Line:
         self.usage = usage.Reader(host)
         #: Watches policies that might hurt.
         self.guard = guarding.Guard()
-        #: What latency-sensitive work feels.
-        self.feeling = feeling.Feeling(host, clock)
         self.pressure = pressure.Reader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
@@ -112,6 +107,8 @@ class Line:
         self.observer = observe.Observer(
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
+        #: What latency-sensitive work feels.
+        self.feeling = feeling.Feeling(host, clock, self.observer.children)
         self.configure(effective)
 
     def look_once(self) -> None:
@@ -151,9 +148,9 @@ class Line:
         return Line(self.host, self.effective, rows=self.rows, base=base, clock=self.clock)
 
     def look(
-        self, entries: Iterable[journal.Entry] = (), *, slow: bool = True, full: bool = True
+        self, also: Iterable[str] = (), *, slow: bool = True, full: bool = True
     ) -> snapshot.Snapshot:
-        """Read the host. ``slow`` also reads what seldom changes, ``full`` believes nothing."""
+        """Read the host, ``also`` these groups; ``slow``: what seldom changes; ``full``: anew."""
         if slow:
             self.observer.refresh()
             if self._finder.reader is not self.observer.reader:
@@ -170,7 +167,7 @@ class Line:
             now,
             self._node(),
             pods,
-            also=map(_GROUP, entries),
+            also=also,
             full=full,
             sources=self._sources(now),
         )
@@ -333,11 +330,16 @@ class Line:
         return lambda one: self.units.route(seen.layout, one)
 
     def run_once(
-        self, entries: Mapping[str, journal.Entry], *, slow: bool = True, acting: bool = True
+        self,
+        entries: Mapping[str, journal.Entry],
+        *,
+        groups: Iterable[str] | None = None,
+        slow: bool = True,
+        acting: bool = True,
     ) -> Pass:
-        """Look, decide and draft; ``acting``: what is drafted will be carried out."""
-        full = slow and not self.observer.reader.watched
-        seen = self.look(entries.values(), slow=slow, full=full)
+        """Look, decide and draft; ``acting``: it will be done; ``groups``: of the entries."""
+        also = (one.group for one in entries.values()) if groups is None else groups
+        seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
         said = self.decide(seen)
         reader = self.observer.reader
         draft, repeated = self._drafter.next(
@@ -376,7 +378,7 @@ class Line:
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""
-        seen = self.look(entries.values(), slow=True)
+        seen = self.look((one.group for one in entries.values()), slow=True)
         there = present.read(self.host, seen, (), entries.values())
         nothing = chain.Round(outcomes=(), ledger=seen.ledger)
         return Pass(snapshot=seen, said=nothing, draft=planner.restore(seen, there, entries))

@@ -49,6 +49,7 @@ class MemoryWatch:
         limits = settings.limits if isinstance(settings, node_pressure.Settings) else ()
         self._limits = tuple(one for one in limits if one.signal in thresholds.MEMORY_SIGNALS)
         self._before = seen.root, seen.pods
+        self._reader.closely = self.near
         if self.alarms is not None:
             self.alarms.set(self._levels())
 

@@ -79,6 +79,18 @@ def test_told_by_the_kernel(tmp_path: Path) -> None:
     assert watch.crossed(told=True)
 
 
+@pytest.mark.parametrize(("available", "near"), [(900_000, False), (250_000, True)])
+def test_near_a_threshold_the_reader_believes_nothing(
+    tmp_path: Path, available: int, near: bool
+) -> None:
+    """Far from it, what hardly changes is read less often."""
+    reader = machine(tmp_path)
+    root = model.Memory(usage=_TOTAL - available, inactive_file=0, limit=_TOTAL)
+    memory_watch.MemoryWatch(reader).tick(LIMITS, model.Reading(root=root))
+
+    assert near is reader.closely
+
+
 class Told:
     """Remembers what it was told to tell of."""
 

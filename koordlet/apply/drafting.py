@@ -5,7 +5,8 @@ Does not cover: what is in a draft (``apply.planner``), reading (``apply.present
 
 Rules:
 1. The slow lane trusts nothing, nobody trusts for long (``apply.standstill``), and no one once it
-   was seen that somebody wrote.
+   was seen that somebody wrote: then every file is read. Where each says what it said, and the last
+   draft would stand otherwise, it does.
 2. What is trusted is that a file which says what is wanted still says so. Whatever is to be written
    is read before: what it said becomes the original.
 3. A file that was written is read again, and so is everything once something else than files was
@@ -31,6 +32,9 @@ Route = Callable[[action.Action], action.Action]
 class _Last(NamedTuple):
     draft: planner.Draft
     asked: tuple[snapshot.Snapshot, chain.Round]
+    #: What it was made of beside.
+    wanted: planner.Wanted
+    entries: Mapping[str, journal.Entry]
 
 
 class Drafter:
@@ -59,18 +63,30 @@ class Drafter:
         seen, said = asked
         trusted = trusting and self._trust.lasts(told)
         last = self._last
-        if trusted and last and standstill.stands(last.draft, last.asked, asked, acting=acting):
-            self._last = _Last(planner.again(last.draft, said, seen), asked)
-            return self._last.draft, True
+        stands = last is not None and standstill.stands(
+            last.draft, last.asked, asked, acting=acting
+        )
+        if last is not None and stands and trusted:
+            return self._again(last, asked)
         if not trusted:
             self._trust.begins(told)
         wanted = planner.desired(said.outcomes, route)
         wishes = wanted.actions.values()
-        known = self._there if trusted else present.Present()
+        before, known = self._there, self._there if trusted else present.Present()
         self._there = present.read(self._host, seen, wishes, entries.values(), known)
+        made_of = self._there, wanted, entries
+        if last is not None and stands and (before, last.wanted, last.entries) == made_of:
+            return self._again(last, asked)
         made = planner.draft(said, wanted, seen, self._there, entries)
-        self._last = _Last(made, asked)
+        self._last = _Last(made, asked, wanted, dict(entries))
         return made, False
+
+    def _again(
+        self, last: _Last, asked: tuple[snapshot.Snapshot, chain.Round]
+    ) -> tuple[planner.Draft, bool]:
+        seen, said = asked
+        self._last = last._replace(draft=planner.again(last.draft, said, seen), asked=asked)
+        return self._last.draft, True
 
     def doubt(self) -> None:
         """Somebody wrote where the kernel tells this reader nothing: the next draft looks."""

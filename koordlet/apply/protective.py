@@ -17,7 +17,7 @@ of limits.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from koordlet.apply import kinds
 from koordlet.host import root
@@ -38,6 +38,7 @@ class _File:
     __slots__ = ("handle", "right", "wanted", "watch")
 
     def __init__(self, handle: int, wanted: kinds.FileAction) -> None:
+        #: Below zero once it is not watched any more.
         self.handle = handle
         self.wanted = wanted
         #: The number of its watch; ``None`` while nothing is told of it.
@@ -58,8 +59,8 @@ class Watch:
         self._silent: set[str] = set()
         #: Read at the next look: written by somebody, not right at the last one, wanted otherwise.
         self._doubted: set[str] = set()
-        #: Whose turn it is, the next one last.
-        self._turns: list[str] = []
+        #: Whose turn it is, the next ones last.
+        self._turns: list[Sequence[_File]] = []
 
     def listen(self) -> None:
         """From now on, have the kernel tell of writes; without, every file is read each time."""
@@ -70,8 +71,11 @@ class Watch:
         for target, file in self._files.items():
             self._attach(target, file)
 
-    def follow(self, wanted: Iterable[action.Action]) -> None:
-        """Watch exactly the protective files among these; what is new is read at the next look."""
+    def follow(self, wanted: Iterable[action.Action]) -> bool:
+        """Watch exactly the protective files among these; what is new is read at the next look.
+
+        ``False`` where one could not be opened, and should be asked for again.
+        """
         keep = {
             one.target: one for one in wanted if isinstance(one, kinds.FILES) and one.protective
         }
@@ -85,6 +89,7 @@ class Watch:
             elif file.wanted is not one and file.wanted != one:
                 file.wanted, file.right = one, None
                 self._doubted.add(target)
+        return keep.keys() == self._files.keys()
 
     def broken(self) -> list[str]:
         """The targets that do not hold our value now. One that vanished is not broken."""
@@ -92,6 +97,8 @@ class Watch:
             self._hear(self._events)
             self._doubted.update(self._next())
         self._doubted |= self._silent
+        if not self._doubted:
+            return []
         found = [target for target in self._suspicious() if not self._holds(target)]
         # What is not right is read until it is.
         self._doubted = set(found)
@@ -112,11 +119,16 @@ class Watch:
                 self._doubted.add(self._watched[event.watch])
 
     def _next(self) -> Iterable[str]:
+        """Of the files whose turn it is, those that do not say what was found to be right."""
         if not self._turns:
-            self._turns = list(self._files)
-        now = self._turns[-AT_ONCE:]
-        del self._turns[-AT_ONCE:]
-        return now
+            every = list(self._files.values())
+            self._turns = [every[at : at + AT_ONCE] for at in range(0, len(every), AT_ONCE)]
+        now = [file for file in self._turns.pop() if file.handle >= 0] if self._turns else []
+        texts = self._host.preads([file.handle for file in now], _SIZE)
+        if texts == [file.right for file in now]:
+            return ()
+        pairs = zip(now, texts, strict=True)
+        return [file.wanted.target for file, text in pairs if text is None or text != file.right]
 
     def _suspicious(self) -> list[str]:
         """Of the doubted, those whose bytes are not the ones that were found to be right."""
@@ -168,6 +180,7 @@ class Watch:
         self._silent.discard(target)
         self._doubted.discard(target)
         self._host.close(file.handle)
+        file.handle = -1
         if file.watch is not None and self._events is not None:
             self._watched.pop(file.watch, None)
             self._events.remove(file.watch)

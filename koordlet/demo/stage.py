@@ -85,7 +85,7 @@ class Elsewhere(Stage):
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
         made = opening.open_line(there, host, opening.lasting(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
-        made.feeling = feeling.Feeling(host, clock)
+        made.feeling = feeling.Feeling(host, clock, made.observer.children)
         made.feeling.moves = True
         made.extra_pods = recorded.PODS
         made.extra_settings = {groups.STEM: self._played.settings()}

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from koordlet.host import known_groups, root, subgroups
@@ -60,6 +60,8 @@ class Reader:
         self._round = 0
         self._samples = known_groups.Samples(host)
         self._turn = 0
+        #: No group came or went since the last look at all of them, as far as anybody knows.
+        self._settled = False
         self._events: inotify.Inotify | None = None
         self._watched: dict[int, str] = {}
         names = (row.file(unified=bool(self._home and self._home.unified)) for row in _OURS)
@@ -133,6 +135,7 @@ class Reader:
         return changed
 
     def _came_or_went(self, path: str, name: str) -> None:
+        self._settled = False
         known = self._known[path]
         known.stat = known.children = None
         child = self._known.get(f"{path}/{name}" if path else name)
@@ -146,6 +149,7 @@ class Reader:
 
     def _doubt(self) -> None:
         """Nothing that is kept is certain any more."""
+        self._settled = False
         for known in self._known.values():
             known.stat = known.children = None
             known.stale = True
@@ -227,7 +231,31 @@ class Reader:
                 known.stat = None
             if path not in groups and (known.stat is None or known.round < self._round - 1):
                 self._forget(path)
+        self._settled = True
         return groups
+
+    def renewed(self, groups: Mapping[str, cgroup.Group]) -> Mapping[str, cgroup.Group] | None:
+        """What the last look at all groups found, as it is now; the same mapping if nothing is new.
+
+        Only what is in doubt is read. ``None`` where a group came or went: all are to be looked at.
+        """
+        if self._events is None or not self._settled:
+            return None
+        found: dict[str, cgroup.Group] = {}
+        doubted = [path for path, one in self._known.items() if one.stale or one.stat is None]
+        for path in doubted:
+            known = self._known[path]
+            inside, inode = known.children, known.inode
+            if known.watch is None or path not in groups:
+                return None  # nobody tells of it, or it may be there now
+            group = self.read(path, full=False)
+            if not isinstance(group, cgroup.Group) or group.inode != inode:
+                return None
+            if inside is not None and self.children(path) != inside:
+                return None
+            if group is not groups[path]:
+                found[path] = group
+        return {**groups, **found} if found else groups
 
     def rescan(self) -> None:
         """The next look asks the kernel about the part whose turn it is, and reads that anew."""
@@ -249,6 +277,7 @@ class Reader:
         known = self._known.pop(path, None)
         if known is None:
             return
+        self._settled = False
         self._samples.forget()
         if known.hot is not None:
             self.host.close(known.hot)

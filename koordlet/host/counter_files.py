@@ -96,7 +96,8 @@ class Keyed:
     """A file of lines ``key number``. Where keys stand is learned once for each number of lines.
 
     Only the part between the first and the last key is taken apart: ``memory.stat`` has 40 lines,
-    of which five are wanted. A key that this kernel does not have is NaN.
+    of which five are wanted. A key that this kernel does not have is NaN. Where everything stands
+    as in the text before, lines are not even counted.
     """
 
     _MAX_LAYOUTS = 16
@@ -105,6 +106,8 @@ class Keyed:
         #: For each meter its scale, and the keys whose numbers are added up.
         self._sums = sums
         self._layouts: dict[int, _Layout] = {}
+        #: That of the last text, if it had all keys.
+        self._usual: _Layout | None = None
 
     def __call__(self, texts: Sequence[bytes]) -> Columns:
         parts = [self._part(text) for text in texts]
@@ -119,12 +122,16 @@ class Keyed:
 
     def _part(self, text: bytes) -> tuple[_Layout, list[bytes]]:
         """The part that is wanted, and where the keys stand in it."""
+        layout = self._usual
+        if layout is not None and layout.fits(words := layout.words(text)):
+            return layout, words
         lines = text.count(b"\n")
         layout = self._layouts.get(lines)
         words = layout.words(text) if layout is not None else []
-        if layout is None or len(words) < layout.most or layout.keys(words) != layout.wanted:
+        if layout is None or not layout.fits(words):
             layout = self._layouts[lines] = self._learn(text)
             words = layout.words(text)
+        self._usual = layout if layout.whole else None
         return layout, words
 
     def _learn(self, text: bytes) -> _Layout:
@@ -167,6 +174,15 @@ class _Layout:
     numbers: Callable[[list[bytes]], tuple[bytes, ...]]
     #: By meter: its scale, and which of the numbers are added up; one beyond the last is missing.
     sums: tuple[tuple[float, tuple[int, ...]], ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no key is missing."""
+        return all(len(self.wanted) not in at for _, at in self.sums)
+
+    def fits(self, words: list[bytes]) -> bool:
+        """Whether the keys stand where this says."""
+        return len(words) >= self.most and self.keys(words) == self.wanted
 
     def words(self, text: bytes) -> list[bytes]:
         """The part, taken apart."""

@@ -6,7 +6,8 @@ Does not cover: which groups there are (``host.cgroups``), rates and windows (``
 How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening the file is ten):
 1. Every group has a slot. A file of all groups is one list of descriptors and becomes one column.
 2. A file that is read in turns is read of the slots ``turn, turn + every, …`` at each tick.
-3. What a file says again is not understood again: a batch is the last one with what changed.
+3. What a file says again is not understood again: a batch is the last one with what changed. Where
+   most change, that is not even looked for.
 4. An open file that was read pins a page of kernel memory, so descriptors are bounded; what has
    none is opened, read and closed.
 
@@ -33,6 +34,8 @@ HANDLES = 7168
 _AGAIN = 600
 #: Turns in which a file of a new group is looked for before that, where other groups have it.
 _TRIES = 5
+#: Reads of a turn that are not compared after one in which most files said something else.
+_RESTLESS = 8
 #: Slots are added in steps, so that columns do not move with every new group.
 _STEP = 64
 
@@ -216,8 +219,8 @@ class _Lane:
         self._absent: list[set[int]] = [set() for _ in range(file.every)]
         #: By turn: descriptors and their slots, ``None`` after a change.
         self._ready: list[tuple[list[int], list[int]] | None] = [None] * file.every
-        #: By turn: what the files said.
-        self._said: list[_Said | None] = [None] * file.every
+        #: By turn: what the files said, or for how many reads it is not worth remembering.
+        self._said: list[_Said | int] = [0] * file.every
 
     @property
     def empty(self) -> bool:
@@ -272,14 +275,18 @@ class _Lane:
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
         """What differs from the last time is understood; the rest says what it said."""
         said = self._said[turn]
-        if said is None or said.slots is not slots or said.width != self._width:
+        if isinstance(said, int) and said:
+            self._said[turn] = said - 1
+            return self._batches(turn, slots, texts)
+        if isinstance(said, int) or said.slots is not slots or said.width != self._width:
             return self._anew(turn, slots, texts)
         marks = self._marks(texts)
         if marks != said.marks:
             changed = [at for at, mark in enumerate(marks) if mark != said.marks[at]]
             if len(changed) > len(texts) // 2:
                 # To put so many into their places takes longer than to understand the others.
-                return self._anew(turn, slots, texts)
+                self._said[turn] = _RESTLESS
+                return self._batches(turn, slots, texts)
             try:
                 columns = self._columns([texts[at] for at in changed])
             except (ValueError, IndexError):
@@ -298,8 +305,7 @@ class _Lane:
         damaged = self._room.counts["damaged"]
         batches = self._batches(turn, slots, texts)
         keep = batches and damaged == self._room.counts["damaged"]
-        marks = self._marks(texts)
-        self._said[turn] = _Said(slots, self._width, marks, batches) if keep else None
+        self._said[turn] = _Said(slots, self._width, self._marks(texts), batches) if keep else 0
         return batches
 
     def path(self, slot: int) -> root.HostPath:

@@ -64,6 +64,8 @@ class Observer:
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
         self._groups: Mapping[str, cgroup.Group] = {}
+        #: Whether all of them were there: what is not may come where nobody looks.
+        self._complete = False
         self._online = self._read_online()
         #: CPUs that were offline at some time since the start.
         self._went_offline = self.topology.offline
@@ -101,6 +103,10 @@ class Observer:
     def poll(self) -> bool:
         """Whether anything may have happened to groups or CPUs since the last call."""
         return self.reader.poll() | (self._read_online() != self._online)
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """The groups directly inside one; free where the kernel tells what happens to them."""
+        return self.reader.children(path)
 
     def _rescan(self) -> None:
         self.topology = topology.rescan(self.host, self.topology)
@@ -227,7 +233,12 @@ class Observer:
         """The groups; the same mapping while nothing happened to them and nobody asks for more."""
         asked = (pods, also, self.reader, self.reader.generation)
         if full or asked != self._asked or not self.reader.watched:
-            found = self.reader.read_all(self._interesting(pods, also), full=full)
+            same = not full and self._complete and asked[:-1] == self._asked[:-1]
+            found = self.reader.renewed(self._groups) if same else None
+            if found is None:
+                wanted = dict.fromkeys(self._interesting(pods, also))
+                found = self.reader.read_all(wanted, full=full)
+                self._complete = found.keys() == wanted.keys()
             # Values that are all the same objects leave policies nothing to think about. One that
             # says the same is the same object, so this compares no more than that.
             if found != self._groups:

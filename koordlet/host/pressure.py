@@ -9,6 +9,11 @@ Facts: the kubelet counts memory by cgroups and not by ``MemAvailable``. The roo
 ``/proc/loadavg`` (proc(5)), and the limit is the smaller of ``pid_max`` and ``threads-max``.
 
 Each number is read by itself: what is wrong with a file costs that number only.
+
+Before a ``memory.stat`` says anything, the kernel adds up what every group inside has changed: of
+the root, most of a millisecond where 500 containers run. Except for v2's root, only page cache is
+taken from it, and that of the whole machine is in ``/proc/meminfo`` as well. While that is what it
+was, the file is read every few seconds only; near a threshold each time.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from koordlet.host import kept, procstat, psi, root
 from koordlet.model import cgroup, meter, pressure
@@ -31,6 +37,14 @@ IMAGEFS = ("/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docke
 PODS = ("kubepods.slice", "kubepods")
 
 _DEGREES = ("some", "full")
+_KIB = 1024
+#: In ``/proc/meminfo``, in the order of ``_Cache``.
+_CACHE = (b"\nInactive(file):", b"\nActive(file):")
+
+#: Seconds for which the page cache of a group is believed to be what it was.
+_BELIEVED = 5.0
+#: Part of all memory by which that of the machine may differ meanwhile.
+_SAME = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,26 @@ class Places:
         return tuple(dict.fromkeys((*self.nodefs, *self.imagefs, *self.containerfs)))
 
 
+class _Cache(NamedTuple):
+    """Page cache, inactive and active."""
+
+    inactive: int
+    active: int
+
+
+class _Known(NamedTuple):
+    """Page cache of a group as it was read, and what the machine's was then."""
+
+    at: float
+    found: _Cache
+    machine: _Cache
+
+    def holds(self, at: float, machine: _Cache, total: int) -> bool:
+        """Whether it can hardly be another one by now."""
+        moved = (abs(one - before) for one, before in zip(machine, self.machine, strict=True))
+        return 0 <= at - self.at < _BELIEVED and all(one <= total * _SAME for one in moved)
+
+
 class Reader:
     """Reads one machine."""
 
@@ -61,11 +95,19 @@ class Reader:
         self.places = Places()
         self._problems: dict[str, str] = {}
         self._pods = ""
+        #: Of the machine at this moment: page cache, all memory.
+        self._machine: _Cache | None = None
+        self._total: int | None = None
+        #: By file, as it was read last.
+        self._known: dict[str, _Known] = {}
+        #: Memory is near a threshold: nothing is believed to be what it was.
+        self.closely = False
 
     def configure(self, layout: cgroup.Layout, places: Places) -> None:
         """Take mounts and places."""
         if layout is not self._layout:
             self.close()
+            self._known.clear()
         self._layout, self.places = layout, places
 
     def read(
@@ -73,14 +115,13 @@ class Reader:
     ) -> pressure.Reading:
         """Everything now; ``disks`` are what file systems said last, by directory."""
         self._problems = {}
-        memory = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
-        total = _whole(memory.get(meter.MEMORY_TOTAL))
+        memory = self._meminfo()
         nodefs, imagefs, containerfs = self._systems(disks)
         return pressure.Reading(
             at=at,
-            total=total,
-            root=self._try("memory", lambda: self._root(total)),
-            pods=self._pods_memory(),
+            total=self._total,
+            root=self._try("memory", lambda: self._root(at)),
+            pods=self._pods_memory(at),
             pods_group=self._pods,
             nodefs=nodefs,
             imagefs=imagefs,
@@ -96,12 +137,10 @@ class Reader:
         )
 
     def memory(self) -> tuple[pressure.Memory | None, pressure.Memory | None]:
-        """Of the node and of all pods, between two readings."""
-        total = self._try("memory.total", lambda: procstat.meminfo(self._proc("meminfo"))) or {}
-        return (
-            self._try("memory", lambda: self._root(_whole(total.get(meter.MEMORY_TOTAL)))),
-            self._pods_memory(),
-        )
+        """Of the node and of all pods, between two readings; the next one believes nothing."""
+        self._known.clear()
+        self._meminfo()
+        return self._try("memory", self._root), self._pods_memory()
 
     @property
     def directories(self) -> tuple[str, str]:
@@ -130,27 +169,42 @@ class Reader:
 
     # Memory --------------------------------------------------------------------------------------
 
-    def _root(self, total: int | None) -> pressure.Memory:
-        where = self._memory()
+    def _meminfo(self) -> procstat.Values:
+        """Of the machine; what of it is needed here is kept."""
+        text = self._try("memory.total", lambda: self._proc("meminfo")) or b""
+        self._machine = self._try("memory.total", lambda: _cache(text))
+        found = self._try("memory.total", lambda: procstat.meminfo(text)) or {} if text else {}
+        self._total = _whole(found.get(meter.MEMORY_TOTAL))
+        return found
+
+    def _root(self, at: float | None = None) -> pressure.Memory:
+        where, total = self._memory(), self._total
         if self.places.memory:
-            found = self._group(where, where.directory(self.places.memory))
+            found = self._group(where, where.directory(self.places.memory), at)
             limits = [one for one in (found.limit, total) if one is not None]
-            return pressure.Memory(
-                usage=found.usage,
-                inactive_file=found.inactive_file,
-                limit=min(limits, default=None),
-                active_file=found.active_file,
-            )
-        stat = _keyed(self._read(f"{where.mount}/memory.stat"))
+            return replace(found, limit=min(limits, default=None))
+        file = f"{where.mount}/memory.stat"
         if where.unified:
-            usage, idle = stat[b"anon"] + stat[b"file"], stat[b"inactive_file"]
+            stat = _keyed(self._read(file))
+            usage, cache = stat[b"anon"] + stat[b"file"], _cache_of(stat)
         else:
             usage = int(self._read(f"{where.mount}/memory.usage_in_bytes"))
-            idle = stat.get(b"total_inactive_file", stat.get(b"inactive_file", 0))
-        active = _active_file(stat)
-        return pressure.Memory(usage=usage, inactive_file=idle, limit=total, active_file=active)
+            cache = self._page_cache(file, at)
+        return _of(usage, cache, total)
 
-    def _pods_memory(self) -> pressure.Memory | None:
+    def _page_cache(self, file: str, at: float | None) -> _Cache:
+        """Of a group: as it was read last, where it can hardly be another one by now."""
+        known, machine, total = self._known.get(file), self._machine, self._total
+        if machine is None or total is None or at is None:
+            return _cache_of(_keyed(self._read(file)))
+        believes = self._host.live and not self.closely
+        if believes and known is not None and known.holds(at, machine, total):
+            return known.found
+        found = _cache_of(_keyed(self._read(file)))
+        self._known[file] = _Known(at, found, machine)
+        return found
+
+    def _pods_memory(self, at: float | None = None) -> pressure.Memory | None:
         """Of the first group of all pods that is there."""
         where = self._layout.holder("memory")
         there = (
@@ -162,20 +216,18 @@ class Reader:
         if where is None or not self._pods:
             self._problems["memory.pods"] = f"no group {' or '.join(self.places.pods)}"
             return None
-        return self._try("memory.pods", lambda: self._group(where, where.directory(self._pods)))
+        group = where.directory(self._pods)
+        return self._try("memory.pods", lambda: self._group(where, group, at))
 
-    def _group(self, where: cgroup.Hierarchy, directory: str) -> pressure.Memory:
-        stat = _keyed(self._read(f"{directory}/memory.stat"))
+    def _group(self, where: cgroup.Hierarchy, directory: str, at: float | None) -> pressure.Memory:
+        cache = self._page_cache(f"{directory}/memory.stat", at)
         if where.unified:
             usage = int(self._read(f"{directory}/memory.current"))
-            idle, text = stat[b"inactive_file"], self._read(f"{directory}/memory.max")
+            text = self._read(f"{directory}/memory.max")
         else:
             usage = int(self._read(f"{directory}/memory.usage_in_bytes"))
-            idle = stat[b"total_inactive_file"]
             text = self._read(f"{directory}/memory.limit_in_bytes")
-        limit = None if text.strip() == b"max" else int(text)
-        active = _active_file(stat)
-        return pressure.Memory(usage=usage, inactive_file=idle, limit=limit, active_file=active)
+        return _of(usage, cache, None if text.strip() == b"max" else int(text))
 
     def _memory(self) -> cgroup.Hierarchy:
         where = self._layout.holder("memory") or self._layout.tree
@@ -277,9 +329,22 @@ def recorded(host: root.HostRoot, places: Places) -> dict[str, pressure.FileSyst
     return found
 
 
-def _active_file(stat: Mapping[bytes, int]) -> int:
+def _of(usage: int, cache: _Cache, limit: int | None) -> pressure.Memory:
+    return pressure.Memory(
+        usage=usage, inactive_file=cache.inactive, limit=limit, active_file=cache.active
+    )
+
+
+def _cache_of(stat: Mapping[bytes, int]) -> _Cache:
     """Of the whole tree; v1 says it with a prefix."""
-    return stat.get(b"total_active_file", stat.get(b"active_file", 0))
+    inactive = stat.get(b"total_inactive_file", stat.get(b"inactive_file", 0))
+    return _Cache(inactive, stat.get(b"total_active_file", stat.get(b"active_file", 0)))
+
+
+def _cache(meminfo: bytes) -> _Cache | None:
+    """Of the whole machine; ``None`` where it is not told."""
+    parts = [meminfo.partition(name)[2].split(None, 1)[:1] for name in _CACHE]
+    return _Cache(*(int(one) * _KIB for part in parts for one in part)) if all(parts) else None
 
 
 def _processes(text: bytes) -> int:

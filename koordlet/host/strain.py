@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from koordlet.host import psi, root, subgroups
+from koordlet.host import psi, root
 from koordlet.model import cgroup, knob, strain
 from koordlet.model.record import dataclass
 
@@ -108,8 +108,10 @@ class _Moment:
 class Reader:
     """Reads one machine."""
 
-    def __init__(self, host: root.HostRoot) -> None:
+    def __init__(self, host: root.HostRoot, children: Callable[[str], Iterable[str]]) -> None:
         self._host = host
+        #: The groups directly inside one, of whoever knows.
+        self._children = children
         self._layout = cgroup.Layout()
         self._groups: tuple[tuple[str, ...], ...] = ((), (), ())
         self._watched: tuple[str, ...] = ()
@@ -208,14 +210,14 @@ class Reader:
         )
 
     def _texts(self, files: Sequence[str]) -> Sequence[bytes]:
-        """The texts of files, all at one stroke where nothing has changed."""
-        try:
-            texts = self._host.preads([self._handles[path] for path in files], _SIZE)
-        except KeyError:
-            texts = [None]
-        if None in texts:
-            return [self._text(path) for path in files]
-        return cast("list[bytes]", texts)
+        """The texts of files, at one stroke but for those that are new, or not there any more."""
+        handles = self._handles
+        there = [path for path in files if path in handles]
+        found = self._host.preads([handles[path] for path in there], _SIZE)
+        if len(there) == len(files) and None not in found:
+            return cast("list[bytes]", found)
+        texts = {path: text for path, text in zip(there, found, strict=True) if text is not None}
+        return [texts[path] if path in texts else self._text(path) for path in files]
 
     def _text(self, path: str) -> bytes:
         """A file's text; empty where it is not there any more, until it is looked for again."""
@@ -242,7 +244,8 @@ class Reader:
             del self._untried[-_AT_ONCE:]
         groups, sample = self._watched, self._sample
         size = min(_GROUPS, len(groups))
-        ended = [one for one, threads in sample.items() if threads and not self._alive(threads)]
+        gone = self._gone().issuperset
+        ended = [one for one, threads in sample.items() if threads and gone(threads)]
         for one in (*ended, *list(sample)[: _AT_ONCE if len(sample) >= size else 0]):
             sample.pop(one, None)
         each = max(1, _THREADS // max(1, size))
@@ -257,39 +260,35 @@ class Reader:
                 self._host.close(self._handles.pop(path))
         self._threads = tuple(found)
 
-    def _alive(self, threads: Iterable[str]) -> bool:
-        """Whether one of them could be read at the last look."""
+    def _gone(self) -> set[str]:
+        """The threads of the sample that could not be read at the last look."""
         if self._looked is None:
-            return True
-        known = zip(self._looked.threads.files, self._looked.threads.numbers, strict=True)
-        return not {file for file, (ran, _) in known if ran >= 0}.isdisjoint(threads)
+            return set()
+        threads = self._looked.threads
+        known = zip(threads.files, threads.numbers, strict=True)
+        there = {file for file, (ran, _) in known if ran >= 0}
+        return {file for one in self._sample.values() for file in one if file not in there}
 
     def _of_group(self, group: str, most: int) -> list[str]:
         """So many threads of a group, of the groups inside it where it has none itself."""
         holder = self._layout.holder("cpuacct")
         if holder is None:
             return []
-        todo = [holder.directory(group)]
+        todo = [group]
         found: list[str] = []
         while todo and len(found) < most:
-            directory = todo.pop(0)
+            here = todo.pop(0)
             try:
-                listed = self._host.text(self._host.at(f"{directory}/cgroup.procs")).split()
+                procs = self._host.at(f"{holder.directory(here)}/cgroup.procs")
+                listed = self._host.text(procs).split()
                 for pid in listed[:most]:
                     threads = self._host.list(self._host.proc(pid, "task"))
                     found += [str(self._host.proc(tid, "schedstat")) for tid in threads]
-                if not listed and len(todo) < _GROUPS:
-                    todo += self._children(directory)
             except OSError:
                 continue
+            if not listed and len(todo) < _GROUPS:
+                todo += self._children(here)
         return found[:most]
-
-    def _children(self, directory: str) -> Sequence[str]:
-        """By name alone: what is no group after all has no threads to read either."""
-        if self._host.stat(self._host.at(directory)).links == subgroups.NONE:
-            return []  # to list sixty files would take ten times as long
-        names = self._host.list(self._host.at(directory))
-        return [f"{directory}/{name}" for name in names if not subgroups.looks_like_file(name)]
 
     # Comparing -----------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import cast
+from typing import NamedTuple
 
 from koordlet.history import series
-from koordlet.model import decision, ledger, plan, remember, snapshot
+from koordlet.model import decision, ledger, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import registry
 
@@ -43,6 +43,13 @@ class Round:
     compares: bool = False
 
 
+class _Question(NamedTuple):
+    world: tuple[object, ...]
+    ledger: ledger.Ledger
+    settings: object
+    state: object
+
+
 class Memory:
     """What a timeless policy was asked last, and what it said: the same question is not put twice.
 
@@ -51,23 +58,29 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._said: dict[str, tuple[tuple[object, ...], decision.Decision[object]]] = {}
+        #: All that belongs to the snapshot: the same object while each part of it is.
+        self._world: tuple[object, ...] = ()
+        self._said: dict[str, tuple[_Question, decision.Decision[object]]] = {}
+
+    def look(self, now: snapshot.Snapshot) -> None:
+        """The next questions are about this snapshot."""
+        world = _timeless(now)
+        if not self._world or not all(map(is_, world, self._world)):
+            self._world = world
 
     def recall(
-        self, row: registry.Row, now: snapshot.Snapshot, settings: object, state: object
+        self, row: registry.Row, asked: ledger.Ledger, settings: object, state: object
     ) -> decision.Decision[object] | None:
         """The last decision, where it still is the answer."""
-        if not row.timeless or row.stem not in self._said:
+        known = self._said.get(row.stem)
+        if known is None or known[0].world is not self._world:
             return None
-        (seen, *asked), said = self._said[row.stem]
-        if not all(map(is_, cast("tuple[object, ...]", seen), _timeless(now))):
-            return None
-        return said if asked == [now.ledger, settings, state] else None
+        return known[1] if known[0][1:] == (asked, settings, state) else None
 
     def keep(
         self,
         row: registry.Row,
-        now: snapshot.Snapshot,
+        asked: ledger.Ledger,
         settings: object,
         state: object,
         said: decision.Decision[object],
@@ -75,10 +88,9 @@ class Memory:
         """Remember a decision together with the question."""
         self._said.pop(row.stem, None)
         if row.timeless and said.lasting:
-            self._said[row.stem] = ((_timeless(now), now.ledger, settings, state), said)
+            self._said[row.stem] = (_Question(self._world, asked, settings, state), said)
 
 
-@remember.last
 def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
     """All that a timeless policy may look at, but for the ledger."""
     return (
@@ -120,6 +132,8 @@ def decide(
     outcomes: list[Outcome] = []
     binding = shown = now.ledger
     asked, compares = now, False
+    if memory is not None:
+        memory.look(now)
     for row in rows:
         mode = modes.get(row.stem, row.default_mode)
         if mode is plan.Mode.OFF:
@@ -127,7 +141,7 @@ def decide(
         if asked.ledger is not binding:
             asked = dataclasses.replace(now, ledger=binding)
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
-        recalled = memory.recall(row, asked, *with_) if memory is not None else None
+        recalled = memory.recall(row, binding, *with_) if memory is not None else None
         try:
             said = recalled or row.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
@@ -137,7 +151,7 @@ def decide(
         else:
             outcomes.append(Outcome(stem=row.stem, mode=mode, decision=said))
             if memory is not None and recalled is None:
-                memory.keep(row, asked, *with_, said)
+                memory.keep(row, binding, *with_, said)
             compares |= row.compares and any(one.met for one in said.signals)
         if not (said.claims or said.pools):
             continue

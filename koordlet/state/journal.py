@@ -68,6 +68,7 @@ class Journal:
         #: entries; see ``move``.
         self.root = root
         self.entries: dict[str, Entry] = {}
+        self._groups: tuple[str, ...] | None = None
         #: What was wrong with the file when it was opened, for the log.
         self.damage: list[str] = []
         #: Records that a full disk cost us; the entries in memory are right all the same.
@@ -154,15 +155,25 @@ class Journal:
             if known.get(entry.target) is before:
                 known[entry.target] = entry
                 readings.discard(entry.target)
+        self._groups = None
         self._coming.clear()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Of the entries, each once; the same object while none came or went."""
+        if self._groups is None:
+            self._groups = tuple(dict.fromkeys(one.group for one in self.entries.values()))
+        return self._groups
 
     def remember(self, entries: Iterable[Entry]) -> None:
         """Know of entries without putting them on disk."""
         self.entries.update((entry.target, entry) for entry in entries)
+        self._groups = None
 
     def note(self, entry: Entry) -> None:
         """Know of an entry now; on disk it is when the disk answers."""
         self.entries[entry.target] = entry
+        self._groups = None
         self._notes[entry.target] = records.intent(entry)
 
     def done(self, target: str, value: str, inode: int) -> None:
@@ -178,6 +189,7 @@ class Journal:
     def forget(self, target: str) -> None:
         """The original is back, or the group is gone."""
         if self.entries.pop(target, None) is not None:
+            self._groups = None
             self._notes[target] = records.line({"forget": {"target": target}})
 
     def flush(self, *, readings: bool = True) -> None:

@@ -87,6 +87,37 @@ def test_what_is_told_ends_the_trust_and_so_does_the_slow_lane() -> None:
         assert {A: ("7", "100"), B: ("100", "50")} == changes(site.next(100, 50, **how))
 
 
+def test_in_the_slow_lane_a_draft_stands_where_every_file_says_what_it_said() -> None:
+    """They are read, and nothing else is worked out again."""
+    site = Site()
+    site.holds(A, 100)
+    site.holds(B, 100)
+    first = site.next(100, 100)
+    second = site.next(100, 100, trusting=False)
+    assert site.repeated
+    assert first.plan.steps is second.plan.steps
+
+    site.holds(A, 7)
+
+    assert {A: ("7", "100")} == changes(site.next(100, 100, trusting=False))
+    assert not site.repeated
+
+
+def test_in_the_slow_lane_a_draft_goes_with_what_is_in_the_journal() -> None:
+    """What nobody wants any more goes back, as soon as it is known to be ours."""
+    site = Site()
+    site.holds(A, 100)
+    site.holds(B, 100)
+    other = f"{TOP}/a/cpu.max.burst"
+    site.next(100, 100)
+    ours = journal.Entry(
+        kind="WriteFile", target=other, policy="p", original="0", values=("5",), knob="", group="a"
+    )
+    site.next(100, 100, trusting=False, entries={other: ours})
+
+    assert not site.repeated
+
+
 def test_doubt_ends_the_trust() -> None:
     """A limit that protects others is not as it was left, and no reader of groups was told."""
     site = Site()

@@ -166,6 +166,75 @@ def test_a_change_that_nobody_told_of_is_found_within_five_polls(
     assert "3" == found[-1]
 
 
+def test_only_what_is_in_doubt_is_read_again(
+    host: Counting, look: cgroups.Reader, tree: Path
+) -> None:
+    """The others are the same objects, and where nothing is new so is the mapping."""
+    before = everything(look)
+    (tree / "pod/inner" / CPUS).write_text("3\n")
+    look.hear()
+    host.calls = 0
+    after = look.renewed(before)
+
+    assert after is not None
+    assert "3" == after["pod/inner"].values[CPUS]
+    assert [before[""], before["pod"]] == [after[""], after["pod"]]
+    assert list(before) == list(after)
+    assert 4 == host.calls  # the files of that one
+    assert after is look.renewed(after)
+
+
+def test_a_rescan_that_finds_nothing_new_leaves_all_as_it_was(look: cgroups.Reader) -> None:
+    """Each group is doubted in its turn."""
+    before = everything(look)
+    for _ in range(24):
+        look.rescan()
+
+        assert before is look.renewed(before)
+
+
+@pytest.mark.parametrize("path", ["pod/fresh", "pod/inner/fresh"])
+@pytest.mark.parametrize("told", [True, False], ids=["told", "found"])
+def test_where_a_group_came_all_are_to_be_looked_at(
+    look: cgroups.Reader, tree: Path, path: str, told: bool
+) -> None:
+    """Others may be wanted now than those that were."""
+    before = everything(look)
+    group(tree / path, "0")
+    if told:
+        look.hear()
+        assert look.renewed(before) is None
+    else:
+        # Of what nobody heard, a rescan finds out.
+        found = []
+        for _ in range(24):
+            look.rescan()
+            found.append(look.renewed(before))
+        assert None in found
+
+
+def test_where_a_group_went_all_are_to_be_looked_at(look: cgroups.Reader, tree: Path) -> None:
+    """Also where another one has its name."""
+    before = everything(look)
+    (tree / "pod/inner").rename(tree.parent / "elsewhere")
+    look.hear()
+    assert look.renewed(before) is None
+
+    before = everything(look)
+    group(tree / "pod/inner", "3")
+    look.hear()
+    assert look.renewed(before) is None
+
+
+def test_what_is_polled_is_not_renewed(host: Counting, tree: Path) -> None:
+    """Who is told nothing has to look."""
+    reader = next(reading(host, tree, Unwatchable()))
+    before = everything(reader)
+    reader.rescan()
+
+    assert reader.renewed(before) is None
+
+
 def test_a_file_that_is_nobodys_business_wakes_nobody(look: cgroups.Reader, tree: Path) -> None:
     """Only files that the table knows are worth a look."""
     everything(look)

@@ -140,6 +140,26 @@ def test_what_is_said_again_is_not_understood_again() -> None:
     assert 2 == look.counts["damaged"]
 
 
+def test_what_hardly_ever_says_the_same_is_not_compared() -> None:
+    """It is understood each time, damage as well, and calm is noticed some reads later."""
+    host = counting.machine("v1", "a", "b")
+    file = CPU["v1"].format
+    look = reader(host)
+
+    def at(number: int) -> readings.Batch:
+        for path in ("a", "b"):
+            host.texts[file(path)] = said("v1", str(number))
+        return next(one for one in look.read(0).batches if one.meter is meter.CPU)
+
+    moving = [at(number).values[0] for number in range(15)]
+    calm = [at(30) for _ in range(20)]
+
+    assert pytest.approx(range(15)) == moving
+    assert pytest.approx([30] * 20) == [one.values[0] for one in calm]
+    assert calm[0] is not calm[1]
+    assert calm[-2] is calm[-1]
+
+
 @pytest.mark.parametrize("text", ["", "nonsense\n", "usage_usec\n", "usage_usec x\n", "\0\0\0"])
 def test_a_text_that_is_no_number(text: str) -> None:
     """It is counted and missing; the group's other files and the other groups are read."""

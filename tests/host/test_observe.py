@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from koordlet.host import archive, machine, observe, root, tarindex
-from koordlet.model import snapshot
+from koordlet.host import archive, cgroups, inotify, machine, observe, root, tarindex
+from koordlet.model import cgroup, snapshot
 from tests.kit import machines
 
 CPU = "sys/devices/system/cpu"
@@ -74,3 +77,41 @@ def test_machine_without_the_list_is_not_rescanned(host: Plugged) -> None:
     observer = observe.Observer(host)
 
     assert look(observer).topology is look(observer).topology
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[observe.Observer]:
+    """An observer of groups that are plain directories, and tell what happens as groups do."""
+    live, events = root.LiveHost(), inotify.Inotify()
+    home = cgroup.Hierarchy(mount=str(tmp_path), unified=True, controllers=frozenset({"cpuset"}))
+    observer = observe.Observer(Plugged())
+    observer.reader = cgroups.Reader(live, cgroup.Layout(hierarchies=(home,)))
+    observer.reader.watch(events)
+    yield observer
+    observer.close()
+    events.close()
+
+
+def test_after_a_rescan_the_groups_are_the_same_object(
+    watched: observe.Observer, tmp_path: Path
+) -> None:
+    """Where nothing is new nobody has to think."""
+    (tmp_path / "job").mkdir()
+    first = watched.snapshot(NOW, NODE, (), also=("job",), full=False).groups
+    for _ in range(24):
+        watched.reader.rescan()
+
+        assert first is watched.snapshot(NOW, NODE, (), also=("job",), full=False).groups
+
+
+def test_a_group_that_was_not_there_is_looked_for_after_each_rescan(
+    watched: observe.Observer, tmp_path: Path
+) -> None:
+    """Nobody has to tell that it came."""
+    first = watched.snapshot(NOW, NODE, (), also=("late",), full=False).groups
+    (tmp_path / "late").mkdir()
+    watched.reader.rescan()
+    second = watched.snapshot(NOW, NODE, (), also=("late",), full=False).groups
+
+    assert {""} == first.keys()
+    assert {"", "late"} == second.keys()

@@ -9,6 +9,7 @@ import pytest
 
 from koordlet.host import hierarchies, pressure, roots
 from koordlet.model import pressure as model
+from tests.kit import counting
 
 _KIB = 1024
 _COMMON = {
@@ -134,3 +135,121 @@ def test_how_file_systems_lie(tmp_path: Path, devices: str, layout: str) -> None
     }
 
     assert reader.read(1.0, disks, 1.0).layout == layout
+
+
+_ROOT = "/sys/fs/cgroup/memory/memory.stat"
+_PODS = "/sys/fs/cgroup/memory/kubepods"
+
+
+class Machine(counting.Counting):
+    """A v1 machine of 1000 MiB that counts who asks its root."""
+
+    def __init__(self) -> None:
+        super().__init__(counting.machine("v1", "kubepods"))
+        self.reads = 0
+        for name in ("usage_in_bytes", "limit_in_bytes"):
+            self.texts[f"{_PODS}/memory.{name}"] = "1000\n"
+        self.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "500\n"
+        self.has(inactive=300_000, active=100_000)
+
+    def has(self, *, inactive: int, active: int) -> None:
+        """So many KiB of page cache, in the machine and so in the root; all of it is the pods'."""
+        said = f"MemTotal: 1024000 kB\nMemFree: 10 kB\nActive(file): {active} kB\n"
+        self.texts["/proc/meminfo"] = f"{said}Inactive(file): {inactive} kB\n"
+        sizes = inactive * _KIB, active * _KIB
+        for file in (_ROOT, f"{_PODS}/memory.stat"):
+            self.texts[file] = "total_inactive_file {}\ntotal_active_file {}\n".format(*sizes)
+
+    def _said(self, path: str) -> bytes:
+        self.reads += path.endswith("/memory.stat")
+        return super()._said(path)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """One."""
+    return Machine()
+
+
+@pytest.fixture
+def look(machine: Machine) -> pressure.Reader:
+    """A reader that has read once, at second 0."""
+    reader = pressure.Reader(machine)
+    reader.configure(hierarchies.discover(machine, ""), pressure.Places())
+    reader.read(0.0, {}, None)
+    return reader
+
+
+def inactive(look: pressure.Reader, at: float) -> tuple[int, int]:
+    """What is read now of the node and of all pods, in KiB."""
+    found = look.read(at, {}, None)
+    assert found.root is not None
+    assert found.pods is not None
+    return found.root.inactive_file // _KIB, found.pods.inactive_file // _KIB
+
+
+def test_page_cache_is_not_read_again_while_the_machine_has_what_it_had(
+    machine: Machine, look: pressure.Reader
+) -> None:
+    """A thousandth of the memory may come or go, and that for five seconds."""
+    machine.has(inactive=301_000, active=99_500)
+
+    assert [(300_000, 300_000)] * 4 == [inactive(look, at) for at in (1.0, 2.0, 3.0, 4.0)]
+    assert 2 == machine.reads
+    assert (301_000, 301_000) == inactive(look, 5.0)
+    assert 4 == machine.reads
+
+
+@pytest.mark.parametrize("which", ["inactive", "active"])
+def test_page_cache_that_moves_is_read_at_once(
+    machine: Machine, look: pressure.Reader, which: str
+) -> None:
+    """What becomes active is used from that moment on, and what was dropped is not there."""
+    before = {"inactive": 300_000, "active": 100_000}
+    machine.has(**{**before, which: before[which] + 1025})
+    now = inactive(look, 1.0)
+
+    assert 4 == machine.reads
+    assert ((301_025 if which == "inactive" else 300_000),) * 2 == now
+
+
+def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.Reader) -> None:
+    """It is a file of its own, which costs nothing."""
+    machine.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "700000000\n"
+    found = look.read(1.0, {}, None).root
+
+    assert found is not None
+    assert 700_000_000 == found.usage
+    assert 2 == machine.reads
+
+
+def test_near_a_threshold_page_cache_is_read_each_time(
+    machine: Machine, look: pressure.Reader
+) -> None:
+    """What was hardly another one before may be the difference now."""
+    look.closely = True
+    machine.has(inactive=300_001, active=100_000)
+
+    assert (300_001, 300_001) == inactive(look, 1.0)
+
+
+def test_what_was_looked_at_between_two_readings_is_read_again(
+    machine: Machine, look: pressure.Reader
+) -> None:
+    """A crossing that was seen then is seen by the pass that follows."""
+    machine.has(inactive=300_001, active=100_000)
+    root, _ = look.memory()
+
+    assert root is not None
+    assert 300_001 * _KIB == root.inactive_file
+    assert (300_001, 300_001) == inactive(look, 1.0)
+
+
+def test_a_machine_that_names_no_page_cache_is_read_each_time(
+    machine: Machine, look: pressure.Reader
+) -> None:
+    """There is nothing to compare."""
+    machine.texts["/proc/meminfo"] = "MemTotal: 1024000 kB\nMemFree: 10 kB\n"
+
+    assert [(300_000, 300_000)] * 2 == [inactive(look, at) for at in (1.0, 2.0)]
+    assert 6 == machine.reads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import hierarchies, root, strain
+from koordlet.host import cgroups, hierarchies, root, strain
 from koordlet.model import strain as model
 from tests.kit import counting
 
@@ -14,10 +14,9 @@ TREE = "/sys/fs/cgroup"
 
 def reader(host: counting.Counting) -> strain.Reader:
     """One that follows a web server and a job."""
-    found = strain.Reader(host)
-    found.follow(
-        hierarchies.discover(host), plus=["web"], minus=[], best_effort=["job"], watched=["web"]
-    )
+    layout = hierarchies.discover(host)
+    found = strain.Reader(host, cgroups.Reader(host, layout).children)
+    found.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
     return found
 
 
@@ -167,8 +166,8 @@ def crowd(count: int) -> tuple[Opened, strain.Reader]:
     for name in names:
         host.texts[f"{TREE}/{name}/cpu.pressure"] = None
         host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
-    one = strain.Reader(host)
     layout = hierarchies.discover(host)
+    one = strain.Reader(host, cgroups.Reader(host, layout).children)
     one.follow(layout, plus=names, minus=[], best_effort=[], watched=names)
     return host, one
 
@@ -204,3 +203,18 @@ def test_no_more_threads_are_listed_than_are_looked_at() -> None:
     one.look(0.0)
 
     assert 2 == len([path for path in host.asked if path.endswith("/task")])
+
+
+def test_the_threads_of_a_pod_are_those_of_its_containers() -> None:
+    """The groups inside are those that somebody knows; no directory is listed for them."""
+    host = Opened(counting.machine("v1", "web", "web/a", "web/b", "job"))
+    host.asked = []
+    pid = host.spawn(f"{CPUACCT}/web/b")
+    inside = {"web": ("web/a", "web/b")}
+    one = strain.Reader(host, lambda path: inside.get(path, ()))
+    layout = hierarchies.discover(host)
+    one.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
+    one.look(0.0)
+
+    assert f"/proc/{pid}/schedstat" in host.asked
+    assert not [path for path in host.asked if path.endswith(("/web", "/web/a", "/web/b"))]

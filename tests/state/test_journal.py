@@ -354,3 +354,23 @@ def test_what_was_read_back_is_written_where_nothing_newer_is(ram: Path) -> None
     assert (1, 1) == (written.count(b'{"intent"'), written.count(b'{"done"'))
     found = {target: one.values for target, one in reread(book.path).entries.items()}
     assert {entry(1).target: ("2", "3"), entry(2).target: ("2",)} == found
+
+
+def test_its_groups_are_one_object_while_none_comes_or_goes(ram: Path) -> None:
+    """Whoever asks at every tick touches none of a thousand entries."""
+    book = opened(ram / "journal")
+    book.intend([entry(1), entry(2), entry(1)._replace(target="/other")])
+    first = book.groups
+    book.done(entry(1).target, "1", 1)
+    assert first is book.groups
+    assert ("g1", "g2") == first
+
+    book.note(entry(3))
+    book.forget(entry(1).target)
+    assert {"g1", "g2", "g3"} == {*book.groups}
+    book.forget("/other")
+    book.remember([entry(4)])
+    assert {"g2", "g3", "g4"} == {*book.groups}
+    book.close()
+
+    assert ("g2", "g3") == reread(ram / "journal").groups
