@@ -73,6 +73,11 @@ class File:
         """Whether it is wanted of a new group at once, before limits are set there."""
         return self.meters == (meter.MEMORY,)
 
+    @property
+    def follows(self) -> tuple[meter.Meter, ...] | None:
+        """The meters of the file that tells when this one is worth a read."""
+        return (meter.MEMORY,) if self.meters == _STAT else None
+
     def here(self, layout: cgroup.Layout) -> cgroup.Hierarchy | None:
         """The hierarchy in which groups have this file, on this machine."""
         where = layout.holder(self.controller)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from koordlet.history import series
-from koordlet.host import counters, hierarchies, root
+from koordlet.host import counter_lane, counters, hierarchies, root
 from koordlet.model import cgroup
 from tests.bench import gate, tenants
 from tests.kit import images
@@ -113,9 +113,12 @@ def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> fl
 
 
 def files(look: counters.Reader) -> Iterator[str]:
-    """What is read when, as the reference takes it: period, turn, kept or not, path."""
+    """What is read when, as the reference takes it: period, turn, kept or not, path.
+
+    Between two ticks nobody takes memory, so what follows that is read after some rounds only.
+    """
     for lane in look._lanes:
-        every = lane.file.every
+        every = lane.file.every * (1 if lane.file.follows is None else counter_lane.STILL)
         plain = set().union(*lane._pending)
         for slot in sorted(lane._handles.keys() | plain):
             yield f"{every} {slot % every} {int(slot not in plain)} {lane.path(slot)}\n"

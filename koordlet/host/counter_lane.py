@@ -1,0 +1,331 @@
+"""One file of all groups: which of its descriptors are read at a tick, and what they say.
+
+Covers: descriptors, turns, what is not read or understood again, damage and absence.
+Does not cover: slots and groups (``counters``), what a file says (``counter_files``).
+
+Rules:
+1. What a file says again is not understood again: a batch is the last one with what changed.
+2. A file that ``follows`` another is read of the groups of which that one moved since. A read of
+   ``memory.stat`` costs five others, and says little new of a group that holds as many bytes as
+   before. What may move inside, pages that age or are wanted again, is read after ``STILL`` rounds.
+"""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from koordlet.host import counter_files, root
+from koordlet.model import cgroup, counters
+
+#: Turns after which a file is read, too, that follows one which stands still: half a minute.
+STILL = 5
+#: Ticks until a file that a group did not have is looked for again.
+_AGAIN = 600
+#: Turns in which a file of a new group is looked for before that, where other groups have it.
+_TRIES = 5
+#: Reads of a turn that are not compared after one in which most files said something else.
+_RESTLESS = 8
+
+
+class Room:
+    """The descriptors of all lanes, and what happened to them."""
+
+    def __init__(self, host: root.HostRoot, handles: int) -> None:
+        self.host = host
+        self.used = 0
+        self.counts: Counter[str] = Counter(read=0, opened=0, gone=0, damaged=0)
+        self._most = handles
+
+    @property
+    def full(self) -> bool:
+        return self.used >= self._most
+
+    def open(self, path: root.HostPath) -> int:
+        handle = self.host.open(path)
+        self.used += 1
+        self.counts["opened"] += 1
+        return handle
+
+    def close(self, handle: int) -> None:
+        self.used -= 1
+        self.host.close(handle)
+
+
+class _Said(NamedTuple):
+    """One turn as it was read last: most files of most groups say the same again."""
+
+    slots: list[int]
+    width: int
+    #: Short texts, hashes of long ones: 750 ``memory.stat`` are a megabyte.
+    marks: Sequence[bytes | int | None]
+    batches: Sequence[counters.Batch]
+
+
+class Lane:
+    """One file of all groups."""
+
+    def __init__(
+        self,
+        room: Room,
+        file: counter_files.File,
+        where: cgroup.Hierarchy,
+        paths: Sequence[str],
+        follows: Lane | None = None,
+    ) -> None:
+        self.file = file
+        self._follows = follows
+        self._room = room
+        self._where = where
+        self._width = 0
+        #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
+        self._paths = paths
+        self._handles: dict[int, int] = {}
+        self._unread: set[int] = set()  # slots whose file was opened for this read
+        #: Slots whose file was not found yet, and how often it is still looked for soon.
+        self._young: dict[int, int] = {}
+        #: By turn: slots without descriptor that are tried when it comes.
+        self._pending: list[set[int]] = [set() for _ in range(file.every)]
+        self._absent: list[set[int]] = [set() for _ in range(file.every)]
+        #: By turn: descriptors and their slots, ``None`` after a change.
+        self._ready: list[tuple[list[int], list[int]] | None] = [None] * file.every
+        #: By turn: what was read, and what the lane that this one follows said then.
+        self._settled: list[_Said | None] = [None] * file.every
+        #: When it was read last.
+        self._tick = -1
+        #: By turn: what the files said, or for how many reads it is not worth remembering.
+        self._said: list[_Said | int] = [0] * file.every
+
+    @property
+    def empty(self) -> bool:
+        """Whether no group has this file."""
+        return not self._handles and not any(self._pending)
+
+    def widen(self, by: int) -> None:
+        """There are more slots."""
+        self._width += by
+
+    def assign(self, slot: int) -> None:
+        """The slot belongs to a group."""
+        self._pending[slot % self.file.every].add(slot)
+        self._young[slot] = _TRIES
+
+    def release(self, slot: int) -> None:
+        """The slot belongs to nobody."""
+        turn = slot % self.file.every
+        self._young.pop(slot, None)
+        self._pending[turn].discard(slot)
+        self._absent[turn].discard(slot)
+        self._drop(slot, turn)
+
+    def _drop(self, slot: int, turn: int) -> None:
+        handle = self._handles.pop(slot, None)
+        if handle is not None:
+            self._room.close(handle)
+            self._ready[turn] = None
+
+    def read(self, tick: int, *, fresh: bool = False) -> Sequence[counters.Batch]:
+        """The batches of this tick's turn; ``fresh``: whatever another file says."""
+        turn, self._tick = tick % self.file.every, tick
+        self._unread.clear()
+        if tick % _AGAIN < self.file.every:
+            self._pending[turn] |= self._absent[turn]
+            self._absent[turn].clear()
+        plain = self._open(turn) if self._pending[turn] else {}
+        ready = self._ready[turn]
+        if ready is None:
+            slots = sorted(slot for slot in self._handles if slot % self.file.every == turn)
+            ready = self._ready[turn] = [self._handles[slot] for slot in slots], slots
+        handles, slots = ready
+        if not handles and not plain:
+            return ()
+        before = self._settled[turn]
+        told = None if self._follows is None else self._follows.told(tick, slots)
+        if before is not None and told is not None and not (plain or fresh):
+            batches = self._moved(turn, ready, before, told)
+            if batches is not None:
+                self._settled[turn] = _Said(slots, self._width, told, batches)
+                return batches
+        texts = self._room.host.preads(handles, self.file.size)
+        self._room.counts["read"] += len(texts) + len(plain)
+        self._settled[turn] = None
+        if plain or None in texts:
+            self._said[turn] = 0
+            mended, texts = self._mended(turn, slots, texts, plain)
+            return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+        batches = self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
+        if told is not None and len(batches) == len(self.file.meters):
+            self._settled[turn] = _Said(slots, self._width, told, batches)
+        return batches
+
+    def told(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
+        """What the files of these slots said at this tick; ``None``: that is not remembered."""
+        said = self._said[tick % self.file.every]
+        if isinstance(said, int) or self._tick != tick:
+            return None
+        known = dict(zip(said.slots, said.marks, strict=True))
+        return [known.get(slot) for slot in slots]
+
+    def _moved(
+        self,
+        turn: int,
+        ready: tuple[list[int], list[int]],
+        before: _Said,
+        told: Sequence[bytes | int | None],
+    ) -> Sequence[counters.Batch] | None:
+        """Only the files of groups of which another file moved; ``None``: all are to be read."""
+        handles, slots = ready
+        if before.slots is not slots or before.width != self._width:
+            return None
+        if (self._tick // self.file.every + turn) % STILL == 0:
+            return None
+        moved = [at for at, mark in enumerate(told) if mark is None or mark != before.marks[at]]
+        if not moved:
+            return before.batches
+        if len(moved) > len(slots) // 2:
+            return None
+        texts = self._room.host.preads([handles[at] for at in moved], self.file.size)
+        self._room.counts["read"] += len(texts)
+        try:
+            columns = self._columns([text for text in texts if text is not None])
+        except (ValueError, IndexError):
+            return None
+        return None if None in texts else self._changed(before.batches, slots, moved, columns)
+
+    def _changed(
+        self,
+        batches: Sequence[counters.Batch],
+        slots: list[int],
+        places: list[int],
+        columns: list[array[float]],
+    ) -> list[counters.Batch]:
+        where = [slots[at] // self.file.every for at in places]
+        pairs = zip(batches, columns, strict=False)
+        return [before.changed(where, column) for before, column in pairs]
+
+    def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
+        """What differs from the last time is understood; the rest says what it said."""
+        said = self._said[turn]
+        if isinstance(said, int) and said:
+            self._said[turn] = said - 1
+            return self._batches(turn, slots, texts)
+        if isinstance(said, int) or said.slots is not slots or said.width != self._width:
+            return self._anew(turn, slots, texts)
+        marks = self._marks(texts)
+        if marks != said.marks:
+            changed = [at for at, mark in enumerate(marks) if mark != said.marks[at]]
+            if len(changed) > len(texts) // 2:
+                # To put so many into their places takes longer than to understand the others.
+                self._said[turn] = _RESTLESS
+                return self._batches(turn, slots, texts)
+            try:
+                columns = self._columns([texts[at] for at in changed])
+            except (ValueError, IndexError):
+                return self._anew(turn, slots, texts)
+            batches = self._changed(said.batches, slots, changed, columns)
+            self._said[turn] = said = _Said(slots, self._width, marks, batches)
+        return said.batches
+
+    def _marks(self, texts: list[bytes]) -> Sequence[bytes | int]:
+        return texts if self.file.short else list(map(hash, texts))
+
+    def _anew(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
+        """All of it is understood. What is damaged is counted each time, so not remembered."""
+        damaged = self._room.counts["damaged"]
+        batches = self._batches(turn, slots, texts)
+        keep = batches and damaged == self._room.counts["damaged"]
+        self._said[turn] = _Said(slots, self._width, self._marks(texts), batches) if keep else 0
+        return batches
+
+    def path(self, slot: int) -> root.HostPath:
+        """The file of the group in a slot."""
+        return self._room.host.at(f"{self._where.directory(self._paths[slot])}/{self.file.name}")
+
+    def _open(self, turn: int) -> dict[int, bytes]:
+        """Find descriptors for what has none; the texts of what gets none."""
+        plain: dict[int, bytes] = {}
+        for slot in sorted(self._pending[turn]):
+            try:
+                if self._room.full or not self.file.kept:
+                    # It stays pending: there may be room the next time.
+                    plain[slot] = self._room.host.read(self.path(slot))[: self.file.size]
+                    continue
+                self._handles[slot] = self._room.open(self.path(slot))
+                self._unread.add(slot)
+                self._ready[turn] = None
+            except OSError:
+                if slot in self._young and (self._handles or plain):
+                    # Others have this file: runtimes make a group in one hierarchy after the other.
+                    self._young[slot] -= 1
+                    if self._young[slot]:
+                        continue
+                self._absent[turn].add(slot)
+            self._young.pop(slot, None)
+            self._pending[turn].discard(slot)
+        return plain
+
+    def _mended(
+        self, turn: int, slots: list[int], texts: list[bytes | None], plain: Mapping[int, bytes]
+    ) -> tuple[list[int], list[bytes | None]]:
+        """Without the groups that are gone, with the files that have no descriptor."""
+        found: dict[int, bytes | None] = dict(plain)
+        for slot, text in zip(slots, texts, strict=True):
+            if text is not None:
+                found[slot] = text
+                continue
+            never = slot in self._unread  # it opens and says EOPNOTSUPP: pressure, switched off
+            self._room.counts["gone"] += not never
+            self._drop(slot, turn)
+            (self._absent if never else self._pending)[turn].add(slot)
+        order = sorted(found)
+        return order, [found[slot] for slot in order]
+
+    def _batches(self, turn: int, slots: list[int], texts: list[bytes]) -> list[counters.Batch]:
+        every, meters = self.file.every, self.file.meters
+        if not texts:
+            return []
+        try:
+            columns = self._columns(texts)
+        except (ValueError, IndexError):
+            slots, columns = self._bearable(slots, texts)
+        length = len(range(turn, self._width, every))
+        made = []
+        for one, column in zip(meters, columns, strict=False):
+            if slots and slots[-1] // every == len(slots) - 1:
+                # Slots are given from the lowest on, so mostly there are no holes.
+                values = column
+                values.extend([counters.NAN] * (length - len(slots)))
+            else:
+                values = array("d", [counters.NAN]) * length
+                for slot, value in zip(slots, column, strict=True):
+                    values[slot // every] = value
+            made.append(counters.Batch(one, turn, every, values))
+        return made
+
+    def _columns(self, texts: Sequence[bytes]) -> list[array[float]]:
+        """What a file's texts say. What no float holds is damage, too."""
+        try:
+            return [array("d", one) for one in self.file.columns(texts)]
+        except OverflowError:
+            raise ValueError("a number of hundreds of digits") from None
+
+    def _bearable(
+        self, slots: list[int], texts: list[bytes]
+    ) -> tuple[list[int], list[array[float]]]:
+        """One text after the other; those that say nothing are left out and counted."""
+        kept: list[int] = []
+        rows: list[tuple[float, ...]] = []
+        for slot, text in zip(slots, texts, strict=True):
+            try:
+                columns = self._columns([text])
+            except (ValueError, IndexError):
+                self._room.counts["damaged"] += 1
+                continue
+            kept.append(slot)
+            rows.append(tuple(map(operator.itemgetter(0), columns)))
+        if not rows:
+            return kept, [array("d") for _ in self.file.meters]
+        return kept, [array("d", one) for one in zip(*rows, strict=True)]

@@ -1,0 +1,133 @@
+"""Page cache is read of the groups whose memory moved; of the others, after half a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from koordlet.host import counter_lane, counters
+from koordlet.model import meter
+from tests.host.test_counters import reader, values
+from tests.kit import counting
+from tests.kit.kernel.machine import Cgroup
+
+NAMES = tuple(f"g{number}" for number in range(12))
+KEYS = ("inactive_anon", "active_anon", "unevictable", "inactive_file", "active_file")
+USE = {"v1": "memory.usage_in_bytes", "v2": "memory.current"}
+EVERY, STILL = 6, counter_lane.STILL
+
+
+class Node:
+    """Twelve groups with memory, and who reads them."""
+
+    def __init__(self, version: Cgroup) -> None:
+        self.version: Cgroup = version
+        self.host = counting.machine(version, *NAMES)
+        for name in NAMES:
+            self.says(name, used=100, cache=1)
+        self.look: counters.Reader = reader(self.host)
+        self.tick = 0
+
+    def path(self, name: str, file: str) -> str:
+        return f"/sys/fs/cgroup/{'memory/' if self.version == 'v1' else ''}{name}/{file}"
+
+    def says(self, name: str, *, used: int | None = None, cache: int | None = None) -> None:
+        """From now on so many bytes in all, and so many pages of each kind."""
+        if used is not None:
+            self.host.texts[self.path(name, USE[self.version])] = f"{used}\n"
+        if cache is not None:
+            text = "".join(f"{key} {cache}\ntotal_{key} {cache}\n" for key in KEYS)
+            self.host.texts[self.path(name, "memory.stat")] = text
+
+    def round(self, *, ticks: int = EVERY, comparing: bool = False) -> dict[str, float]:
+        """Page cache as so many ticks say it."""
+        found: dict[str, float] = {}
+        for _ in range(ticks):
+            found |= values(self.look.read(self.tick, comparing=comparing), meter.MEMORY_CACHE)
+            self.tick += 1
+        return found
+
+
+@pytest.fixture(params=["v1", "v2"])
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A node whose first rounds are over."""
+    made = Node(request.param)
+    made.round(ticks=EVERY * STILL * 2)
+    yield made
+    made.look.close()
+
+
+def test_what_stands_still_is_said_again(node: Node) -> None:
+    """Each turn says what its groups said; of five rounds one reads the files."""
+    assert dict.fromkeys(NAMES, 2.0) == node.round(ticks=EVERY * STILL)
+    before = node.look.counts["read"]
+    node.round(ticks=EVERY * STILL)
+    still = node.look.counts["read"] - before
+
+    before = node.look.counts["read"]
+    for used in range(STILL):
+        for name in NAMES:
+            node.says(name, used=used)
+        node.round()
+    moving = node.look.counts["read"] - before
+
+    assert len(NAMES) * (STILL - 1) == moving - still
+
+
+def test_what_moves_is_read(node: Node) -> None:
+    """More bytes in all: its parts are read at its turn, and only its."""
+    node.says("g3", used=200, cache=50)
+    node.says("g4", cache=70)
+
+    found = {name: value for name, value in node.round().items() if value != 2.0}
+
+    late = {"g4": 140.0} if "g4" in found else {}  # where that was the round in which all are read
+    assert {"g3": 100.0, **late} == found
+
+
+def test_what_moves_inside_only(node: Node) -> None:
+    """The same bytes in all, other kinds: seen half a minute later at the latest."""
+    for name in NAMES:
+        node.says(name, cache=9)
+
+    assert dict.fromkeys(NAMES, 18.0) == node.round(ticks=EVERY * STILL) | node.round()
+
+
+def test_asked_for_now(node: Node) -> None:
+    """Where workloads are compared, every file is read, whatever another says."""
+    for name in NAMES:
+        node.says(name, cache=9)
+
+    assert dict.fromkeys(NAMES, 18.0) == node.round(ticks=1, comparing=True)
+
+
+def test_who_goes_and_who_comes(node: Node) -> None:
+    """A group that vanished says nothing more, and again when it is back."""
+    files = [node.path("g5", file) for file in (USE[node.version], "memory.stat")]
+    node.host.texts |= dict.fromkeys(files)
+    assert set(NAMES) - {"g5"} == node.round().keys()
+
+    node.says("g5", used=100, cache=4)
+
+    assert {"g5": 8.0} == {n: v for n, v in node.round(ticks=600 + EVERY).items() if v != 2.0}
+
+
+def test_damage(node: Node) -> None:
+    """A text that says nothing costs its own group, and is counted."""
+    node.says("g6", used=300)
+    node.host.texts[node.path("g6", "memory.stat")] = "nonsense\n"
+    before = node.look.counts["damaged"]
+
+    found = node.round()
+
+    assert dict.fromkeys(set(NAMES) - {"g6"}, 2.0) == found
+    assert node.look.counts["damaged"] > before
+
+
+def test_many_move(node: Node) -> None:
+    """Where most do, all are read."""
+    for name in NAMES:
+        node.says(name, used=500, cache=3)
+
+    assert dict.fromkeys(NAMES, 6.0) == node.round()
