@@ -7,10 +7,11 @@ Does not cover: the other policies (``assembly``).
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 from koordlet.config import eviction_texts
 from koordlet.host import pressure
-from koordlet.model import duration, slices, thresholds
+from koordlet.model import duration, grouppath, pod, remember, slices, thresholds
 from koordlet.policy import node_pressure
 
 if typing.TYPE_CHECKING:
@@ -49,6 +50,16 @@ def places(config: schema.Config, base: str) -> pressure.Places:
         pods=(*_pods_below(base), *pressure.PODS),
         memory=section.memory_cgroup or "",
     )
+
+
+@remember.last
+def proved(found: pressure.Places, pods: tuple[pod.Pod, ...]) -> pressure.Places:
+    """The same, after the group that pods are in as a matter of fact: a kubelet may be nested."""
+    trees = (grouppath.parse(one.group).tree for one in pods if one.group is not None)
+    root = next((tree.root for tree in trees if tree is not None), None)
+    if root is None or root in found.pods:
+        return found
+    return replace(found, pods=(root, *found.pods))
 
 
 def _kubelet_texts(path: str | None) -> thresholds.Texts | None:
