@@ -156,8 +156,9 @@ class Lane:
             self._said[turn] = 0
             mended, texts = self._mended(turn, slots, texts, plain)
             return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+        damaged = self._room.counts["damaged"]
         batches = self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
-        if told is not None and len(batches) == len(self.file.meters):
+        if told is not None and batches and damaged == self._room.counts["damaged"]:
             self._settled[turn] = _Said(slots, self._width, told, batches)
         return batches
 
