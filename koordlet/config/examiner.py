@@ -91,7 +91,7 @@ def apart(question: parcel.Question) -> Examination:
 
 
 def by(make: Make, question: parcel.Question) -> Examination:
-    """Answered by a process that is made so."""
+    """Answered by a process that ``make`` makes (``_fork``, ``started``), else here (rule 4)."""
     try:
         return _Apart(question, make)
     except OSError:
