@@ -197,3 +197,15 @@ def inode_of(host: root.HostRoot, directory: str) -> int:
         return host.inode(host.at(directory))
     except OSError:
         return 0
+
+
+def back(entry: journal.Entry) -> action.WriteFile:
+    """The write that puts back what a file held before us."""
+    return action.WriteFile(
+        target=entry.target,
+        value=entry.original or "",
+        policy=entry.policy,
+        reason="back to what it was before koordlet",
+        knob=entry.knob,
+        group=entry.group,
+    )

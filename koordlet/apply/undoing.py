@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
+from koordlet.apply import core_cookies, devices, intents, kinds, network, present, resctrl, units
 from koordlet.model import action, cgroup, cpuset, knob, queueing, snapshot
 from koordlet.model.record import dataclass
 from koordlet.state import journal
@@ -49,8 +49,8 @@ class Undoing:
     sets: dict[tuple[str, str], cpuset.CPUSet] = field(default_factory=dict)
     #: Sets, by (knob, group), that were empty before us and are not yet again.
     born_empty: frozenset[tuple[str, str]] = frozenset()
-    #: Files that we wrote and that are not wanted any more, to what they held before.
-    targets: Mapping[str, str | None] = field(default_factory=dict)
+    #: Files that go back (sets that still hold what we wrote) or go away, to what they held before.
+    targets: Mapping[str, str] = field(default_factory=dict)
 
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
@@ -75,7 +75,8 @@ def undo(
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
     )
-    undoing.targets = {entry.target: entry.original for entry in todo}
+    goes = [e for e in todo if _goes_back(e, now, there) or e.target.rpartition("/")[0] in removed]
+    undoing.targets = {e.target: e.original or "" for e in goes}
     for entry in todo:
         if entry.kind == action.MoveTasks.__name__:
             _undo_move(undoing, entry, now, there, removed)
@@ -104,6 +105,13 @@ _WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
 
 def _same_group(entry: journal.Entry, there: present.Present) -> bool:
     return entry.inode in (0, there.inodes.get(entry.target, 0))
+
+
+def _goes_back(entry: journal.Entry, now: snapshot.Snapshot, there: present.Present) -> bool:
+    if entry.knob not in _CUT or entry.original is None or not _same_group(entry, there):
+        return False
+    text = there.texts.get(entry.target, "")
+    return kinds.is_ours(intents.back(entry), entry.values, text, now.went_offline)
 
 
 def _undo_move(
@@ -210,14 +218,7 @@ def _undo_file(
         why = f"what it was before our {entry.values[-1]!r} could not be read, so ours stays"
         undoing.leave(entry, why, tell=True)
         return
-    write = action.WriteFile(
-        target=entry.target,
-        value=entry.original,
-        policy=entry.policy,
-        reason="back to what it was before koordlet",
-        knob=entry.knob,
-        group=entry.group,
-    )
+    write = intents.back(entry)
     by_parts = {knob.SUBTREE.name: _undo_switches, knob.SCHEMATA.name: _undo_schemata}
     whole = _undo_devices if devices.form_of(write) is not None else None
     if parts := by_parts.get(write.knob, whole):
@@ -318,14 +319,14 @@ def _all(entry: journal.Entry, now: snapshot.Snapshot) -> cpuset.CPUSet:
 
 
 def _needed(entry: journal.Entry, now: snapshot.Snapshot, undoing: Undoing) -> cpuset.CPUSet:
-    """What v1 groups below have that we never wrote, and what those that we wrote get back.
+    """What v1 groups below have that is not ours (any more), and what those with ours get back.
 
     The kernel takes no CPU from a set that one below has (EBUSY). Who was born in our set has a
     copy of it. Who was first written when a CPU was away had been cut; those below maybe not.
     """
     row, before = knob.TABLE[entry.knob], undoing.targets
     return cpuset.union(
-        parsed(before.get(now.layout.file(row, path) or "", one.values.get(entry.knob)) or "")
+        parsed(before.get(now.layout.file(row, path) or "", one.values.get(entry.knob, "")))
         for path, one in now.groups.items()
         if cgroup.is_below(path, entry.group) and (entry.knob, path) not in undoing.sets
     )

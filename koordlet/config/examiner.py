@@ -17,6 +17,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -90,7 +91,7 @@ def apart(question: parcel.Question) -> Examination:
 
 
 def by(make: Make, question: parcel.Question) -> Examination:
-    """Answered by a process that is made so."""
+    """Answered by a process that ``make`` makes (``_fork``, ``started``), else here (rule 4)."""
     try:
         return _Apart(question, make)
     except OSError:
@@ -138,19 +139,29 @@ class _Forked:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        #: Once it has ended; its number may be somebody else's then.
+        self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
+        if self._status is None:
+            self._status = self._waited(timeout)
+        return self._status
+
+    def _waited(self, timeout: float | None) -> int:
         # Who waits does so for as long as it would take here.
         try:
-            pid, status = os.waitpid(self._pid, 0 if timeout else os.WNOHANG)
+            pid, status = os.waitpid(self._pid, os.WNOHANG if timeout == 0 else 0)
         except ChildProcessError:
             return 0  # SIGCHLD is ignored (waitpid(2)): it has ended, and nobody knows how
         if pid == 0:
-            raise subprocess.TimeoutExpired("fork", timeout or 0.0)
+            raise subprocess.TimeoutExpired("fork", 0.0)
         return os.waitstatus_to_exitcode(status)
 
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        if self._status is None:
+            os.kill(self._pid, signal.SIGKILL)
 
 
 def _memory(name: str) -> IO[bytes]:

@@ -83,9 +83,9 @@ class Reloader:
 
     def force(self) -> parcel.Answer | None:
         """Read now, whatever the file looks like: for SIGHUP. ``None``: a later poll will tell."""
-        if self._asked is not None:
-            self._asked.examination.cancel()
-            self._asked = None
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            asked.examination.cancel()
         self._seen, self._pending = file_source.identity(self._path), False
         return self._read(again=True)
 
@@ -110,10 +110,12 @@ class Reloader:
         return self._heard(self._asked)
 
     def _heard(self, asked: _Asked) -> parcel.Answer | None:
+        # A question whose answer raises is over as well: the next look is at the next change.
+        self._asked = None
         found = asked.examination.answer()
         if found is None:
+            self._asked = asked
             return None
-        self._asked = None
         if isinstance(found, errors.ConfigError):
             return self._once(asked.content, found, again=asked.again)
         unchanged = found == self.effective

@@ -60,7 +60,9 @@ class _Said(NamedTuple):
 
     slots: list[int]
     width: int
-    #: Short texts, hashes of long ones: 750 ``memory.stat`` are a megabyte.
+    #: By which the next read sees what moved. In ``_said`` of this lane's own files: short texts,
+    #: hashes of long ones (750 ``memory.stat`` are a megabyte). In ``_settled`` of the file that
+    #: this one follows.
     marks: Sequence[bytes | int | None]
     batches: Sequence[counters.Batch]
 
@@ -92,11 +94,11 @@ class Lane:
         self._absent: list[set[int]] = [set() for _ in range(file.every)]
         #: By turn: descriptors and their slots, ``None`` after a change.
         self._ready: list[tuple[list[int], list[int]] | None] = [None] * file.every
-        #: By turn: what was read, and what the lane that this one follows said then.
+        #: By turn, of a lane that follows: what it said, and what the other said then (rule 2).
         self._settled: list[_Said | None] = [None] * file.every
         #: When it was read last.
         self._tick = -1
-        #: By turn: what the files said, or for how many reads it is not worth remembering.
+        #: By turn: what the files said (rule 1), or how many reads are not worth remembering.
         self._said: list[_Said | int] = [0] * file.every
 
     @property
@@ -156,8 +158,9 @@ class Lane:
             self._said[turn] = 0
             mended, texts = self._mended(turn, slots, texts, plain)
             return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+        damaged = self._room.counts["damaged"]
         batches = self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
-        if told is not None and len(batches) == len(self.file.meters):
+        if told is not None and batches and damaged == self._room.counts["damaged"]:
             self._settled[turn] = _Said(slots, self._width, told, batches)
         return batches
 

@@ -13,7 +13,8 @@ Each number is read by itself: what is wrong with a file costs that number only.
 Before a ``memory.stat`` says anything, the kernel adds up what every group inside has changed: of
 the root, most of a millisecond where 500 containers run. Except for v2's root, only page cache is
 taken from it, and that of the whole machine is in ``/proc/meminfo`` as well. While that is what it
-was, the file is read every few seconds only; near a threshold each time.
+was, and the group uses what it used (groups may take each other's page cache, and a group may be
+small), the file is read every few seconds only; near a threshold each time.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _CACHE = (b"\nInactive(file):", b"\nActive(file):")
 _BELIEVED = 5.0
 #: Part of all memory by which that of the machine may differ meanwhile.
 _SAME = 1e-3
+#: Part of what a group may have by which its use may differ: a tenth of what counts as near.
+_USED = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +76,21 @@ class _Cache(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """Page cache of a group as it was read, and what the machine's was then."""
+    """Page cache of a group as it was read, what the machine's was then, and the group's use."""
 
     at: float
     found: _Cache
     machine: _Cache
+    usage: int
 
-    def holds(self, at: float, machine: _Cache, total: int) -> bool:
+    def holds(self, at: float, machine: _Cache, total: int, usage: int, most: int) -> bool:
         """Whether it can hardly be another one by now."""
         moved = (abs(one - before) for one, before in zip(machine, self.machine, strict=True))
-        return 0 <= at - self.at < _BELIEVED and all(one <= total * _SAME for one in moved)
+        return (
+            0 <= at - self.at < _BELIEVED
+            and all(one <= total * _SAME for one in moved)
+            and abs(usage - self.usage) <= most * _USED
+        )
 
 
 class Reader:
@@ -189,19 +197,20 @@ class Reader:
             usage, cache = stat[b"anon"] + stat[b"file"], _cache_of(stat)
         else:
             usage = int(self._read(f"{where.mount}/memory.usage_in_bytes"))
-            cache = self._page_cache(file, at)
+            cache = self._page_cache(file, at, usage, total)
         return _of(usage, cache, total)
 
-    def _page_cache(self, file: str, at: float | None) -> _Cache:
-        """Of a group: as it was read last, where it can hardly be another one by now."""
+    def _page_cache(self, file: str, at: float | None, usage: int, limit: int | None) -> _Cache:
+        """Of a group that uses so much: as read last, where it can hardly be another one by now."""
         known, machine, total = self._known.get(file), self._machine, self._total
         if machine is None or total is None or at is None:
             return _cache_of(_keyed(self._read(file)))
         believes = self._host.live and not self.closely
-        if believes and known is not None and known.holds(at, machine, total):
+        most = total if limit is None else min(limit, total)
+        if believes and known is not None and known.holds(at, machine, total, usage, most):
             return known.found
         found = _cache_of(_keyed(self._read(file)))
-        self._known[file] = _Known(at, found, machine)
+        self._known[file] = _Known(at, found, machine, usage)
         return found
 
     def _pods_memory(self, at: float | None = None) -> pressure.Memory | None:
@@ -220,14 +229,14 @@ class Reader:
         return self._try("memory.pods", lambda: self._group(where, group, at))
 
     def _group(self, where: cgroup.Hierarchy, directory: str, at: float | None) -> pressure.Memory:
-        cache = self._page_cache(f"{directory}/memory.stat", at)
         if where.unified:
             usage = int(self._read(f"{directory}/memory.current"))
             text = self._read(f"{directory}/memory.max")
         else:
             usage = int(self._read(f"{directory}/memory.usage_in_bytes"))
             text = self._read(f"{directory}/memory.limit_in_bytes")
-        return _of(usage, cache, None if text.strip() == b"max" else int(text))
+        limit = None if text.strip() == b"max" else int(text)
+        return _of(usage, self._page_cache(f"{directory}/memory.stat", at, usage, limit), limit)
 
     def _memory(self) -> cgroup.Hierarchy:
         where = self._layout.holder("memory") or self._layout.tree

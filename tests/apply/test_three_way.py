@@ -331,3 +331,16 @@ def test_an_agent_with_another_root_puts_the_old_one_back_first(ram: Path) -> No
 
     assert ["1", "0-4", "0-2"] == [call.text.strip() for call in host.writes]
     assert ("", {trees.file(world, "k/a")}) == (root, known)
+
+
+def test_a_foreign_set_below_holds_the_one_above(ram: Path) -> None:
+    """v1: no CPU can be taken from a set that one below has; what is not needed there goes back."""
+    world = trees.World(version="v1", groups=(group("a", "0-1", "0-4"), group("a/b", "0-1", "0-3")))
+    host, _ = trees.build(world)
+    site = trees.site(world, host, ram)
+    site.settle()
+    host.write(host.at(trees.file(world, "a/b")), b"1-2")
+    done = site.restore()
+
+    assert ("0-2", "1-2") == (text(world, host, "a"), text(world, host, "a/b"))
+    assert ([trees.file(world, "a/b")], ()) == ([one.target for one in done.left], done.failed)

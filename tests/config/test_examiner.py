@@ -26,6 +26,28 @@ assert len(os.listdir("/proc/self/task")) == 1
 print(found.config.mode, *(name for name in sys.modules if name.startswith("pydantic")))
 """
 
+_GIVEN_UP = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, getattr(signal, sys.argv[1]))
+from koordlet.config import examiner, parcel
+question = parcel.Question(text="mode: 7", path="f", env={}, flags={})
+assert len(os.listdir("/proc/self/task")) == 1
+
+examiner.apart(question).cancel()
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    pass
+else:
+    raise SystemExit("it is still there")
+late = examiner.apart(question)
+try:
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+except ChildProcessError:
+    pass
+late.cancel()
+"""
+
 
 def asked(text: str) -> parcel.Question:
     """A question about a text."""
@@ -166,3 +188,13 @@ def test_asked_again_meanwhile(write: Write) -> None:
 
     assert isinstance(found, sourced.Effective)
     assert "enforce" == found.config.mode
+
+
+@pytest.mark.parametrize("heard", ["SIG_DFL", "SIG_IGN"])
+def test_a_question_given_up(heard: str) -> None:
+    """A copy that is at work is ended and gone. One that has ended is not sent a signal."""
+    words = [sys.executable, "-c", _GIVEN_UP, heard]
+
+    ran = subprocess.run(words, capture_output=True, check=False, timeout=60)
+
+    assert (0, b"") == (ran.returncode, ran.stderr)

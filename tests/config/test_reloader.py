@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.config import loader, reloader, sourced
+from koordlet.config import examiner, loader, parcel, reloader, sourced
 from koordlet.model import errors
 from tests.config.refusing import Write
 
@@ -208,6 +208,40 @@ def test_force_bad(write: Write) -> None:
     assert isinstance(watched.force(), errors.ConfigError)
     assert [None, None] == [watched.poll(), watched.poll()]
     assert "observe" == watched.effective.config.mode
+
+
+class Broken:
+    """As where our own files were replaced while we run: nothing can be loaded any more."""
+
+    def answer(self, *, wait: bool = False) -> parcel.Answer | None:
+        """Fails, each time."""
+        raise ImportError(f"no module, {wait=}")
+
+    def cancel(self) -> None:
+        """Fails as well."""
+        raise ProcessLookupError
+
+
+def test_failed(write: Write) -> None:
+    """What fails in an unforeseen way fails once for each change, and the next one is heard."""
+    path = write("mode: observe\n")
+    made: list[examiner.Examination] = [Broken()]
+
+    def ask(question: parcel.Question) -> examiner.Examination:
+        return made.pop() if made else examiner.here(question)
+
+    watched = reloader.Reloader(path, {}, {}, loader.load(path, {}, {}), ask)
+    write("mode: 7\n")
+    assert watched.poll() is None
+    with pytest.raises(ImportError):
+        watched.poll()
+    assert [None] * 3 == [watched.poll() for _ in range(3)]
+
+    write("mode: enforce\n")
+    found = watched.force()
+
+    assert isinstance(found, sourced.Effective)
+    assert "enforce" == found.config.mode
 
 
 def test_cost(write: Write) -> None:

@@ -125,6 +125,16 @@ def test_damage(node: Node) -> None:
     assert node.look.counts["damaged"] > before
 
 
+def test_damage_that_is_over(node: Node) -> None:
+    """It is looked at each time until it is mended, though the group's memory stands still."""
+    node.says("g6", used=300)
+    node.host.texts[node.path("g6", "memory.stat")] = "nonsense\n"
+    node.round()
+    node.says("g6", cache=4)
+
+    assert dict.fromkeys(NAMES, 2.0) | {"g6": 8.0} == node.round()
+
+
 def test_many_move(node: Node) -> None:
     """Where most do, all are read."""
     for name in NAMES:

@@ -215,12 +215,29 @@ def test_page_cache_that_moves_is_read_at_once(
 
 def test_use_itself_is_of_this_moment(machine: Machine, look: pressure.Reader) -> None:
     """It is a file of its own, which costs nothing."""
-    machine.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "700000000\n"
+    machine.texts["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "7000000\n"
     found = look.read(1.0, {}, None).root
 
     assert found is not None
-    assert 700_000_000 == found.usage
+    assert 7_000_000 == found.usage
     assert 2 == machine.reads
+
+
+@pytest.mark.parametrize("limit", [1 << 62, 100_000 * _KIB])
+def test_page_cache_that_a_group_takes_from_others_is_not_its_working_set(
+    machine: Machine, look: pressure.Reader, limit: int
+) -> None:
+    """The machine has as much as before: so a small group on a large one always seems, too."""
+    machine.texts[f"{_PODS}/memory.limit_in_bytes"] = f"{limit}\n"
+    more = min(limit, 1_024_000 * _KIB) // 100 + 1000
+    machine.texts[f"{_PODS}/memory.usage_in_bytes"] = f"{1000 + more}\n"
+    stat = f"total_inactive_file {300_000 * _KIB + more}\ntotal_active_file 0\n"
+    machine.texts[f"{_PODS}/memory.stat"] = stat
+
+    found = look.read(1.0, {}, None).pods
+
+    assert found is not None
+    assert 300_000 * _KIB + more == found.inactive_file
 
 
 def test_near_a_threshold_page_cache_is_read_each_time(
