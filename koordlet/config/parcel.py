@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+import koordlet
 from koordlet.config import plain, sourced
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -62,6 +63,7 @@ def of_answer(said: Answer) -> bytes:
             "origins": dict(said.origins),
             "warnings": said.warnings,
             "path": said.path,
+            "version": koordlet.__version__,
         }
     )
 
@@ -71,6 +73,10 @@ def answer(said: bytes, asked: Question) -> Answer:
     parts: dict[str, Any] = json.loads(said)
     if "refused" in parts:
         return errors.ConfigError(**parts["refused"])
+    if parts["version"] != koordlet.__version__:
+        # The program was upgraded under the agent: its fields may be others.
+        message = f"koordlet {parts['version']} is installed, and {koordlet.__version__} runs"
+        return errors.ConfigError(message, culprit=asked.path, fix="restart the agent")
     return sourced.Effective(
         cast("Any", plain.unpacked(parts["config"])),
         parts["origins"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import koordlet
 from koordlet.config import loader, parcel, sourced
 from koordlet.model import errors
 
@@ -43,6 +44,19 @@ def test_an_answer() -> None:
         again.origin("mode"),
         again.origin("state.dir"),
     )
+
+
+def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers was upgraded under the agent: the configuration waits for a restart."""
+    asked = parcel.Question(text=TEXT, path="f", env={}, flags={})
+    said = parcel.of_answer(loader.from_text(TEXT, "f", {}, {}))
+    monkeypatch.setattr(koordlet, "__version__", "0.0.1")
+
+    again = parcel.answer(said, asked)
+
+    assert isinstance(again, errors.ConfigError)
+    assert ("f", "restart the agent") == (again.culprit, again.fix)
+    assert "0.0.1 runs" in again.message
 
 
 def test_a_refusal() -> None:
