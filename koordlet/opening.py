@@ -25,7 +25,7 @@ if typing.TYPE_CHECKING:
 
 def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
     """The configuration, with the command line on top."""
-    from koordlet.config import loader  # noqa: PLC0415 -- who stays does without
+    from koordlet.config import loader  # noqa: PLC0415 -- 10 MB of models that ``run`` does without
 
     return loader.load(args.config, os.environ, flags)
 

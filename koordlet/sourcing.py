@@ -29,7 +29,6 @@ from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.config import kube, kubelet, nri_section, schema
-    from koordlet.kube import credentials
     from koordlet.model import objects, observed, reservation
     from koordlet.workloads import gathering, manifest_directory, source
     from koordlet.workloads.kubelet import asking
@@ -131,7 +130,7 @@ def gatherer(
         reserving=reserving,
         declared=declared,
         kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
-        store=_checked(config.kube) if choice.kube else None,
+        store=_store(config.kube, check=True) if choice.kube else None,
         node=node,
     )
 
@@ -239,21 +238,11 @@ def _account(name: str) -> str:
     return str(found) if found.exists() else ""
 
 
-def _checked(said: kube.Kube) -> objects.Objects:
-    """Rule 4."""
-    from koordlet.kube import credentials  # noqa: PLC0415 -- rule 2
-
-    credentials.check(_source(said))
-    return _store(said)
-
-
-def _store(said: kube.Kube) -> objects.Objects:
+def _store(said: kube.Kube, *, check: bool = False) -> objects.Objects:
+    """``check``: rule 4."""
     from koordlet.kube import adapter, credentials  # noqa: PLC0415 -- rule 2
 
-    return adapter.Kube(credentials.Credentials(_source(said)), adapter.Manners(cached=True))
-
-
-def _source(said: kube.Kube) -> credentials.Source:
-    from koordlet.kube import credentials  # noqa: PLC0415 -- rule 2
-
-    return credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    source = credentials.Source(kubeconfig=said.kubeconfig or "", context=said.context)
+    if check:
+        credentials.check(source)
+    return adapter.Kube(credentials.Credentials(source), adapter.Manners(cached=True))

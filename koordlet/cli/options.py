@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from koordlet.config import sourced
-from koordlet.model import cgroup, errors, moment
+from koordlet.model import cgroup, moment
 
 
 def root(parser: argparse.ArgumentParser) -> None:
@@ -89,39 +89,6 @@ def cgroup_root(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="work below this cgroup instead of the root (as the kubelet's --cgroup-root)",
     )
-
-
-def changes(parser: argparse.ArgumentParser) -> None:
-    """``--set``: what would be, with other values."""
-    parser.add_argument(
-        "--set",
-        dest="changes",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="as if the configuration said so: a dotted key as 'koordlet config' shows it, such as"
-        " policies.cpu_suppress.cpuSuppressThresholdPercent=50 (several times)",
-    )
-
-
-def changed(args: argparse.Namespace) -> dict[str, object]:
-    """What ``--set`` says, by path of the configuration."""
-    if not args.changes:
-        return {}
-    from koordlet.config import catalog, problems  # noqa: PLC0415 -- only who changes something pays
-
-    known = {one.path for one in catalog.fields()}
-    found: dict[str, object] = {}
-    for text in args.changes:
-        key, equals, value = text.partition("=")
-        if not equals or key not in known:
-            why = "is not KEY=VALUE" if not equals else f"no key {key} in the configuration"
-            # There are hundreds: a list of all is no help.
-            near = problems.nearest(key, known)
-            fix = f'did you mean "{near}"?' if near else "see 'koordlet config'"
-            raise errors.UsageError(why, culprit=f"--set {text}", fix=fix)
-        found[key] = sourced.Flag(value, "--set")
-    return found
 
 
 #: The kubelet's flags of eviction, to where they go.

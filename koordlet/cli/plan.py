@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import cast
 
 from koordlet import line, opening, sourcing
-from koordlet.cli import options, output
+from koordlet.cli import changes, options, output
 from koordlet.model import action, cgroup, observed, plan, pod
 from koordlet.policy import cpu_holdings, exclusive_cpus
 from koordlet.report import plan_json
@@ -38,7 +38,7 @@ koordlet plan --defragment                     what would move, were CPUs chosen
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     options.config(parser)
-    options.changes(parser)
+    changes.add(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
     parser.add_argument(
@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
-    config = opening.effective(args, {**options.changed(args), **options.eviction_flags(args)})
+    config = opening.effective(args, {**changes.read(args), **options.eviction_flags(args)})
     run_line = opening.open_line(args, opening.host(args), config)
     if args.defragment:
         _defragment(args, run_line)

@@ -16,7 +16,7 @@ import sys
 from dataclasses import replace
 
 from koordlet import line
-from koordlet.cli import options, output
+from koordlet.cli import changes, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
 from koordlet.host import machine, playing
@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("archive", metavar="ARCHIVE", help="a recording of 'koordlet record'")
     options.config(parser)
-    options.changes(parser)
+    changes.add(parser)
     options.output(parser, ("table", "json", "svg"))
     parser.add_argument(
         "--pods", metavar="FILE", default=None, help="who runs there, as for 'koordlet plan'"
@@ -58,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play it; with ``--set`` twice, and the limits of both runs are shown."""
     told = _told(args.pods)
-    changed = options.changed(args)
+    changed = changes.read(args)
     steps, capacity = played(args, told, loader.load(args.config, os.environ, changed))
     if changed:
         before, _ = played(args, told, loader.load(args.config, os.environ, {}))

@@ -109,9 +109,7 @@ def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object
         who = agent.Agent(play.line, where, enforce=not play.why)
         _live(args, who, where, play.flags, _narrated(play), demo_on=True)
         if not play.why:
-            from koordlet.cli import welcome  # noqa: PLC0415 -- as below
-
-            print(f"\n{welcome.farewell(len(who.book.entries))}", flush=True)
+            print(f"\n{stage.farewell(len(who.book.entries))}", flush=True)
     finally:
         play.close()
     return 0

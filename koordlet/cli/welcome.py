@@ -39,16 +39,6 @@ def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[
     return text
 
 
-def farewell(left: int) -> str:
-    """The demo's last line: whether everything was put back."""
-    if not left:
-        return "The demo is over: everything is as it was before."
-    return (
-        f"The demo is over, and {left} changes could not be undone:"
-        " `koordlet restore` tries again and names them"
-    )
-
-
 def _workloads(now: view.View) -> list[str]:
     rows = []
     for one in now.snapshot.pods:

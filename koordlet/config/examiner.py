@@ -106,16 +106,21 @@ def _alone() -> bool:
         return False
 
 
+def _answered(question: parcel.Question) -> parcel.Answer:
+    """By this process, which has the models in memory from then on."""
+    from koordlet.config import answering  # noqa: PLC0415 -- they are what this module keeps out
+
+    return answering.answer(question)
+
+
 def _fork(question: parcel.Question, answer: IO[bytes]) -> Process:
     pid = os.fork()
     if pid:
         return _Forked(pid)
     status = 1
     try:
-        from koordlet.config import answering  # noqa: PLC0415 -- the parent does without
-
         gc.disable()
-        answer.write(parcel.of_answer(answering.answer(question)))
+        answer.write(parcel.of_answer(_answered(question)))
         status = 0
     finally:
         # Nothing of the parent's is flushed, closed or told by its copy.
@@ -174,9 +179,7 @@ class _Here:
 
     def answer(self, *, wait: bool = False) -> parcel.Answer | None:
         del wait  # it takes what it takes
-        from koordlet.config import answering  # noqa: PLC0415 -- what an agent does without
-
-        return answering.answer(self._question)
+        return _answered(self._question)
 
     def cancel(self) -> None:
         """There is nothing to end."""
@@ -211,7 +214,7 @@ class _Apart:
                 return parcel.answer(said, self._question)
         except (ValueError, LookupError, TypeError):
             pass  # rule 4
-        return here(self._question).answer()
+        return _answered(self._question)
 
     def cancel(self) -> None:
         self._process.kill()

@@ -39,11 +39,7 @@ def load(
     ``path`` is what the operator named; ``None`` is the default path, which need not exist.
     ``flags`` maps dotted paths to values, plain or as ``sourced.Flag``.
     """
-    where = sourced.DEFAULT_PATH if path is None else path
-    text = file_source.read(where)
-    if text is None and path is not None:
-        raise errors.ConfigError("no such file", culprit=where, fix="name an existing file")
-    return from_text(text, where, env, flags)
+    return from_text(*file_source.configured(path), env, flags)
 
 
 def from_text(

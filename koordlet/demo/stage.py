@@ -119,3 +119,13 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
 
 def _say(text: str) -> None:
     sys.stderr.write(f"koordlet: {text}\n")
+
+
+def farewell(left: int) -> str:
+    """The demo's last line: whether everything was put back."""
+    if not left:
+        return "The demo is over: everything is as it was before."
+    return (
+        f"The demo is over, and {left} changes could not be undone:"
+        " `koordlet restore` tries again and names them"
+    )

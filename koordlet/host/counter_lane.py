@@ -16,7 +16,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from koordlet.host import counter_files, root
 from koordlet.model import cgroup, counters
@@ -156,10 +156,9 @@ class Lane:
         self._settled[turn] = None
         if plain or None in texts:
             self._said[turn] = 0
-            mended, texts = self._mended(turn, slots, texts, plain)
-            return self._batches(turn, mended, texts)  # type: ignore[arg-type] # none is left
+            return self._batches(turn, *self._mended(turn, slots, texts, plain))
         damaged = self._room.counts["damaged"]
-        batches = self._news(turn, slots, texts)  # type: ignore[arg-type] # as above
+        batches = self._news(turn, slots, cast("list[bytes]", texts))
         if told is not None and batches and damaged == self._room.counts["damaged"]:
             self._settled[turn] = _Said(slots, self._width, told, batches)
         return batches
@@ -272,9 +271,9 @@ class Lane:
 
     def _mended(
         self, turn: int, slots: list[int], texts: list[bytes | None], plain: Mapping[int, bytes]
-    ) -> tuple[list[int], list[bytes | None]]:
+    ) -> tuple[list[int], list[bytes]]:
         """Without the groups that are gone, with the files that have no descriptor."""
-        found: dict[int, bytes | None] = dict(plain)
+        found = dict(plain)
         for slot, text in zip(slots, texts, strict=True):
             if text is not None:
                 found[slot] = text

@@ -113,3 +113,10 @@ def test_without_root_it_plays_elsewhere(
     assert not play.line.host.live
     assert (type(here), here.line.host.live) == (stage.Stage, True)
     assert "observing only" in capsys.readouterr().err
+
+
+def test_the_last_line() -> None:
+    """All is as it was, or how much is not and what to do about it."""
+    assert "everything is as it was before" in stage.farewell(0)
+    assert "3 changes could not be undone" in stage.farewell(3)
+    assert "koordlet restore" in stage.farewell(3)

@@ -1,0 +1,46 @@
+"""``--set``: keys that the configuration has, with values as they would be spelled."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from koordlet.cli import changes
+from koordlet.config import sourced
+from koordlet.model import errors
+
+
+def read(*words: str) -> dict[str, object]:
+    """What a command line says."""
+    parser = argparse.ArgumentParser()
+    changes.add(parser)
+    return changes.read(parser.parse_args(words))
+
+
+def test_several() -> None:
+    """Each by its key, the value as text, the origin as it is spelled; nothing is nothing."""
+    found = read("--set", "mode=observe", "--set", "state.dir=/a=b")
+
+    assert {"mode": "observe", "state.dir": "/a=b"} == {
+        key: one.value for key, one in found.items() if isinstance(one, sourced.Flag)
+    }
+    assert {} == read()
+
+
+@pytest.mark.parametrize(
+    ("words", "why", "fix"),
+    [
+        ("mode", "is not KEY=VALUE", 'did you mean "mode"?'),
+        ("moed=observe", "no key moed", 'did you mean "mode"?'),
+        ("=x", "no key", "koordlet config"),
+    ],
+)
+def test_what_is_no_change(words: str, why: str, fix: str) -> None:
+    """The error names the word and the nearest key."""
+    with pytest.raises(errors.UsageError) as caught:
+        read("--set", words)
+
+    assert why in caught.value.message
+    assert fix in caught.value.fix
+    assert f"--set {words}" == caught.value.culprit
