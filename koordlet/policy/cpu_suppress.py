@@ -9,16 +9,17 @@ control loop (``adaptive``).
 Rules:
 1. A NodeSLO or ``slo-controller-config`` decides alone: its ``enable``, its percents, its policy,
    filled with the peer's defaults. Without one, the configuration file decides.
-2. ``cpuset``: BE rounded up to whole CPUs, two at least; it grows by a tenth of the machine each
-   time and shrinks at once. ``cfsQuota``: 2 ms of each 100 ms at least; less than one percent of
-   the machine is no change; it grows by a tenth, and shrinks, or comes from no limit, at once.
+2. ``cpuset``: BE rounded up to whole CPUs, two at least, and never more than the BE pool has; it
+   grows by a tenth of the machine each time and shrinks at once. ``cfsQuota``: 2 ms of each 100 ms
+   at least; less than one percent of the machine is no change; it grows by a tenth, and shrinks, or
+   comes from no limit, at once.
 3. Only the files of the actuator in use are named, so the other's are put back in the same plan.
 4. What is not known never raises the limit. It is held for ``max_age``; then it moves by a tenth of
    the machine each time to what the node's own counters allow, where best-effort work counts like
    any other; where those are old, too, to the least that the actuator allows.
 5. ``limits.maxPercent`` is applied last: no value of anybody exceeds it.
 
-Peers skip a round where every pool is empty; so do we, and a condition says it.
+Peers skip a round where the BE pool is empty; so do we, and a condition says it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_cpus, be_groups, be_usage
+from koordlet.policy import be_cpus, be_groups, be_usage, shared_pools
 
 STEM = "cpu_suppress"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -267,9 +268,7 @@ class _Deciding:
 
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
         """The limit as a set of CPUs."""
-        reserved = self.now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
-        lse = self.now.ledger.held(ledger.Owner.LSE, ledger.Owner.RESERVATION)
-        usable = self.now.topology.online - reserved - lse
+        usable = shared_pools.divide(self.now).be
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
         before = cpuset.CPUSet.parse(self.before.cpus) & usable
         held = bool(before) and wish.sure is Sure.SHORTLY_NOT
@@ -294,7 +293,7 @@ class _Deciding:
         wanted = max(-(-wish.milli // 1000), LEAST_CPUS)
         if wish.sure is not Sure.ALL:
             wanted = min(there, max(wanted, there - step))
-        wanted = min(wanted, there + step)
+        wanted = min(wanted, there + step, len(usable))
         return be_cpus.choose(self.now.topology, wanted, usable - lsr, lsr)
 
     def _present(self) -> int:

@@ -7,7 +7,7 @@ much of its pool BE may use (``cpu_suppress``), files (``cpuset_files``).
 
 Where a workload runs, the first that applies:
 * on the CPUs that it holds alone
-* SYSTEM: on those of system work, else on the reserved ones; where there are none it is left alone
+* SYSTEM: on those of system work, else on the reserved ones; where none of them is online, as LS
 * BE: in the BE pool, of the nodes that a scheduler gave it; CPUs that were named for it are a part
   of that pool, and nobody else's loss
 * in the LS pool of the nodes that a scheduler gave it, of its home (``pool_homes``), or of all
@@ -173,9 +173,7 @@ def target(one: pod.Pod, shares: Shares, homes: Homes) -> tuple[cpuset.CPUSet | 
     who = f"{one.qos.value} {one.key}"
     if claim is not None:
         return claim.cpus or None, f"{who}: its exclusive CPUs"
-    if one.qos is qos.Qos.SYSTEM:
-        if not shares.system:
-            return None, f"{who}: nothing is reserved, so it runs anywhere"
+    if one.qos is qos.Qos.SYSTEM and shares.system:
         return shares.system, f"{who}: the reserved CPUs"
     kind, pool = ("BE", shares.be) if one.qos is qos.Qos.BE else ("LS", shares.ls)
     named = (one.cpus or cpuset.CPUSet()) & pool if kind == "BE" else cpuset.CPUSet()

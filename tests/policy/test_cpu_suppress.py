@@ -213,6 +213,26 @@ def test_empty_pools_skip_the_round() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("claims", "cpus"),
+    [
+        pytest.param({ledger.Owner.LSE: "0-29"}, "30-39", id="LSE"),
+        pytest.param({ledger.Owner.RESERVATION: "0-29"}, "30-39", id="held for owners"),
+        pytest.param({ledger.Owner.LSE: "0-28", ledger.Owner.LSR: "29-30"}, "29-39", id="LSR"),
+        pytest.param({ledger.Owner.LSE: "0-38"}, "39", id="fewer than the least"),
+    ],
+)
+def test_a_wish_beyond_the_pool_is_all_of_the_pool(
+    claims: dict[ledger.Owner, str], cpus: str
+) -> None:
+    """The formula allows 24 CPUs of which most are held: best-effort work has what there is."""
+    now = colocation.moment(FORTY, [LS, BE], threshold=ON, claims=claims)
+    made = decided(now, used(1, 1))
+
+    assert (cpus, ()) == (made.next_state.cpus, made.conditions)
+    assert cpus == files(made)[f"/c/cpuset/{colocation.TIER}/cpuset.cpus"]
+
+
 @pytest.mark.parametrize("slo", [None, strategies.Threshold(enable=False)])
 def test_who_is_not_asked_does_nothing(slo: strategies.Threshold | None) -> None:
     """Neither the file nor the object enables it."""

@@ -244,14 +244,44 @@ def test_the_tiers_of_the_kubelet() -> None:
 
 
 def test_a_tier_leaves_room_for_system_work_inside() -> None:
-    """One that has the reserved CPUs widens the tier, one that runs anywhere keeps it as it is."""
+    """One that has the reserved CPUs widens the tier; one of the LS pool needs no more than it."""
     pods = [kubelet_s("sys", Qos.SYSTEM), kubelet_s("be", Qos.BE), kubelet_s("lse", Qos.LSE, "0")]
     groups = tree(pods)
     some = moments.moment(SERVER, pods, groups=groups, held=moments.reserved("5"))
     none = moments.moment(SERVER, pods, groups=groups)
 
     assert "1-11" == sets(decided(some))["kubepods/besteffort"]
-    assert "kubepods/besteffort" not in sets(decided(none))
+    assert "1-11" == sets(decided(none))["kubepods/besteffort"]
+
+
+def offline_reserve() -> snapshot.Snapshot:
+    """Every reserved CPU of a machine is offline."""
+    shape = moments.machine(1, 8, threads=1, offline=[0])
+    return moments.moment(shape, held=moments.reserved("0"))
+
+
+@pytest.mark.parametrize(
+    ("bare", "pool_of_all"),
+    [
+        pytest.param(moments.moment(EIGHT), "0,4-7", id="nothing is reserved"),
+        pytest.param(offline_reserve(), "4-7", id="all that is reserved is offline"),
+    ],
+)
+def test_system_work_without_cpus_of_its_own_is_in_the_ls_pool(
+    bare: snapshot.Snapshot, pool_of_all: str
+) -> None:
+    """It has no CPU that LSE or LSR work holds, also before it starts, and its tier is narrowed."""
+    kinds = {"sys": Qos.SYSTEM, "lse": Qos.LSE, "lsr": Qos.LSR}
+    cpus = {"lse": "1", "lsr": "2-3"}
+    pods = [kubelet_s(name, kind, cpus.get(name)) for name, kind in kinds.items()]
+    groups = [group(one.path, str(bare.topology.online)) for one in tree(pods)]
+    now = dataclasses.replace(bare, pods=tuple(pods), groups={one.path: one for one in groups})
+    found = sets(decided(now))
+    given = shared_pools.admit(claimed(now), Settings(), State(), pods[0], "main")
+
+    assert pool_of_all == found["kubepods/besteffort/podsys"] == str(given.cpus)
+    pool_of_be = cpuset.CPUSet.parse(pool_of_all) | cpuset.CPUSet.parse("2-3")
+    assert pool_of_be == cpuset.CPUSet.parse(found["kubepods/besteffort"])
 
 
 def static(**entries: dict[str, str]) -> kubelet.Kubelet:
