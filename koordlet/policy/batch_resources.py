@@ -10,10 +10,12 @@ best-effort work may use now (``adaptive``, ``cpu_suppress``).
 Rules, as the peer's manager has them:
 1. ``usage`` takes off what is used; ``request`` (memory only) what was asked for, and of the system
    what is reserved; ``maxUsageRequest`` the larger of both, pod by pod.
-2. High priority is every band but batch and free, with the default of the class. A pod that was not
-   measured counts with its request; an LSE pod with its CPU request and its memory use.
+2. High priority is every band but batch and free, with the default of the class and whatever the
+   class. A pod that was not measured counts with its request; an LSE pod with its CPU request and
+   its memory use. Reserved is the larger of capacity less allocatable and the node's annotation.
 3. Use is the mean of the aggregate duration (5 min). While less than half of that was seen, or
-   workloads are not known, the last offer stays; after ``degradeTimeMinutes`` nothing is offered.
+   workloads or the annotation are not known, the last offer stays; after ``degradeTimeMinutes``
+   nothing is offered.
 4. ``formula: seed`` takes allocatable for the base; otherwise it is capacity.
 5. ``limits`` are parts of the base that no offer exceeds.
 
@@ -39,7 +41,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import batch_zones, be_groups, be_usage
+from koordlet.policy import batch_zones, be_usage
 
 STEM = "batch_resources"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -123,6 +125,10 @@ def decide(
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
     if state.at is not None and 0 <= now.at - state.at < _EVERY:
         return decision.Decision(next_state=state, offer=_again(state))
+    unread = be_usage.annotated(now, resources.MEMORY)
+    if isinstance(unread, str):
+        held = _held(now, strategy, state, f"not known: {unread}")
+        return replace(held, conditions=(_condition("ReservationIgnored", unread),))
     found = {name: measured(now, past, name, strategy, seed=settings.seed) for name in _NAMES}
     missing = [name for name, one in found.items() if one is None] or _unsure(now)
     if missing:
@@ -182,7 +188,11 @@ def _zones(
 def _ignored(why: str) -> tuple[decision.Condition, ...]:
     if not why:
         return ()
-    return (decision.Condition(type="ThirdPartiesIgnored", status=True, reason=STEM, message=why),)
+    return (_condition("ThirdPartiesIgnored", why),)
+
+
+def _condition(kind: str, message: str) -> decision.Condition:
+    return decision.Condition(type=kind, status=True, reason=STEM, message=message)
 
 
 def _unsure(now: snapshot.Snapshot) -> list[str]:
@@ -293,7 +303,7 @@ def measured(
     return Seen(
         name=name,
         base=_base(now, capacity, name) if seed else capacity,
-        reserved=_reserved(now, past, capacity, name, seed=seed),
+        reserved=be_usage.reserved(now, name, capacity, seed=seed),
         node=node,
         system=rest + sum(use.get(one.uid, 0) for one in beside),
         reclaimable=int(past.predicted.reclaimable.get(name, 0.0) * scale),
@@ -357,8 +367,7 @@ def _band(one: pod.Pod) -> qos.Band:
 
 
 def _is_high(one: pod.Pod) -> bool:
-    low = _band(one) in (qos.Band.BATCH, qos.Band.FREE) or be_groups.is_best_effort(one)
-    return one.active and not low
+    return one.active and _band(one) not in (qos.Band.BATCH, qos.Band.FREE)
 
 
 def _used(one: pod.Pod, amount: int | None, name: str) -> int:
@@ -379,11 +388,3 @@ def _capacity(now: snapshot.Snapshot, past: series.History, name: str) -> int | 
 
 def _base(now: snapshot.Snapshot, capacity: int, name: str) -> int:
     return now.node.allocatable.get(name, capacity)
-
-
-def _reserved(
-    now: snapshot.Snapshot, past: series.History, capacity: int, name: str, *, seed: bool
-) -> int:
-    if name == resources.CPU:
-        return be_usage.measure(replace(now, pods=()), past, seed=seed).reserved
-    return 0 if seed else max(0, capacity - now.node.allocatable.get(name, capacity))

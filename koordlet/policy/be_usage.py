@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 
 from koordlet.history import series
-from koordlet.model import cgroup, ledger, meter, pod, quantity, remember, resources, snapshot
+from koordlet.model import cgroup, ledger, meter, pod, remember, resources, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import be_groups, reserved_cpus
 
@@ -51,12 +51,12 @@ class Use:
 def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False) -> Use:
     """The sums at this moment."""
     capacity = now.node.capacity.get(resources.CPU) or 1000 * len(now.topology.online)
-    reserved = _reserved(now, capacity, seed=seed)
+    kept = reserved(now, resources.CPU, capacity, seed=seed)
     node = _node(now, past)
     problem = _problem(now, past)
     if problem or node is None:
         problem = problem or "the counters of the node are not known yet"
-        return Use(capacity=capacity, node=node, ls=None, reserved=reserved, problem=problem)
+        return Use(capacity=capacity, node=node, ls=None, reserved=kept, problem=problem)
     ls, applications, be = _workloads(now, past)
     return Use(
         capacity=capacity,
@@ -65,7 +65,7 @@ def measure(now: snapshot.Snapshot, past: series.History, *, seed: bool = False)
         applications=applications,
         be=be,
         system=max(node - ls - applications - be, 0),
-        reserved=reserved,
+        reserved=kept,
     )
 
 
@@ -111,24 +111,31 @@ def _kinds(pods: tuple[pod.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
     return kinds
 
 
-def _reserved(now: snapshot.Snapshot, capacity: int, *, seed: bool) -> int:
-    said = _annotated(now)
-    if said is None:
-        # Without a cluster the configuration file takes the annotation's place.
-        said = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
+def reserved(now: snapshot.Snapshot, name: str, capacity: int, *, seed: bool = False) -> int:
+    """What is kept for the system of one resource (rule 2)."""
+    said = annotated(now, name)
+    amount = said if isinstance(said, int) else 0
+    if name == resources.CPU and not isinstance(said, int):
+        # Without a cluster the configuration file takes the annotation's place; of one that nobody
+        # can read ``reserved_cpus`` holds what it said last.
+        amount = 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
     if seed:
-        return said
-    allocatable = now.node.allocatable.get(resources.CPU)
-    return max(said, 0 if allocatable is None else capacity - allocatable)
+        return amount
+    allocatable = now.node.allocatable.get(name)
+    return max(amount, 0 if allocatable is None else capacity - allocatable)
 
 
-def _annotated(now: snapshot.Snapshot) -> int | None:
-    """The reservation's CPU; ``None`` where there is none that can be read."""
+def annotated(now: snapshot.Snapshot, name: str) -> int | str | None:
+    """What the annotation reserves of a resource; why nobody can read it; ``None``: nothing."""
+    text = now.node.annotations.get(reserved_cpus.ANNOTATION)
+    if text is None:
+        return None
     try:
-        body = json.loads(now.node.annotations.get(reserved_cpus.ANNOTATION, ""))
-        if body.get("reservedCPUs"):
+        body = json.loads(text)
+        if name == resources.CPU and body.get("reservedCPUs"):
             # Which CPUs of the text count, ``reserved_cpus`` has decided.
             return 1000 * len(now.ledger.held(ledger.Owner.RESERVED))
-        return quantity.milli(body["resources"]["cpu"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+        amount = (body.get("resources") or {}).get(name)
+        return None if amount is None else max(0, resources.amount(name, amount))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return f"annotation {reserved_cpus.ANNOTATION}: {name}: {error!s:.120}"

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import decision, meter, nodeslo, pod, prediction, snapshot, strategies
+from koordlet.model import (
+    decision,
+    meter,
+    nodeslo,
+    pod,
+    prediction,
+    qos,
+    snapshot,
+    strategies,
+)
 from koordlet.policy import batch_resources
 from koordlet.policy.batch_resources import Settings, State, Sums
 from tests.kit import colocation, counting, moments
@@ -142,10 +151,84 @@ def test_pods_without_metrics_and_exclusive_ones() -> None:
 
 def test_the_base_of_the_seed_is_allocatable() -> None:
     """And nothing but the annotation is reserved."""
-    now, past = moment(LS, BE), history(USE, (5.5, 8.0 * GIB))
+    now, past = moment(LS, BE), history(USE, (5.5, 7.0 * GIB))
+    now = reserving(now, '{"resources": {"memory": "2Gi"}}')
     found = amounts(decided(now, past, settings=Settings(seed=True)))
 
     assert 9000 - 500 - 3000 == found["batch-cpu"]
+    assert found["batch-memory"] == pytest.approx(39 * GIB - 2 * GIB - 4 * GIB, abs=2)
+
+
+def reserving(now: snapshot.Snapshot, text: str) -> snapshot.Snapshot:
+    """The node with a reservation."""
+    annotations = {"node.koordinator.sh/reservation": text}
+    return dataclasses.replace(now, node=dataclasses.replace(now.node, annotations=annotations))
+
+
+@pytest.mark.parametrize(
+    ("text", "cpu", "gib"),
+    [
+        pytest.param('{"resources": {"cpu": "3", "memory": "12Gi"}}', 3000, 12, id="both"),
+        pytest.param('{"resources": {"memory": 12884901888}}', 1000, 12, id="a number"),
+        pytest.param('{"resources": {"cpu": "500m", "memory": "1Gi"}}', 1000, 4, id="less"),
+        pytest.param('{"reservedCPUs": "", "resources": {"memory": "12Gi"}}', 1000, 12, id="text"),
+        pytest.param("{}", 1000, 4, id="nothing"),
+        pytest.param('{"resources": {"cpu": "-5", "memory": null}}', 1000, 4, id="negative"),
+    ],
+)
+def test_reserved_is_the_larger_of_kubelet_and_annotation(text: str, cpu: int, gib: int) -> None:
+    """Of CPU and of memory alike, where the system uses less."""
+    found = amounts(decided(reserving(moment(LS, BE), text), history(USE, (5.5, 6.5 * GIB))))
+
+    assert 9600 - cpu - 3000 == found["batch-cpu"]
+    assert found["batch-memory"] == pytest.approx(64 * GIB * 65 // 100 - (gib + 4) * GIB, abs=2)
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "7", '{"resources": 7}', '{"resources": {"memory": "12Gb"}}', "[" * 10000]
+)
+def test_a_reservation_that_nobody_can_read_offers_no_more_than_before(text: str) -> None:
+    """The last offer stands, a condition says why, and before the first one nothing is offered."""
+    past = history(USE, (5.5, 6.5 * GIB))
+    good = decided(reserving(moment(LS, BE), '{"resources": {"memory": "12Gi"}}'), past)
+    bad = dataclasses.replace(reserving(moment(LS, BE), text), at=1060.0)
+    later = decided(bad, past, good.next_state)
+
+    assert amounts(good) == amounts(later)
+    assert ["ReservationIgnored"] == [one.type for one in later.conditions]
+    assert {} == amounts(decided(bad, past))
+
+
+MID_BE = colocation.kube(
+    "mid", KubeQos.BEST_EFFORT, Qos.BE, requests={"cpu": 4000}, band=qos.Band.MID
+)
+
+
+@pytest.mark.parametrize("kind", [Qos.BE, Qos.LS, None])
+@pytest.mark.parametrize("kube", list(KubeQos))
+def test_every_pod_is_in_one_sum(kind: Qos | None, kube: KubeQos) -> None:
+    """High priority is every band but batch and free, whatever the class of the pod."""
+    found = {}
+    for band in qos.Band:
+        one = colocation.kube("one", kube, kind, band=band)
+        use = {**USE, str(one.group): (1.5, 2.0 * GIB)}
+        now = moment(LS, BE, one)
+        found[band] = amounts(decided(now, history(use, (7.5, 10.0 * GIB))))["batch-cpu"]
+    low, high = 5600, 5600 - 1500
+
+    assert {
+        qos.Band.PROD: high,
+        qos.Band.MID: high,
+        qos.Band.BATCH: low,
+        qos.Band.FREE: low,
+    } == found
+
+
+def test_a_best_effort_pod_of_mid_priority_counts_with_its_request_until_it_is_measured() -> None:
+    """As every other of high priority does."""
+    found = amounts(decided(moment(LS, BE, MID_BE), history(USE, (6.0, 8.0 * GIB))))
+
+    assert 5600 - 4000 == found["batch-cpu"]
 
 
 def test_a_fast_node_offers_more() -> None:
