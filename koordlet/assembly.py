@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
+from dataclasses import replace
 
 from koordlet import pressure_settings
 from koordlet.model import (
@@ -344,10 +345,19 @@ def modes(config: schema.Config) -> Mapping[str, plan.Mode]:
 
 def node(config: schema.Config, hostname: str) -> snapshot.NodeInfo:
     """This node as the configuration describes it."""
-    return snapshot.NodeInfo(
-        name=config.node.name or hostname,
-        labels=dict(config.node.labels),
-        annotations=dict(config.node.annotations),
+    named = snapshot.NodeInfo(name=config.node.name or hostname)
+    labels, annotations = dict(config.node.labels), dict(config.node.annotations)
+    if not labels and not annotations:
+        return named
+    from koordlet.workloads import colocation  # noqa: PLC0415 -- a node without them reads no JSON
+
+    problems: list[str] = []
+    return replace(
+        named,
+        labels=labels,
+        annotations=annotations,
+        colocation=colocation.of_node(labels, annotations, problems),
+        problems=tuple(f"configuration node: {one}" for one in problems),
     )
 
 

@@ -134,6 +134,9 @@ DEFAULTS = NodeSlo(
         mid_cpu_threshold_percent=100,
         mid_memory_threshold_percent=100,
         mid_unallocated_percent=0,
+        mid_reclaim_mode="default",
+        mid_static_cpu_reserved_percent=0,
+        mid_static_memory_reserved_percent=0,
     ),
 )
 

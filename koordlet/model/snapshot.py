@@ -21,6 +21,7 @@ if typing.TYPE_CHECKING:
         nodeslo,
         reservation,
         strain,
+        strategies,
     )
 
 from koordlet.model import (
@@ -49,6 +50,8 @@ class NodeInfo:
     allocatable: resources.Amounts = field(default_factory=dict)
     #: What of it was amplified, as it was before.
     raw_allocatable: resources.Amounts = field(default_factory=dict)
+    #: What it says for itself about batch and mid resources; ``None``: nothing.
+    colocation: strategies.Colocation | None = None
     #: Condition types to whether they hold.
     conditions: Mapping[str, bool] = field(default_factory=dict)
     #: As ``KEY:EFFECT``.

@@ -211,5 +211,8 @@ class Colocation:
     mid_cpu_threshold_percent: int | None = None
     mid_memory_threshold_percent: int | None = None
     mid_unallocated_percent: int | None = None
+    mid_reclaim_mode: str | None = None
+    mid_static_cpu_reserved_percent: int | None = None
+    mid_static_memory_reserved_percent: int | None = None
     batch_cpu_threshold_percent: int | None = None
     batch_memory_threshold_percent: int | None = None

@@ -2,10 +2,11 @@
 
     batch = capacity - margin - max(system used, reserved) - what prod and mid workloads use
 
-Covers: the peer's sums for CPU and memory, its three policies, both classes, old metrics.
-Does not cover: parts of NUMA nodes and third parties (``batch_zones``), writing the node object
-(whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
-best-effort work may use now (``adaptive``, ``cpu_suppress``).
+Covers: the peer's sums for CPU and memory, old metrics, which strategy counts.
+Does not cover: the formulas of one resource (``batch_formulas``), parts of NUMA nodes and third
+parties (``batch_zones``), writing the node object (whoever writes objects reads
+``Decision.offer``), limits of single pods (``batch_limits``), what best-effort work may use now
+(``adaptive``, ``cpu_suppress``).
 
 Rules, as the peer's manager has them:
 1. ``usage`` takes off what is used; ``request`` (memory only) what was asked for, and of the system
@@ -18,8 +19,9 @@ Rules, as the peer's manager has them:
    nothing is offered.
 4. ``formula: seed`` takes allocatable for the base; otherwise it is capacity.
 5. ``limits`` are parts of the base that no offer exceeds.
-
-An object of the cluster decides whether, and how, this is computed; without one the file does.
+6. The ConfigMap decides whether, and how, this is computed; without one the file does. Over both
+   lie the node's annotation and labels. Where there is a NodeSLO, whoever made it computes.
+7. ``midReclaimMode: static`` offers a fixed part of the base as mid.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import batch_zones, be_usage
+from koordlet.policy import batch_formulas, batch_zones, be_usage
 
 STEM = "batch_resources"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -52,6 +54,8 @@ _RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 _EVERY = 15.0
 #: NUMA nodes that are worth telling apart.
 _SEVERAL = 2
+#: The source of strategies that a controller has made; it reads the node by itself.
+_OBJECT = "NodeSLO"
 _NAMES = {
     resources.CPU: (resources.BATCH_CPU, resources.MID_CPU),
     resources.MEMORY: (resources.BATCH_MEMORY, resources.MID_MEMORY),
@@ -97,30 +101,11 @@ def keep(state: State) -> State:
     return State()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
-    """One resource of the node, in thousandths of a core or in bytes."""
-
-    base: int
-    reserved: int
-    #: Measured use of the whole node, and of the system with its high-priority applications.
-    node: int
-    system: int
-    #: Of high-priority pods.
-    used: int
-    requested: int
-    either: int
-    #: Of prod pods alone.
-    prod_requested: int
-    #: What prod pods will not need of what they asked for.
-    reclaimable: int
-
-
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """The offer at this moment."""
-    strategy = now.slo.colocation if now.slo is not None else settings.strategy
+    strategy = in_force(now, settings)
     if not strategy.enable:
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
     if state.at is not None and 0 <= now.at - state.at < _EVERY:
@@ -151,6 +136,15 @@ def decide(
     )
 
 
+def in_force(now: snapshot.Snapshot, settings: Settings) -> strategies.Colocation:
+    """The strategy that counts (rule 6)."""
+    if now.slo is None:
+        return strategies.overlay(settings.strategy, now.node.colocation)
+    if now.slo.source == _OBJECT:
+        return now.slo.colocation
+    return strategies.overlay(now.slo.colocation, now.node.colocation)
+
+
 def _amounts(
     now: snapshot.Snapshot,
     seen: Sequence[Seen],
@@ -166,8 +160,8 @@ def _amounts(
         one = each.sums(zone, among)
         batch, mid = _NAMES[each.name]
         most = _most(settings, each.name)
-        amounts[batch], reasons[batch] = offered(one, each.name, strategy, most)
-        amounts[mid], reasons[mid] = _mid(one, each.name, strategy)
+        amounts[batch], reasons[batch] = batch_formulas.offered(one, each.name, strategy, most)
+        amounts[mid], reasons[mid] = batch_formulas.mid(one, each.name, strategy)
     amounts[resources.BATCH_CPU] = int(amounts[resources.BATCH_CPU] * _ratio(now))
     return amounts, reasons
 
@@ -232,46 +226,6 @@ def _ratio(now: snapshot.Snapshot) -> float:
         return 1.0
 
 
-# The formulas ------------------------------------------------------------------------------------
-
-
-def offered(
-    one: Sums, name: str, strategy: strategies.Colocation, most: int | None
-) -> tuple[int, str]:
-    """Batch of one resource, and why."""
-    is_cpu = name == resources.CPU
-    if is_cpu:
-        reclaim, how = strategy.cpu_reclaim_threshold_percent, strategy.cpu_calculate_policy
-        cap = strategy.batch_cpu_threshold_percent
-    else:
-        reclaim, how = strategy.memory_reclaim_threshold_percent, strategy.memory_calculate_policy
-        cap = strategy.batch_memory_threshold_percent
-    margin = one.base * (100 - (100 if reclaim is None else reclaim)) // 100
-    system = max(one.system, one.reserved)
-    if how == "request" and not is_cpu:
-        system, taken = one.reserved, one.requested
-    else:
-        taken = one.either if how == "maxUsageRequest" else one.used
-    found = max(one.base - margin - system - taken, 0)
-    for percent in (cap, most):
-        if percent is not None:
-            found = min(found, one.base * percent // 100)
-    return found, f"{one.base} - margin {margin} - system {system} - high priority {taken} ({how})"
-
-
-def _mid(one: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, str]:
-    """Mid of one resource: what prod asked for and will not need."""
-    is_cpu = name == resources.CPU
-    percent = (
-        strategy.mid_cpu_threshold_percent if is_cpu else strategy.mid_memory_threshold_percent
-    )
-    unallocated = max(one.base - max(one.system, one.reserved) - one.prod_requested, 0)
-    share = unallocated * (strategy.mid_unallocated_percent or 0) // 100
-    unused = min(one.reclaimable, max(one.base - one.node, 0))
-    most = one.base * (100 if percent is None else percent) // 100
-    return min(unused + share, most), f"reclaimable {unused} + unallocated {share}, at most {most}"
-
-
 # The sums ----------------------------------------------------------------------------------------
 
 
@@ -324,7 +278,7 @@ class Seen:
     #: High-priority workloads and what each uses; ``None``: not measured.
     pods: tuple[tuple[pod.Pod, int | None], ...]
 
-    def sums(self, zone: int | None = None, among: int = 1) -> Sums:
+    def sums(self, zone: int | None = None, among: int = 1) -> batch_formulas.Sums:
         """Of the node, or of one of its NUMA nodes."""
         used = requested = either = prod = 0
         for one, measured_use in self.pods:
@@ -335,7 +289,7 @@ class Seen:
             # The peer leaves a pod without metrics out of this sum; here its request counts.
             either += int(max(measured_use or 0, asked) * part)
             prod += int(asked * part) if _band(one) is qos.Band.PROD else 0
-        return Sums(
+        return batch_formulas.Sums(
             base=batch_zones.part(self.base, among),
             reserved=batch_zones.part(self.reserved, among),
             node=batch_zones.part(self.node, among),

@@ -244,10 +244,12 @@ class Gatherer:
         sources = self._sources()
         self._aged = {one.name for one in sources if one.aged(now)}
         slo = self._api.strategies() if self._api is not None else None
+        node = cluster.only(self._api.node) if self._api is not None else None
         unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
         problems = (
             *(problem for one in self._polled.values() for problem in one.problems),
             *(f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in unread),
+            *(node.problems if node is not None else ()),
             *(slo.problems if slo is not None else ()),
         )
         for what in problems:
@@ -262,7 +264,7 @@ class Gatherer:
             self._complain(one)
         self.newest = observed.Observed(
             pods=pods,
-            node=cluster.only(self._api.node) if self._api is not None else None,
+            node=node,
             slo=slo,
             kubelet=self._kubelet.said() if self._kubelet is not None else None,
             reservations=self._reservations(),

@@ -1,6 +1,6 @@
 """A Kubernetes Node into our model.
 
-Covers: names, texts, capacity, allocatable, conditions, taints.
+Covers: names, texts, capacity, allocatable, its strategy of co-location, conditions, taints.
 Does not cover: what other annotations mean to a policy, which reads them itself.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.model import resources, snapshot
-from koordlet.workloads import shapes
+from koordlet.workloads import colocation, shapes
 
 #: The peer's annotation: a resource list.
 RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
@@ -22,15 +22,17 @@ def decode(body: Mapping[str, object], where: str = "Node") -> snapshot.NodeInfo
         shapes.section(body, name, problems) for name in ("metadata", "spec", "status")
     )
     annotations = _texts(meta, "annotations", problems)
+    labels = _texts(meta, "labels", problems)
     return snapshot.NodeInfo(
         name=str(meta.get("name") or ""),
-        labels=_texts(meta, "labels", problems),
+        labels=labels,
         annotations=annotations,
         capacity=resources.read(shapes.section(status, "capacity", problems), problems, "capacity"),
         allocatable=resources.read(
             shapes.section(status, "allocatable", problems), problems, "allocatable"
         ),
         raw_allocatable=_raw_allocatable(annotations, problems),
+        colocation=colocation.of_node(labels, annotations, problems),
         conditions=_conditions(status),
         taints=_taints(spec),
         problems=tuple(f"{where}: {one}" for one in problems),

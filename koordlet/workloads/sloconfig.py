@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from koordlet.model import nodeslo, strategies
+from koordlet.workloads import colocation, shapes
 from koordlet.workloads import nodeslo as slo
-from koordlet.workloads import shapes
 
 NAME = "slo-controller-config"
 NAMESPACE = "koordinator-system"
@@ -31,43 +31,6 @@ _SECTIONS = {
     "system-config": "systemStrategy",
 }
 _Object = Mapping[str, object]
-
-_COUNT = shapes.integer(0)
-_PERCENT = shapes.integer(0, 100)
-_SECONDS = shapes.integer(1)
-_CALCULATE = shapes.choice("usage", "request", "maxUsageRequest")
-_COLOCATION: shapes.Fields = {
-    "enable": ("enable", shapes.boolean),
-    "metric_aggregate_duration_seconds": ("metricAggregateDurationSeconds", _SECONDS),
-    "metric_report_interval_seconds": ("metricReportIntervalSeconds", _SECONDS),
-    "metric_memory_collect_policy": (
-        "metricMemoryCollectPolicy",
-        shapes.choice("usageWithoutPageCache", "usageWithPageCache", "usageWithHotPageCache"),
-    ),
-    "cpu_reclaim_threshold_percent": ("cpuReclaimThresholdPercent", _COUNT),
-    "cpu_calculate_policy": ("cpuCalculatePolicy", _CALCULATE),
-    "memory_reclaim_threshold_percent": ("memoryReclaimThresholdPercent", _COUNT),
-    "memory_calculate_policy": ("memoryCalculatePolicy", _CALCULATE),
-    "degrade_time_minutes": ("degradeTimeMinutes", _SECONDS),
-    "update_time_threshold_seconds": ("updateTimeThresholdSeconds", _SECONDS),
-    "resource_diff_threshold": ("resourceDiffThreshold", shapes.number(0, 1)),
-    "mid_cpu_threshold_percent": ("midCPUThresholdPercent", _PERCENT),
-    "mid_memory_threshold_percent": ("midMemoryThresholdPercent", _PERCENT),
-    "mid_unallocated_percent": ("midUnallocatedPercent", _PERCENT),
-    "batch_cpu_threshold_percent": ("batchCPUThresholdPercent", _COUNT),
-    "batch_memory_threshold_percent": ("batchMemoryThresholdPercent", _COUNT),
-}
-#: Of the same strategy, for the side that writes the node's resources: read past, not unknown.
-_OTHERS = (
-    "nodeConfigs",
-    "metricAggregatePolicy",
-    "midReclaimMode",
-    "midStaticCPUReservedPercent",
-    "midStaticMemoryReservedPercent",
-    "extensions",
-)
-_BEGINS = frozenset(key.casefold() for key in _OTHERS)
-_READ_COLOCATION = shapes.record(strategies.Colocation, _COLOCATION)
 
 
 def decode(body: object, labels: Mapping[str, str], where: str = NAME) -> nodeslo.NodeSlo:
@@ -86,21 +49,16 @@ def decode(body: object, labels: Mapping[str, str], where: str = NAME) -> nodesl
     if found is not None:
         spec["hostApplications"] = found.get("applications")
     made = slo.spec(spec, NAME, problems)
-    colocation = strategies.overlay(made.colocation, _colocation(data, labels, problems))
-    return replace(
-        made, colocation=colocation, problems=tuple(f"{where}: {one}" for one in problems)
-    )
+    offered = strategies.overlay(made.colocation, _colocation(data, labels, problems))
+    return replace(made, colocation=offered, problems=tuple(f"{where}: {one}" for one in problems))
 
 
 def _colocation(
     data: Mapping[str, object], labels: Mapping[str, str], problems: list[str]
 ) -> strategies.Colocation | None:
     found = _key(data, COLOCATION, problems, lambda body: _inline(body, labels))
-    if found is None:
-        return None
-    ours = {key: value for key, value in found.items() if key.casefold() not in _BEGINS}
     read: strategies.Colocation | None = shapes.guarded(
-        _READ_COLOCATION, ours, COLOCATION, problems
+        colocation.read, found, COLOCATION, problems
     )
     return read
 

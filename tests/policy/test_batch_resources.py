@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import (
@@ -22,7 +19,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.policy import batch_resources
-from koordlet.policy.batch_resources import Settings, State, Sums
+from koordlet.policy.batch_resources import Settings, State
 from tests.kit import colocation, counting, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -300,21 +297,33 @@ def test_means_are_not_computed_each_second() -> None:
     assert first.next_state is decided(later, series.History(), first.next_state).next_state
 
 
-@hypothesis.given(
-    numbers=st.lists(st.integers(0, 10**6), min_size=9, max_size=9),
-    more=st.integers(0, 10**6),
-    how=st.sampled_from(["usage", "request", "maxUsageRequest"]),
-)
-def test_more_use_never_offers_more(numbers: Sequence[int], more: int, how: str) -> None:
-    """Bounded by the base, and monotone in what others use and ask for."""
-    names = [one.name for one in dataclasses.fields(Sums)]
-    one = Sums(**dict(zip(names, numbers, strict=True)))
-    strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, memory_calculate_policy=how)
-    found = batch_resources.offered(one, "memory", strategy, None)[0]
-    for name in ("reserved", "system", "used", "requested", "either"):
-        worse = dataclasses.replace(one, **{name: getattr(one, name) + more})
-        assert batch_resources.offered(worse, "memory", strategy, None)[0] <= found
-    assert 0 <= found <= one.base
+def said_by_node(now: snapshot.Snapshot, **said: Any) -> snapshot.Snapshot:
+    """The node with a strategy of its own."""
+    node = dataclasses.replace(now.node, colocation=strategies.Colocation(**said))
+    return dataclasses.replace(now, node=node)
+
+
+def test_the_node_s_own_strategy_lies_over_the_map_and_over_the_file() -> None:
+    """Field by field; it may also be what enables a node alone."""
+    past = history(USE, (6.0, 8.0 * GIB))
+    both = said_by_node(moment(LS, BE, cpu_reclaim_threshold_percent=50), enable=None)
+    above = said_by_node(both, cpu_reclaim_threshold_percent=80)
+    alone = dataclasses.replace(said_by_node(both, enable=True), slo=None)
+    off = said_by_node(both, enable=False)
+
+    assert [4000, 8800, 5600] == [
+        amounts(decided(one, past))["batch-cpu"] for one in (both, above, alone)
+    ]
+    assert decided(off, past).offer is None
+
+
+def test_whoever_makes_node_slo_objects_has_read_the_node() -> None:
+    """Beside a controller of the peer's the agent offers nothing, whatever the node says."""
+    now = said_by_node(moment(LS, BE), enable=True)
+    assert now.slo is not None
+    slo = dataclasses.replace(now.slo, source="NodeSLO", colocation=nodeslo.DEFAULTS.colocation)
+
+    assert decided(dataclasses.replace(now, slo=slo), history(USE, (6.0, 8.0 * GIB))).offer is None
 
 
 @pytest.mark.parametrize("body", [{}, {"amounts": {"a": "b"}}, {"amounts": {}, "at": "x"}])
