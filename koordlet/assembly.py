@@ -89,6 +89,7 @@ def settings(config: schema.Config) -> Mapping[str, object]:
         exclusive_cpus.STEM: exclusive_cpus.Settings(
             choose=exclusive.choose,
             repack=exclusive.repack,
+            trust_annotations=exclusive.trust_annotations,
             max_cpus=exclusive.limits.max_cpus,
         ),
         shared_pools.STEM: shared_pools.Settings(

@@ -39,3 +39,8 @@ class ExclusiveCpus(sections.Section):
         description="Move sets that were chosen here whenever that scatters them less;"
         " `koordlet plan --defragment` shows what would move.",
     )
+    trust_annotations: bool = Field(
+        default=False,
+        description="Give CPUs that a pod's annotation `resource-status` names whatever its class,"
+        " priority and request. Whoever may write pods can take a node's CPUs then.",
+    )

@@ -148,6 +148,11 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def declared(self) -> bool:
+        """True where the operator of this machine wrote it; a pod's texts are its tenant's."""
+        return self.kube_qos is None or self.match.partition("=")[0] in ("unit", "cgroup")
+
+    @property
     def active(self) -> bool:
         """False once no container will run again."""
         return not self.phase.ended

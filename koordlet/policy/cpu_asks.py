@@ -4,7 +4,10 @@ Covers: who may hold CPUs alone, how many it asks for, how they shall lie, what 
 Does not cover: what is free (``cpu_allocation``), who gets it first (``exclusive_cpus``).
 
 Rules:
-1. Whoever was granted CPUs by name may hold them, but for best-effort and system work.
+1. CPUs that the operator named for a workload are its own, but for best-effort and system work. A
+   pod's annotation may be anybody's: it counts for pods to which a scheduler gives CPUs, and for
+   no more of them than whole CPUs of their request. They are LSE and LSR by label, of the prod
+   band, and every pod on a node with a policy of its own.
 2. Without names, LSE and LSR by label (not by default), of the prod band, ask for the whole CPUs of
    their request; a standalone workload for the number that it declares.
 3. The policy is the required one, else the preferred one, else ``FullPCPUs``; only the required one
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.model import pod, qos, resources, wishes
+from koordlet.model import pod, qos, resources, snapshot, wishes
 from koordlet.model.record import dataclass
 from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
 
@@ -34,6 +37,8 @@ _NODE_BINDS = {
 _BINDS = {one.value: one for one in cpu_accumulator.Bind}
 _NUMA = {one.value: one for one in numa_hints.Policy}
 _EXCLUSIVE = {one.value: one for one in cpu_accumulator.Exclusive}
+#: The kubelet's option with which whole cores are given.
+_WHOLE_CORES = "full-pcpus-only"
 _UNNAMED = (None, "", "Default")
 
 NOT_WHOLE = "the requested CPUs must be integer"
@@ -52,6 +57,18 @@ def may_hold(one: pod.Pod) -> bool:
     """Whether CPUs may be this workload's alone (rule 1)."""
     kind = one.raw_qos or one.qos
     return kind not in (qos.Qos.BE, qos.Qos.SYSTEM)
+
+
+def disbelieved(one: pod.Pod, now: snapshot.Snapshot) -> str:
+    """Why the CPUs that are named for it do not count (rule 1); empty where they do."""
+    if one.declared or one.kubelet_owned or one.cpus is None:
+        return ""
+    if not (_is_bound(one) or _of_node(now)):
+        return "only pods labelled LSE or LSR, of the band koord-prod, are given CPUs"
+    whole = one.requests.get(resources.CPU, 0) // 1000
+    if len(one.cpus) > whole:
+        return f"more than its request, in which there are {whole} whole CPUs"
+    return ""
 
 
 def exclusive(one: pod.Pod) -> cpu_accumulator.Exclusive:
@@ -111,13 +128,27 @@ def _numa(one: pod.Pod, labels: Mapping[str, str]) -> numa_hints.Policy | Proble
     return _NUMA.get(of_node or of_pod, numa_hints.Policy.NONE)
 
 
+def _is_bound(one: pod.Pod) -> bool:
+    """Whether its class is given CPUs: by label, as every Guaranteed pod is LSR without one."""
+    labelled = one.raw_qos is not None and one.raw_qos.exclusive
+    return labelled and one.band is qos.Band.PROD
+
+
+def _of_node(now: snapshot.Snapshot) -> bool:
+    """Whether a scheduler gives CPUs to every pod of this node."""
+    asked = now.kubelet.configuration if now.kubelet is not None else None
+    whole = asked is not None and asked.cpu_manager_policy == "static"
+    if whole and asked is not None and asked.cpu_manager_options.get(_WHOLE_CORES) == "true":
+        return True
+    return now.node.labels.get(BIND_LABEL) in _NODE_BINDS
+
+
 def _count(one: pod.Pod) -> int | Problem | None:
     if one.cpu_count is not None:
         return one.cpu_count or None
     decided = one.wishes.grant is not None and (one.wishes.grant.cpus or one.wishes.grant.numa)
-    labelled = one.raw_qos is not None and one.raw_qos.exclusive
     # What was declared standalone says by name or number what it wants, or wants nothing.
-    if decided or not labelled or one.band is not qos.Band.PROD or one.kube_qos is None:
+    if decided or not _is_bound(one) or one.kube_qos is None:
         return None
     milli = one.requests.get(resources.CPU, 0)
     if milli <= 0:

@@ -17,7 +17,8 @@ Turns: who comes first has its CPUs, whoever comes later may not touch them.
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
 Rules:
-1. A named set is granted whole or refused whole: reserved CPUs, CPUs of an earlier turn, no online
+1. A named set is granted whole or refused whole: one that is not believed (``cpu_asks``), reserved
+   CPUs, CPUs of an earlier turn, no online
    CPU, or nothing left for the shared pools refuse it. The workload runs in its pool, and a
    condition names it.
 2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
@@ -58,6 +59,8 @@ class Settings:
     choose: bool = True
     #: Lay sets that were chosen here out anew whenever that scatters them less.
     repack: bool = False
+    #: Believe CPUs that the annotation of any pod names.
+    trust_annotations: bool = False
     #: At most so many CPUs are held alone, whoever gave them; the kubelet's count, too.
     max_cpus: int | None = None
 
@@ -124,8 +127,13 @@ class _Giving:
         kubelet = [one for one in pods if one.kubelet_owned and one.cpus]
         for one in kubelet:
             self._hold(one, one.cpus or cpuset.CPUSet(), Origin.KUBELET, "the kubelet's policy")
-        self._strangers()
-        ours = [one for one in pods if not one.kubelet_owned and cpu_asks.may_hold(one)]
+        refused = self._disbelieved(pods)
+        self._strangers({one.uid for one in pods} - refused)
+        ours = [
+            one
+            for one in pods
+            if not one.kubelet_owned and one.uid not in refused and cpu_asks.may_hold(one)
+        ]
         named = [one for one in ours if one.cpus is not None]
         for one in sorted(named, key=lambda one: not self._known(one)):
             self._named(one)
@@ -141,12 +149,24 @@ class _Giving:
 
     # What others decided -------------------------------------------------------------------------
 
-    def _strangers(self) -> None:
-        """CPUs that the kubelet holds for pods that nobody lists (any more)."""
+    def _disbelieved(self, pods: Sequence[pod.Pod]) -> set[str]:
+        """UIDs of those whose annotation does not count; that of best-effort work only narrows."""
+        found: set[str] = set()
+        for one in pods if not self.settings.trust_annotations else ():
+            why = cpu_asks.disbelieved(one, self.now)
+            if why:
+                found.add(one.uid)
+            if why and one.qos is not qos.Qos.BE:
+                fix = f"policies.{STEM}.trustAnnotations would allow it"
+                message = f"CPUs {one.cpus} of its annotation: {why}; LS pool instead; {fix}"
+                self._say(one, "ExclusiveCPUsRefused", message)
+        return found
+
+    def _strangers(self, listed: set[str]) -> None:
+        """CPUs that the kubelet holds for pods that nobody lists, or that are refused others."""
         state = self.now.kubelet.cpu if self.now.kubelet is not None else None
         if state is None or state.policy != "static":
             return
-        listed = {one.uid for one in self.now.pods}
         for uid in sorted(state.entries.keys() - listed):
             cpus = (state.of_pod(uid) or cpuset.CPUSet()) & self.online
             if cpus:

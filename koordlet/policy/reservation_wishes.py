@@ -178,7 +178,8 @@ def _kubelet(asked: kubelet.Configuration) -> Wish:
 
 def _is_declared(one: pod.Pod) -> bool:
     """A system workload that was declared with CPUs: they are its own."""
-    return one.qos is qos.Qos.SYSTEM and (one.cpus is not None or bool(one.cpu_count))
+    asks = one.cpus is not None or bool(one.cpu_count)
+    return one.qos is qos.Qos.SYSTEM and one.declared and asks
 
 
 def _declared(one: pod.Pod) -> Wish:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import hypothesis
 import pytest
@@ -45,12 +46,12 @@ def test_more_use_never_offers_more(numbers: Sequence[int], more: int, how: str)
 def test_static_mid_is_a_fixed_part(name: str, fixed: int | None, most: int, mid: int) -> None:
     """Whatever prod asked for and uses."""
     one = Sums(**{**dict.fromkeys(NAMES, 15000), "base": 16000})
-    strategy = dataclasses.replace(
-        nodeslo.DEFAULTS.colocation,
-        mid_reclaim_mode="static",
-        mid_cpu_threshold_percent=most,
-        mid_memory_threshold_percent=most,
-        **{f"mid_static_{name}_reserved_percent": fixed},
-    )
+    said: dict[str, Any] = {
+        "mid_reclaim_mode": "static",
+        "mid_cpu_threshold_percent": most,
+        "mid_memory_threshold_percent": most,
+        f"mid_static_{name}_reserved_percent": fixed,
+    }
+    strategy = dataclasses.replace(nodeslo.DEFAULTS.colocation, **said)
 
     assert mid == batch_formulas.mid(one, name, strategy)[0]

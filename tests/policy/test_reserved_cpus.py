@@ -349,3 +349,17 @@ def test_an_unknown_policy_of_application_is_said() -> None:
 
     assert "0" == granted(made)
     assert ["UnknownApplyPolicy"] == [one.reason for one in made.conditions]
+
+
+def test_a_system_pod_s_annotation_reserves_nothing() -> None:
+    """The operator of the machine declares CPUs of system work; whoever writes pods does not."""
+    one = moments.workload(
+        "sys", qos.Qos.SYSTEM, "1-7", kube_qos=qos.KubeQos.BURSTABLE, match="pod=sys"
+    )
+    shape = moments.machine(1, 8, threads=1)
+    found = {}
+    for match in ("pod=sys", "unit=sys.service"):
+        now = moments.moment(shape, [dataclasses.replace(one, match=match)])
+        found[match] = granted(reserved_cpus.decide(now, series.History(), Settings(), State()))
+
+    assert {"pod=sys": "", "unit=sys.service": "1-7"} == found
