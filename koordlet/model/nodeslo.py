@@ -6,8 +6,8 @@ Does not cover: decoding (``workloads.nodeslo``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 
 from koordlet.model import qos as classes
 from koordlet.model import strategies
@@ -44,6 +44,15 @@ class NodeSlo:
     colocation: strategies.Colocation
     applications: tuple[HostApplication, ...] = ()
     problems: tuple[str, ...] = ()
+    #: The object's own words, with the last valid ones where it has none now.
+    said: Mapping[str, object] = field(default_factory=dict)
+    #: Where a value could not be read: paths of the object's keys.
+    unread: frozenset[tuple[str, ...]] = frozenset()
+
+    def unread_of(self, section: str, keys: Collection[str]) -> tuple[str, ...]:
+        """Which keys of a section could not be read now, or the section as a whole."""
+        places = sorted(path for path in self.unread if path[0] == section)
+        return tuple(path[-1] for path in places if len(path) == 1 or path[1] in keys)
 
 
 def _plain(*, wmark_ratio: int, scale: int, min_adj: int) -> strategies.MemoryQos:

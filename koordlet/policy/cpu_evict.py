@@ -6,7 +6,7 @@ counting what is released (``evict_round``), requests beyond what is offered
 (``cpu_allocatable_evict``).
 
 Rules:
-1. A NodeSLO or ``slo-controller-config`` decides alone where there is one; else the configuration.
+1. Which strategy counts, and that one which cannot be read does not run: ``evict_strategy``.
 2. BECPUEvict takes best-effort pods and counts what they asked for; it needs both percents.
 3. CPUEvict takes consenting pods up to a priority and counts what they use; it needs that bound and
    a threshold. Use is the average of the window, in whole percents of the capacity, cut.
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, resources, snapshot, strategies
 from koordlet.model.record import dataclass
+from koordlet.policy import evict_strategy
 
 if typing.TYPE_CHECKING:
     from koordlet.policy import be_satisfaction, evict_round
@@ -34,6 +35,19 @@ _STEP = 2
 _USAGE = 90
 #: The most that a window remembers.
 _MOST = 600
+#: What its strategy consists of.
+KEYS = frozenset(
+    {
+        "cpuEvictBESatisfactionUpperPercent",
+        "cpuEvictBESatisfactionLowerPercent",
+        "cpuEvictBEUsageThresholdPercent",
+        "cpuEvictTimeWindowSeconds",
+        "cpuEvictPolicy",
+        "cpuEvictThresholdPercent",
+        "cpuEvictLowerPercent",
+        "evictEnabledPriorityThreshold",
+    }
+)
 
 Settings = strategies.Threshold
 
@@ -53,9 +67,14 @@ def decide(
     state: State | None,
 ) -> decision.Decision[State | None]:
     """Who goes at this moment."""
-    force = settings if now.slo is None else now.slo.threshold
+    force = evict_strategy.in_force(now, settings)
+    if not force.enable:
+        return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
+    why = evict_strategy.unread(now, KEYS)
+    if why:
+        return evict_strategy.not_run(why, STEM)
     asked = force.cpu_evict_be_satisfaction_lower_percent, force.cpu_evict_threshold_percent
-    if not force.enable or asked == (None, None):
+    if asked == (None, None):
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
     # Late: what nobody enabled costs nobody anything.
     from koordlet.policy import evict_round  # noqa: PLC0415

@@ -10,12 +10,21 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, resources, snapshot, strategies
+from koordlet.policy import evict_strategy
 
 if typing.TYPE_CHECKING:
     from koordlet.policy import evict_round
 
 STEM = "memory_allocatable_evict"
 COOL_SECONDS = 4.0
+#: What its strategy consists of.
+KEYS = frozenset(
+    {
+        "memoryAllocatableEvictThresholdPercent",
+        "memoryAllocatableEvictLowerPercent",
+        "allocatableEvictPriorityThreshold",
+    }
+)
 
 Settings = strategies.Threshold
 
@@ -27,8 +36,13 @@ def decide(
     state: evict_round.State | None,
 ) -> decision.Decision[evict_round.State | None]:
     """Who goes at this moment. A NodeSLO decides alone where there is one."""
-    force = settings if now.slo is None else now.slo.threshold
-    if not force.enable or force.memory_allocatable_evict_threshold_percent is None:
+    force = evict_strategy.in_force(now, settings)
+    if not force.enable:
+        return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
+    why = evict_strategy.unread(now, KEYS)
+    if why:
+        return evict_strategy.not_run(why, STEM)
+    if force.memory_allocatable_evict_threshold_percent is None:
         return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
     # Late: what nobody enabled costs nobody anything.
     from koordlet.policy import allocatable_evict, evict_round  # noqa: PLC0415

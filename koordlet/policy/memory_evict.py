@@ -5,7 +5,7 @@ Does not cover: candidates and their order (``evict_candidates``), counting what
 (``evict_round``), the kubelet's thresholds (``node_pressure``).
 
 Rules:
-1. A NodeSLO or ``slo-controller-config`` decides alone where there is one; else the configuration.
+1. Which strategy counts, and that one which cannot be read does not run: ``evict_strategy``.
 2. Use is what is not available, in whole percents of the capacity, cut: 95.8 counts as 95. At the
    threshold, what lies above the lower percent must be released.
 3. With a priority bound pods of any class that consented go as well, after best-effort ones.
@@ -18,6 +18,7 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, meter, resources, snapshot, strategies
+from koordlet.policy import evict_strategy
 
 if typing.TYPE_CHECKING:
     from koordlet.policy import evict_round
@@ -29,6 +30,14 @@ _FRESH = 10.0
 _THRESHOLD = 70
 #: How far below the threshold relief is, where nobody says it.
 _STEP = 2
+#: What its strategy consists of.
+KEYS = frozenset(
+    {
+        "memoryEvictThresholdPercent",
+        "memoryEvictLowerPercent",
+        "evictEnabledPriorityThreshold",
+    }
+)
 
 Settings = strategies.Threshold
 
@@ -40,9 +49,12 @@ def decide(
     state: evict_round.State | None,
 ) -> decision.Decision[evict_round.State | None]:
     """Who goes at this moment."""
-    force = settings if now.slo is None else now.slo.threshold
+    force = evict_strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
+    why = evict_strategy.unread(now, KEYS)
+    if why:
+        return evict_strategy.not_run(why, STEM)
     # Late: what nobody enabled costs nobody anything.
     from koordlet.policy import evict_round  # noqa: PLC0415
 

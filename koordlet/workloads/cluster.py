@@ -31,7 +31,7 @@ class Cluster:
 
     pods: mirror.Mirror[pod.Pod]
     node: mirror.Mirror[snapshot.NodeInfo]
-    slo: mirror.Mirror[nodeslo.NodeSlo]
+    slo: mirror.Mirror[objects.Object]
     configuration: mirror.Mirror[objects.Object]
     reservations: mirror.Mirror[reservation.Reservation]
 
@@ -45,16 +45,37 @@ class Cluster:
             "cluster reservations": self.reservations,
         }
 
-    def strategies(self) -> nodeslo.NodeSlo | None:
+
+class Strategies:
+    """The strategies of one node; what cannot be read any more holds as it was."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made_of: tuple[object, ...] = ()
+        self._last: nodeslo.NodeSlo | None = None
+
+    def newest(self) -> nodeslo.NodeSlo | None:
         """The NodeSLO, else what the map makes for this node; ``None``: there is neither."""
-        found = only(self.slo)
+        found, config = only(self._cluster.slo), only(self._cluster.configuration)
+        node = only(self._cluster.node)
+        made_of = (found, config, None if found is not None or node is None else node.labels)
+        if made_of != self._made_of:
+            self._last = self._decoded(found, config, node)
+            self._made_of = made_of
+        return self._last
+
+    def _decoded(
+        self,
+        found: objects.Object | None,
+        config: objects.Object | None,
+        node: snapshot.NodeInfo | None,
+    ) -> nodeslo.NodeSlo | None:
         if found is not None:
-            return found
-        config = only(self.configuration)
+            return slo.decode(found, before=self._last)
         if config is None:
             return None
-        node = only(self.node)
-        return sloconfig.decode(config.get("data"), node.labels if node is not None else {})
+        labels = node.labels if node is not None else {}
+        return sloconfig.decode(config.get("data"), labels, before=self._last)
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
@@ -69,7 +90,9 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
             changed=changed,
         ),
         node=mirror.Mirror(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
-        slo=mirror.Mirror(store, kinds.NODE_SLOS, slo.decode, selector=named, changed=changed),
+        slo=mirror.Mirror(
+            store, kinds.NODE_SLOS, lambda body: body, selector=named, changed=changed
+        ),
         configuration=mirror.Mirror(
             store,
             kinds.CONFIG_MAPS,

@@ -19,6 +19,8 @@ from typing import Any
 from koordlet.model import strategies
 from koordlet.workloads import shapes
 
+#: In the configuration map.
+KEY = "colocation-config"
 ANNOTATION = "node.koordinator.sh/colocation-strategy"
 #: Label to field.
 LABELS: Mapping[str, str] = {

@@ -83,6 +83,7 @@ class Gatherer:
         #: The API server; ``None`` where it is not asked. Closed when the gatherer stops.
         self.store = store
         self._api = None if store is None else cluster.mirrors(store, node, self._changed)
+        self._strategies = None if self._api is None else cluster.Strategies(self._api)
         self._reserving = reserving
         self._declared = declared
         #: No kubelet and no control plane says who runs here.
@@ -243,7 +244,7 @@ class Gatherer:
         now = self._clock()
         sources = self._sources()
         self._aged = {one.name for one in sources if one.aged(now)}
-        slo = self._api.strategies() if self._api is not None else None
+        slo = self._strategies.newest() if self._strategies is not None else None
         node = cluster.only(self._api.node) if self._api is not None else None
         unread = tuple(one for each in self._mirrors.values() for one in unread_of(each))
         problems = (

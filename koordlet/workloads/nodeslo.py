@@ -4,7 +4,8 @@ Covers: the object's spec, defaults underneath, host applications.
 Does not cover: making a spec out of ``slo-controller-config`` (``sloconfig``).
 
 Rules:
-1. A section or field that does not fit costs itself: its default is in force, the problem is said.
+1. A section or field that does not fit costs itself: its last valid value holds
+   (``strategy_holding``), else its default is in force, and the problem is said.
 2. Another version of the object is read for what it has in common with ours.
 3. A missing object is all defaults, which switch everything off.
 """
@@ -12,12 +13,12 @@ Rules:
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from koordlet.model import cgroup, nodeslo, qos, strategies
-from koordlet.workloads import classes, shapes
+from koordlet.workloads import classes, colocation, shapes, strategy_holding
 from koordlet.workloads.annotations import blkio_qos, cpu_burst, cpu_qos, memory_qos
 
 _PERCENT = shapes.integer(0, 100)
@@ -241,13 +242,17 @@ _APPLICATIONS = shapes.listing(_APPLICATION)
 
 
 def decode(
-    body: Mapping[str, object], *, source: str = "NodeSLO", where: str = "NodeSLO"
+    body: Mapping[str, object],
+    *,
+    source: str = "NodeSLO",
+    where: str = "NodeSLO",
+    before: nodeslo.NodeSlo | None = None,
 ) -> nodeslo.NodeSlo:
-    """The strategies in force under this object."""
+    """The strategies in force under this object; ``before``: those that were until now."""
     problems: list[str] = []
     meta = body.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
-    found = spec(shapes.find(body, "spec"), source, problems)
+    found = spec(shapes.find(body, "spec"), source, problems, before=before)
     said = meta if isinstance(meta, dict) else {}
     revision, uid = (str(said.get(key) or "") for key in ("resourceVersion", "uid"))
     culprit = f"{where} {shapes.plain(name)}" if name else where
@@ -259,18 +264,37 @@ def decode(
     )
 
 
-def spec(value: object, source: str, problems: list[str]) -> nodeslo.NodeSlo:
-    """A spec over the defaults."""
+def spec(
+    value: object,
+    source: str,
+    problems: list[str],
+    *,
+    before: nodeslo.NodeSlo | None = None,
+    broken: Iterable[str] = (),
+) -> nodeslo.NodeSlo:
+    """A spec over the defaults; ``broken``: sections whose text nobody could read."""
+    complaints = shapes.Problems()
+    complaints.unread.extend((one,) for one in broken)
     body: Mapping[str, object] = {}
     try:
         body = shapes.mapping(value) if value is not None else {}
     except ValueError as error:
-        problems.append(f"spec: {error}")
+        complaints.append(f"spec: {error}")
+        complaints.unread.extend((one,) for one in strategy_holding.SECTIONS)
+    found = _in_force(body, source, complaints)
+    problems += complaints
+    if not complaints.unread:
+        return replace(found, said=body)
+    said = before.said if before is not None else None
+    body = strategy_holding.mended(body, complaints.unread, said)
+    return replace(_in_force(body, source, []), said=body, unread=frozenset(complaints.unread))
 
+
+def _in_force(body: Mapping[str, object], source: str, problems: list[str]) -> nodeslo.NodeSlo:
     def section(key: str, reader: shapes.Reader) -> Any:
         return shapes.guarded(reader, shapes.find(body, key), key, problems)
 
-    qos_said = section("resourceQOSStrategy", _QOS)
+    qos_said = section(strategy_holding.CLASSES, _QOS)
     said = qos_said if isinstance(qos_said, dict) else {}
     cpu_policy, network_policy = said.get("policies") or _policies()
     base = nodeslo.DEFAULTS
@@ -278,7 +302,7 @@ def spec(value: object, source: str, problems: list[str]) -> nodeslo.NodeSlo:
     return nodeslo.NodeSlo(
         source=source,
         threshold=strategies.overlay(
-            base.threshold, section("resourceUsedThresholdWithBE", _THRESHOLD)
+            base.threshold, section(strategy_holding.THRESHOLD, _THRESHOLD)
         ),
         cpu_burst=strategies.overlay(base.cpu_burst, section("cpuBurstStrategy", _BURST)),
         system=strategies.overlay(base.system, section("systemStrategy", _SYSTEM)),
@@ -288,6 +312,6 @@ def spec(value: object, source: str, problems: list[str]) -> nodeslo.NodeSlo:
         },
         cpu_policy=cpu_policy,
         network_policy=network_policy,
-        colocation=base.colocation,
+        colocation=strategies.overlay(base.colocation, section(colocation.KEY, colocation.read)),
         applications=applications if isinstance(applications, tuple) else (),
     )

@@ -21,6 +21,15 @@ from koordlet.model import cpuset, moment, quantity, surrogates
 
 _T = TypeVar("_T")
 
+
+class Problems(list[str]):
+    """What is wrong, and at which places a value could not be read: paths of keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unread: list[tuple[str, ...]] = []
+
+
 #: Reads one value; problems of parts of it are appended.
 Reader = Callable[[object, list[str]], Any]
 #: Field of the dataclass to (key in JSON, reader).
@@ -237,11 +246,14 @@ def guarded(reader: Reader, value: object, where: str, problems: list[str]) -> A
     """What a reader makes of a value; ``None`` for null and for what does not fit."""
     if value is None:
         return None
-    inner: list[str] = []
+    inner = Problems()
     try:
         found = reader(value, inner)
     except ValueError as error:
         found = None
         inner.append(str(error))
+        inner.unread.append(())
     problems.extend(f"{where[:_SHOWN]}: {problem}" for problem in inner)
+    if isinstance(problems, Problems):
+        problems.unread.extend((where, *path) for path in inner.unread)
     return found

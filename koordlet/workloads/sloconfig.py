@@ -5,7 +5,8 @@ Does not cover: what a strategy's fields are (``nodeslo``).
 
 It serves where no controller makes NodeSLO objects out of it. Rules:
 1. The first node strategy whose selector matches overlays the cluster strategy, key by key.
-2. A key that does not parse, or a selector that is no selector, costs itself and is said.
+2. A key that does not parse, or a selector that is no selector, costs itself and is said; what it
+   said before holds, as for a NodeSLO.
 3. A NodeSLO of this node wins over it as a whole: the controller has made it from the same map.
 """
 
@@ -14,73 +15,71 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from koordlet.model import nodeslo, strategies
+from koordlet.model import nodeslo
 from koordlet.workloads import colocation, shapes
 from koordlet.workloads import nodeslo as slo
 
 NAME = "slo-controller-config"
 NAMESPACE = "koordinator-system"
-COLOCATION = "colocation-config"
-_APPLICATIONS = "host-application-config"
+_APPLICATIONS = "hostApplications"
 
-#: Key of the map to the section of a NodeSLO's spec.
+#: Key of the map to the section of a NodeSLO's spec, or to that of ours beside them.
 _SECTIONS = {
     "resource-threshold-config": "resourceUsedThresholdWithBE",
     "resource-qos-config": "resourceQOSStrategy",
     "cpu-burst-config": "cpuBurstStrategy",
     "system-config": "systemStrategy",
+    "host-application-config": _APPLICATIONS,
+    colocation.KEY: colocation.KEY,
 }
+#: The others have the strategy of the cluster on their first level.
+_TWO_LEVELS = tuple(_SECTIONS.values())[:4]
 _Object = Mapping[str, object]
 
 
-def decode(body: object, labels: Mapping[str, str], where: str = NAME) -> nodeslo.NodeSlo:
-    """The strategies for a node with these labels."""
+def decode(
+    body: object,
+    labels: Mapping[str, str],
+    where: str = NAME,
+    *,
+    before: nodeslo.NodeSlo | None = None,
+) -> nodeslo.NodeSlo:
+    """The strategies for a node with these labels; ``before``: those that were until now."""
     problems: list[str] = []
-    read: _Object | None = shapes.guarded(
-        lambda one, _: shapes.mapping(one), body, "data", problems
-    )
-    data: _Object = read or {}
+    broken: list[str] = []
+    data: _Object = {}
+    try:
+        data = shapes.mapping(body) if body is not None else {}
+    except ValueError as error:
+        problems.append(f"data: {error}")
+        broken += _SECTIONS.values()
     spec: dict[str, object] = {}
     for key, section in _SECTIONS.items():
-        found = _key(data, key, problems, lambda body: _strategy(body, labels))
+        choose = _strategy if section in _TWO_LEVELS else _inline
+        try:
+            found = _chosen(data.get(key), labels, choose)
+        except ValueError as error:
+            problems.append(f"{key}: {error}")
+            broken.append(section)
+            continue
         if found is not None:
-            spec[section] = found
-    found = _key(data, _APPLICATIONS, problems, lambda body: _inline(body, labels))
-    if found is not None:
-        spec["hostApplications"] = found.get("applications")
-    made = slo.spec(spec, NAME, problems)
-    offered = strategies.overlay(made.colocation, _colocation(data, labels, problems))
-    return replace(made, colocation=offered, problems=tuple(f"{where}: {one}" for one in problems))
+            spec[section] = found.get("applications") if section == _APPLICATIONS else found
+    made = slo.spec(spec, NAME, problems, before=before, broken=broken)
+    return replace(made, problems=tuple(f"{where}: {one}" for one in problems))
 
 
-def _colocation(
-    data: Mapping[str, object], labels: Mapping[str, str], problems: list[str]
-) -> strategies.Colocation | None:
-    found = _key(data, COLOCATION, problems, lambda body: _inline(body, labels))
-    read: strategies.Colocation | None = shapes.guarded(
-        colocation.read, found, COLOCATION, problems
-    )
-    return read
-
-
-def _key(
-    data: Mapping[str, object],
-    key: str,
-    problems: list[str],
-    choose: Callable[[_Object], _Object],
+def _chosen(
+    text: object,
+    labels: Mapping[str, str],
+    choose: Callable[[_Object, Mapping[str, str]], _Object],
 ) -> _Object | None:
-    """The strategy of one key of the map; ``None`` where it is missing or broken."""
-    text = data.get(key)
+    """The strategy of one key of the map; ``None`` where it is missing."""
     if text is None or text == "":
         return None
     if not isinstance(text, str):
-        problems.append(f"{key}: expected a text, found {shapes.shown(text)}")
-        return None
-    try:
-        return choose(shapes.mapping(shapes.parse(text)))
-    except ValueError as error:
-        problems.append(f"{key}: {error}")
-        return None
+        msg = f"expected a text, found {shapes.shown(text)}"
+        raise ValueError(msg)
+    return choose(shapes.mapping(shapes.parse(text)), labels)
 
 
 def _strategy(body: _Object, labels: Mapping[str, str]) -> _Object:

@@ -89,7 +89,7 @@ def test_what_an_annotation_says_wrongly_costs_itself(annotation: str, said: obj
 def test_the_map_knows_the_static_mode() -> None:
     """Its three fields are read, not read past."""
     said = '{"midReclaimMode": "static", "midStaticCPUReservedPercent": 20, "extensions": {}}'
-    found = sloconfig.decode({sloconfig.COLOCATION: said}, {})
+    found = sloconfig.decode({colocation.KEY: said}, {})
 
     assert ((), "static", 20, 0) == (
         found.problems,

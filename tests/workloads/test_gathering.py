@@ -15,7 +15,7 @@ from koordlet.config import file_source
 from koordlet.host import directory
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, observed, pod
+from koordlet.model import kinds, objects, observed, pod
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gathering, manifest_directory, source
 from koordlet.workloads.kubelet import asking, client
@@ -230,6 +230,39 @@ def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
             assert ["cgroup=host-latency-sensitive/a", "cgroup=kubepods/besteffort/b"] == [
                 one.match for one in applications
             ]
+        finally:
+            await gatherer.all.stop()
+
+    asyncio.run(use())
+
+
+def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
+    """A torn key limits as before, and is named; a map that goes takes everything along."""
+
+    async def use() -> None:
+        store = adapter.Store(tmp_path / "objects.db")
+        await store.open()
+        key, section = "resource-threshold-config", {"cpuSuppressThresholdPercent": 40}
+        whole = json.dumps({"clusterStrategy": {"enable": True, **section}})
+        meta = {"name": "slo-controller-config", "namespace": "koordinator-system"}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: whole}}
+        ref = objects.Ref(kinds.CONFIG_MAPS, meta["name"], meta["namespace"])
+        await store.create(kinds.CONFIG_MAPS, config)
+        gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
+        try:
+            await gatherer.all.start(20.0)
+            good = gatherer.all.take().slo
+            await store.patch(ref, objects.Merge({"data": {key: whole[:-1]}}))
+            torn = (await gatherer.until(lambda now: bool(now.problems))).slo
+            assert good is not None
+            assert torn is not None
+            assert 40 == torn.threshold.cpu_suppress_threshold_percent
+            assert good.threshold == torn.threshold
+            assert [f"slo-controller-config: {key}"] == [
+                ": ".join(one.split(": ")[:2]) for one in torn.problems
+            ]
+            await store.delete(ref)
+            await gatherer.until(lambda now: now.slo is None)
         finally:
             await gatherer.all.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -104,10 +105,10 @@ def test_nothing_said_is_all_defaults(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("spec", ["x", [], 3])
 def test_another_version_is_read_for_what_it_has(spec: object) -> None:
-    """A spec of another shape is all defaults, and said."""
+    """A spec of another shape is all defaults, and said; what limits is on."""
     found = slo.decode({"spec": spec})
 
-    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
     assert 1 == len(found.problems)
 
 

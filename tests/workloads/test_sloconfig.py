@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from koordlet.model import nodeslo
-from koordlet.workloads import sloconfig
+from koordlet.workloads import colocation, sloconfig
 
 THRESHOLD = {
     "clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 60},
@@ -60,7 +61,7 @@ def test_expressions(expression: dict[str, object], matches: object) -> None:
             }
         ],
     }
-    found = sloconfig.decode({sloconfig.COLOCATION: json.dumps(config)}, {"pool": "a"})
+    found = sloconfig.decode({colocation.KEY: json.dumps(config)}, {"pool": "a"})
 
     assert (40 if matches else 50) == found.colocation.cpu_reclaim_threshold_percent
     assert () == found.problems
@@ -76,7 +77,7 @@ def test_expressions(expression: dict[str, object], matches: object) -> None:
     ],
 )
 def test_a_broken_key_costs_itself(text: str) -> None:
-    """Its section has the defaults, the other keys count."""
+    """Its section has the defaults, of which none is off that limits; the other keys count."""
     found = sloconfig.decode(
         {
             "resource-threshold-config": text,
@@ -85,7 +86,7 @@ def test_a_broken_key_costs_itself(text: str) -> None:
         {},
     )
 
-    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
     assert "auto" == found.cpu_burst.policy
     assert [True] == [
         one.startswith("slo-controller-config: resource-th") for one in found.problems
@@ -108,6 +109,6 @@ def test_a_map_without_a_map(data: object) -> None:
     """The defaults are in force, and it is said; a map without any data is no mistake."""
     found = sloconfig.decode(data, {})
 
-    assert nodeslo.DEFAULTS.threshold == found.threshold
+    assert dataclasses.replace(nodeslo.DEFAULTS.threshold, enable=True) == found.threshold
     assert [True] == [one.startswith("slo-controller-config: data: exp") for one in found.problems]
     assert () == sloconfig.decode(None, {}).problems

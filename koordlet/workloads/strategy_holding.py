@@ -1,0 +1,66 @@
+"""What holds where a strategy of the cluster cannot be read: its last valid words. Pure.
+
+Covers: putting them in place of those that make no sense.
+Does not cover: finding what makes no sense (``shapes``), strategies that evict, which do not run
+then (``policy.evict_strategy``).
+
+Rules:
+1. A value that cannot be read is as it was when it could be; where it never could, its default
+   counts. A list holds as a whole, but for the applications of the host: each of them is one.
+2. What limits best-effort work is not switched off by a mistake: where nobody can read whether it
+   is on, and nobody ever could, it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from koordlet.workloads import colocation, shapes
+
+THRESHOLD = "resourceUsedThresholdWithBE"
+CLASSES = "resourceQOSStrategy"
+_ENABLE = "enable"
+SECTIONS = (THRESHOLD, CLASSES, "cpuBurstStrategy", "systemStrategy", colocation.KEY)
+_OF_CLASS = ("cpuQOS", "memoryQOS", "blkioQOS", "resctrlQOS", "networkQOS")
+#: Sections that limit best-effort work (rule 2).
+_LIMITS = ((THRESHOLD,), *((CLASSES, "beClass", one) for one in _OF_CLASS))
+
+_Path = tuple[str, ...]
+
+
+def mended(
+    body: Mapping[str, object], unread: Iterable[_Path], before: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """The words in force, where these paths of a body could not be read; ``None``: the first."""
+    found = body
+    places = {_of_keys(path) for path in unread if path[0] in SECTIONS}
+    for path in sorted(places):
+        old = _at(before, path)
+        if old is not None:
+            found = _with(found, path, old)
+    for limit in _LIMITS if before is None else ():
+        switch = (*limit, _ENABLE)
+        if any(switch[: len(path)] == path for path in places):
+            found = _with(found, switch, value=True)
+    return found
+
+
+def _of_keys(path: _Path) -> _Path:
+    """Up to the first list."""
+    end = next((at for at, key in enumerate(path) if key.startswith("[")), len(path))
+    return path[:end]
+
+
+def _at(body: object, path: _Path) -> object:
+    for key in path:
+        body = shapes.find(body, key) if isinstance(body, dict) else None
+    return body
+
+
+def _with(body: object, path: _Path, value: object) -> Mapping[str, object]:
+    """The body with another value at a path; what is no object on the way becomes one."""
+    key, *rest = path
+    there = body if isinstance(body, dict) else {}
+    kept = {name: one for name, one in there.items() if str(name).casefold() != key.casefold()}
+    inner = shapes.find(there, key)
+    return {**kept, key: _with(inner, tuple(rest), value) if rest else value}

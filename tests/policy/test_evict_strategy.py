@@ -1,0 +1,87 @@
+"""A strategy of evictions that nobody can read is not followed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from koordlet.history import series
+from koordlet.model import decision, meter, strategies
+from koordlet.policy import (
+    cpu_allocatable_evict,
+    cpu_evict,
+    evict_strategy,
+    memory_allocatable_evict,
+    memory_evict,
+)
+from koordlet.workloads import nodeslo
+from tests.kit import colocation, counting, moments
+from tests.kit.colocation import KubeQos, Qos
+
+BE = colocation.kube("be", KubeQos.BEST_EFFORT, Qos.BE, requests={"kubernetes.io/batch-memory": 9})
+GIB = 1 << 30
+POLICIES: dict[str, Any] = {
+    "memory": memory_evict,
+    "cpu": cpu_evict,
+    "offered memory": memory_allocatable_evict,
+    "offered CPU": cpu_allocatable_evict,
+}
+
+
+def full() -> series.History:
+    """A node on which all memory is used, and a pod that has it."""
+    past = series.History()
+    whole = {meter.WORKING_SET: [15.9 * GIB], meter.MEMORY_TOTAL: [16.0 * GIB]}
+    groups = {meter.MEMORY_ANON: [8.0 * GIB], meter.MEMORY: [8.0 * GIB]}
+    past.take(
+        {
+            "node": counting.reading(100.0, whole, names=("",)),
+            "groups": counting.reading(100.0, groups, names=(str(BE.group),)),
+        }
+    )
+    return past
+
+
+def decided(policy: Any, **said: object) -> decision.Decision[Any]:
+    """What a policy says under a section of a NodeSLO."""
+    slo = nodeslo.decode({"spec": {evict_strategy.SECTION: said}})
+    now = dataclasses.replace(colocation.moment(moments.machine(), [BE]), slo=slo)
+    made: decision.Decision[Any] = policy.decide(now, full(), strategies.Threshold(), None)
+    return made
+
+
+def test_a_strategy_that_can_be_read_is_followed() -> None:
+    """The pod that uses the memory goes."""
+    made = decided(memory_evict, enable=True, memoryEvictThresholdPercent=80)
+
+    assert ["be"] == [one.pod.rpartition("/")[2] for one in made.evictions]
+
+
+@pytest.mark.parametrize(
+    ("policy", "key"),
+    [(name, "enable") for name in POLICIES]
+    + [(name, key) for name, one in POLICIES.items() for key in sorted(one.KEYS)],
+)
+@pytest.mark.parametrize("value", [-1.5, "x", 1e300])
+def test_a_strategy_that_cannot_be_read_does_not_run(policy: str, key: str, value: object) -> None:
+    """Not by its default either; one condition names the key."""
+    made = decided(POLICIES[policy], **{"enable": True, key: value})
+
+    assert ((), ()) == (made.evictions, made.actions)
+    assert [("EvictionNotRun", True)] == [(one.type, key in one.message) for one in made.conditions]
+
+
+def test_one_that_is_off_says_nothing() -> None:
+    """Its keys are nobody's business then."""
+    assert () == decided(memory_evict, enable=False, memoryEvictThresholdPercent=-1).conditions
+
+
+def test_what_another_strategy_says_wrongly_costs_only_that() -> None:
+    """Each has its own keys of the section."""
+    made = decided(
+        memory_evict, enable=True, memoryEvictThresholdPercent=80, cpuSuppressThresholdPercent=-1
+    )
+
+    assert made.evictions
