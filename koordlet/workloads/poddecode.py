@@ -120,7 +120,7 @@ def decode(wire: podwire.Pod, source: str, problems: list[str]) -> pod.Pod:
         labels=labels,
         annotations=notes,
         wishes=wanted,
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
