@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from koordlet import restoring, systemd
 from koordlet.host import machine
-from koordlet.model import errors
+from koordlet.model import errors, printable
 from koordlet.model.record import dataclass
 from koordlet.state import handover, lock
 
@@ -76,7 +76,7 @@ class Keeper:
             if systemd.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
         except systemd.NoAnswerError as error:
-            sys.stderr.write(f"koordlet: nobody would wait for the deadline: {error}\n")
+            _say(f"nobody would wait for the deadline: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
     def after_wait(self) -> restoring.Summary | str:
@@ -89,7 +89,7 @@ class Keeper:
             if own.job != "stop" or not systemd.left_alone(self.world.look(self.unit)):
                 return f"the rest is up to {self.unit}"
         except systemd.NoAnswerError as error:
-            sys.stderr.write(f"koordlet: nobody can be relied on: {error}\n")
+            _say(f"nobody can be relied on: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
     def after_failed_start(self, seconds: float) -> restoring.Summary | str:
@@ -145,3 +145,7 @@ class Keeper:
                 why = str(error)
             self.world.pause(LOOK_SECONDS)
         return f"nothing done: {why}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"koordlet: {printable.escaped(text)}\n")

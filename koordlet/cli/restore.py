@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from koordlet import agent, log, opening, restoring, waiting
 from koordlet.cli import options, output
@@ -79,7 +78,7 @@ def after_failed_start(args: argparse.Namespace) -> None:
     except (errors.KoordletError, OSError) as error:
         done = str(error)  # why the start failed is told by the caller, and matters more
     said = done if isinstance(done, str) else f"restored {done.restored}: the deadline has passed"
-    sys.stderr.write(f"koordlet: {said}\n")
+    output.say(said)
 
 
 def _keeper(
@@ -97,7 +96,7 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Eff
         return opening.effective(args, {})
     except errors.ConfigError as error:
         if not quiet:
-            sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
+            output.say(f"going on without the configuration file: {error}")
     try:
         return loader.from_text(None, sourced.DEFAULT_PATH, os.environ, {})
     except errors.ConfigError:

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable
 
 from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
-from koordlet.cli import options
+from koordlet.cli import options, output
 from koordlet.config import examiner, reloader, sourced
 from koordlet.model import errors
 from koordlet.report import view
@@ -91,7 +91,7 @@ def _run(args: argparse.Namespace) -> int:
     run_line = opening.open_line(args, host, config)
     why = opening.why_observe(config, run_line.observer.layout)
     if why:
-        print(f"koordlet: observing only, changing nothing: {why}", file=sys.stderr)
+        output.say(f"observing only, changing nothing: {why}")
     where = opening.state_paths(args, config)
     who = agent.Agent(run_line, where, enforce=not why)
     _live(args, who, where, flags, surfaces.Surfaces)
