@@ -91,14 +91,14 @@ def _keeper(
 
 
 def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
-    """The configuration; the built-in one where the operator's is what the agent died of."""
+    """The configuration; the last good one where the operator's file cannot be used."""
     try:
         return opening.effective(args, {})
     except errors.ConfigError as error:
         if not quiet:
             output.say(f"going on without the configuration file: {error}")
     try:
-        return loader.from_text(None, sourced.DEFAULT_PATH, os.environ, {})
+        return opening.start(args, {}).config
     except errors.ConfigError:
         return loader.from_text(None, sourced.DEFAULT_PATH, {}, {})
 

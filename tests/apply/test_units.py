@@ -17,7 +17,7 @@ from koordlet.host import dbus, root, worker
 from koordlet.model import knob, result
 from koordlet.state import journal
 from tests.kit import agents, deadline, dying, images, unit_manager
-from tests.kit.kernel import Machine
+from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup"
 ENTRY = journal.Entry(
@@ -74,7 +74,7 @@ class Site(agents.Site):
     """A machine whose units are systemd's."""
 
     def __init__(
-        self, state: Path, host: Machine, systemd: unit_manager.Systemd, config: str = CONFIG
+        self, state: Path, host: KernelHost, systemd: unit_manager.Systemd, config: str = CONFIG
     ) -> None:
         self.systemd = systemd
         super().__init__(host, state, config=config)

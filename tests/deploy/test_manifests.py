@@ -131,7 +131,7 @@ def test_probes_ask_what_is_served() -> None:
     assert pod()["hostNetwork"], "the kubelet asks on the node's loopback"
 
 
-PROBES = {"startup": "/readyz", "readiness": "/readyz", "liveness": "/healthz"}
+PROBES = {"startup": "/livez", "readiness": "/readyz", "liveness": "/livez"}
 
 
 def test_one_agent_at_a_time() -> None:
