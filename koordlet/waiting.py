@@ -106,8 +106,18 @@ class Keeper:
             return f"nothing done: {error}"
         return f"limits of an earlier agent stay for {left:.0f} s"
 
-    def when_overdue(self) -> restoring.Summary | str:
-        """Wait for the deadline; restore unless a ready agent has cleared it."""
+    def when_overdue(
+        self, seconds: float, left_over: Callable[[], bool]
+    ) -> restoring.Summary | str:
+        """Wait for the deadline; restore unless a ready agent has cleared it.
+
+        Where something is left over and nobody could record one, it counts from now.
+        """
+        if self.deadline.read() is None and left_over():
+            try:
+                self._record(seconds)
+            except errors.TakenError as error:
+                return f"nothing done: {error}"
         while (recorded := self.deadline.read()) is not None:
             left = recorded.boottime - self.world.clock()
             if left <= 0:

@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
         return _print(args, _Job(args, config)(final=True))
     keeper = _keeper(args, config, unit or "", waiting.world())
     if args.when_overdue:
-        return _print(args, keeper.when_overdue())
+        seconds = config.config.state.handover_seconds
+        return _print(
+            args, keeper.when_overdue(seconds, opening.state_paths(args, config).journal.exists)
+        )
     if args.after_wait is not None:
         return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")

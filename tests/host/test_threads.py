@@ -18,13 +18,13 @@ class Few:
         self._before = threading.active_count()
         self._most = most
         self._start = threading.Thread.start
-        monkeypatch.setattr(threading.Thread, "start", lambda one: self.begin(one))
 
-    def begin(self, one: threading.Thread) -> None:
-        """As Python has it."""
-        if threading.active_count() - self._before >= self._most:
-            raise RuntimeError("can't start new thread")
-        self._start(one)
+        def begin(one: threading.Thread) -> None:
+            if threading.active_count() - self._before >= self._most:
+                raise RuntimeError("can't start new thread")
+            self._start(one)
+
+        monkeypatch.setattr(threading.Thread, "start", begin)
 
 
 def test_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
