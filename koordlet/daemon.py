@@ -153,6 +153,8 @@ class Daemon:
         self._wake = asyncio.Event()
         self._hup = False
         self._stopping = False
+        #: There is another life to come, with a configuration at last; not where it is told to stop.
+        self.again = False
         #: The kernel told that groups came, went or were written.
         self._told = False
         #: … or that memory grows short.
@@ -201,8 +203,8 @@ class Daemon:
             self.agent.close()
 
     def stop(self) -> None:
-        """End after the current pass."""
-        self._stopping = True
+        """End after the current pass, for good."""
+        self._stopping, self.again = True, False
         self._wake.set()
 
     def hup(self) -> None:
@@ -341,8 +343,8 @@ class Daemon:
         forced, self._hup = self._hup, False
         if self.config.look(forced=forced, reloading=self._reloading):
             self.notifier.ready(self._status())
-        if self.config.again:
-            self.stop()
+        if self.config.again and not self._stopping:
+            self._stopping = self.again = True
 
     def _reloading(self) -> None:
         self.notifier.reloading()
@@ -357,7 +359,7 @@ class Daemon:
     @property
     def _final(self) -> bool:
         stays = self.agent.line.effective.config.state.on_stop != "restore"
-        return not stays and not self.config.again
+        return not stays and not self.again
 
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""

@@ -133,11 +133,36 @@ def test_the_first_good_one_begins_anew(ram: Path) -> None:
         life.file.write_text(good)
         async with asyncio.timeout(30):
             await life.running
+        assert life.daemon.again
 
     life.run(act)
 
-    assert life.daemon.config.again
     assert {} == images.difference(limited, life.site.image())
+
+
+def test_a_stop_is_for_good(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is told to stop while it is about to begin anew ends, and puts everything back."""
+    life = without(Life(ram))
+    good = life.file.read_text()
+    life.site.settle()
+    life.file.write_text("no_such_key: 1\n")
+    ended: list[bool] = []
+
+    async def told_meanwhile(*, final: bool) -> None:
+        ended.append(final)
+        life.daemon.stop()
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        monkeypatch.setattr(life.shown, "stop", told_meanwhile)
+        life.file.write_text(good)
+        async with asyncio.timeout(30):
+            await life.running
+
+    life.run(act)
+
+    assert ([False], False) == (ended, life.daemon.again)
+    assert {} == images.difference(life.before, life.site.image())
 
 
 def test_a_final_stop_of_an_agent_without_any(ram: Path) -> None:

@@ -187,7 +187,7 @@ def _live(
         # Everything is put back. What the kernel holds of us it gives up when the disk answers.
         sys.stdout.flush()
         os._exit(0)
-    return life.config.again
+    return life.again
 
 
 def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:
