@@ -153,7 +153,7 @@ class Daemon:
         self._wake = asyncio.Event()
         self._hup = False
         self._stopping = False
-        #: There is another life to come, with a configuration at last; not where it is told to stop.
+        #: Another life is to come, with a configuration at last; not where it is told to stop.
         self.again = False
         #: The kernel told that groups came, went or were written.
         self._told = False
