@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 
+from koordlet import stop_signal
+
 
 def main() -> None:
     """Run the command line and leave with its status."""
@@ -15,7 +17,10 @@ def main() -> None:
     gc.disable()
     # Ctrl-C while importing: nothing was done yet, and not every extension module survives an
     # exception there. The command line takes this back, too. A shell's background job ignores it.
-    if callable(signal.getsignal(signal.SIGINT)):
+    if sys.argv[1:2] == ["run"]:
+        # An agent has something to do before it ends.
+        stop_signal.listen()
+    elif callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     try:
         from koordlet import cli  # noqa: PLC0415 -- what is above comes before the imports

@@ -106,7 +106,10 @@ class Attending:
 
     async def stop(self) -> None:
         """Disconnect. The loop goes on: the thread may be waiting for it."""
-        await asyncio.to_thread(self.plugin.stop)
+        try:
+            await asyncio.to_thread(self.plugin.stop)
+        except RuntimeError:  # no thread to be had: then the plugin had none either, or ends soon
+            self.plugin.stop()
 
     # What is said ---------------------------------------------------------------------------------
 

@@ -19,10 +19,8 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from koordlet import agent, log, notify, opening, sourcing
+from koordlet import agent, configuring, notify, sourcing, stop_signal
 from koordlet.apply import executor
-from koordlet.config import reloader, sourced
-from koordlet.model import errors
 from koordlet.model.record import dataclass
 from koordlet.report import view
 
@@ -46,19 +44,6 @@ SLOW = Lane("slow", 10.0)
 
 #: The fast lane's while memory is near a threshold.
 _NEAR_PERIOD = 0.05
-
-#: What is read once, when the agent starts.
-_AT_START = (
-    "report.",
-    "state.dir",
-    "cgroups.root",
-    "kubelet.",
-    "kube.",
-    "scheduler.",
-    "eviction.",
-    "nri.",
-    "manifests.",
-)
 
 #: Something happened to groups: a pass follows, once what belongs together (a group and its first
 #: files) has happened, but not too soon after the last one, and ...
@@ -148,7 +133,7 @@ class Daemon:
         self,
         who: agent.Agent,
         *,
-        reload: reloader.Reloader,
+        config: configuring.Configuring,
         notifier: notify.Notifier,
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
@@ -161,13 +146,15 @@ class Daemon:
         self.sources = sources
         self.runtime = runtime
         self.teller = who.teller
-        self.reload = reload
+        self.config = config
         self.notifier = notifier
         self.surfaces = surfaces
         self._on_ready = on_ready
         self._wake = asyncio.Event()
         self._hup = False
         self._stopping = False
+        #: Another life is to come, with a configuration at last; not where it is told to stop.
+        self.again = False
         #: The kernel told that groups came, went or were written.
         self._told = False
         #: … or that memory grows short.
@@ -176,9 +163,15 @@ class Daemon:
     async def run(self) -> None:
         """From the first pass to the restored machine."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signal.NUMBERS:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.hup)
+        if stop_signal.heard():
+            # Told while the modules were imported: what an agent before us left is not kept longer.
+            self._inherit()
+            self._end()
+            self.agent.close()
+            return
         try:
             if self.child is not None:
                 self.child.start()
@@ -210,8 +203,8 @@ class Daemon:
             self.agent.close()
 
     def stop(self) -> None:
-        """End after the current pass."""
-        self._stopping = True
+        """End after the current pass, for good."""
+        self._stopping, self.again = True, False
         self._wake.set()
 
     def hup(self) -> None:
@@ -219,21 +212,35 @@ class Daemon:
         self._hup = True
         self._wake.set()
 
-    def _begin(self) -> None:
-        if self.agent.book.entries and (self.agent.overdue() or not self.agent.enforce):
+    def _inherit(self) -> None:
+        """What an agent before us left."""
+        if not self.agent.book.entries:
+            return
+        if not self.config.configured and not self.agent.overdue():
+            # Whether they are wanted nobody can say: until then they stay as without an agent.
+            self.agent.hand_over()
+        elif self.agent.overdue() or not self.agent.enforce:
             # Limits that outlived their hand-over, or that an observing agent would not look after.
-            done = self.agent.restore(final=False)
-            self.teller.log.warning("handover.refused", restored=done.restored)
+            self._refuse()
+
+    def _refuse(self) -> None:
+        done = self.agent.restore(final=False)
+        self.teller.log.warning("handover.refused", restored=done.restored)
+
+    def _begin(self) -> None:
+        self._inherit()
         for _ in range(_SETTLE):
             if not self.agent.one_pass(slow=True, patience=executor.PATIENCE):
                 break
-        self.agent.handover.clear()
+        if self.config.configured:
+            self.agent.handover.clear()
         self.notifier.ready(self._status())
 
     async def _show(self) -> None:
         addresses = await self.surfaces.start(lambda: self.teller.view)
         self.teller.surface_problems = self.surfaces.problems
         self.teller.became_ready()
+        self.config.ready()
         self._listen()
         if self._told:
             # This look sets the watches up: who comes after we say that we are there is heard.
@@ -262,7 +269,7 @@ class Daemon:
                 # Monotonic: a late lane keeps its phase and skips what it missed.
                 due[lane] += lane.period * (1 + (now - due[lane]) // lane.period)
             if self._hup or TICK in ready:
-                self._guarded(self._reconfigure)
+                self._reconfigure()
             watch = self.agent.memory_watch
             if FAST in ready and watch.near:
                 due[FAST] = min(due[FAST], now + _NEAR_PERIOD)
@@ -330,63 +337,35 @@ class Daemon:
             self.runtime.tick()
         return changed
 
-    def _guarded(self, work: Callable[[], object]) -> None:
-        """What goes wrong with a new configuration costs that configuration, not the agent."""
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 -- rule 2
-            self.teller.config_problem = repr(error)
-            self.teller.repeats.say(
-                self.teller.log.error, "config.failed", repr(error), exc_info=error
-            )
-
     def _reconfigure(self) -> None:
+        if not self.config.configured and self.agent.book.entries and self.agent.overdue():
+            self._refuse()
         forced, self._hup = self._hup, False
-        if forced:
-            self.notifier.reloading()
-            if self.runtime is not None:
-                self.runtime.reset()
-        found = self.reload.force() if forced else self.reload.poll()
-        if isinstance(found, errors.ConfigError):
-            self.teller.log.error("config.refused", detail=str(found), kept="the one in force")
-        elif isinstance(found, sourced.Effective):
-            self._apply(found)
-        self.teller.config_problem = str(self.reload.error or "")
-        if found is not None:
+        if self.config.look(forced=forced, reloading=self._reloading):
             self.notifier.ready(self._status())
+        if self.config.again and not self._stopping:
+            self._stopping = self.again = True
 
-    def _apply(self, found: sourced.Effective) -> None:
-        """Take a new configuration, and say what of it has to wait for a restart."""
-        line = self.agent.line
-        changed = reloader.changes(line.effective.config, found.config)
-        waiting = [path for path in changed if path.startswith(_AT_START)]
-        line.configure(found)
-        log.configure(found.config.log.level, found.config.log.format)
-        self.teller.log.info("config.applied", file=found.path or "built-in")
-        for warning in found.warnings:
-            self.teller.log.warning("config.warning", detail=warning)
-        if waiting:
-            self.teller.log.warning("config.needs_restart", fields=waiting)
-        why = opening.why_observe(found, line.observer.layout, live=line.host.live)
-        if self.agent.enforce is bool(why):
-            try:
-                self.agent.switch(enforce=not why)
-            except errors.HostError as error:
-                self.teller.log.warning("daemon.mode_refused", detail=str(error))
-            self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
+    def _reloading(self) -> None:
+        self.notifier.reloading()
+        if self.runtime is not None:
+            self.runtime.reset()
 
     def _status(self) -> str:
-        return f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
+        said = f"{self.teller.mode}, {len(self.agent.book.entries)} files under control"
+        wrong = self.teller.config_problem
+        return f"{said}; {' '.join(wrong.split())}" if wrong else said
 
     @property
     def _final(self) -> bool:
-        return self.agent.line.effective.config.state.on_stop == "restore"
+        stays = self.agent.line.effective.config.state.on_stop != "restore"
+        return not stays and not self.again
 
     def _end(self) -> None:
         """A final stop restores; a stop that expects a successor leaves a deadline."""
         if self.runtime is not None:
             self.runtime.closes()
-        if self.agent.enforce and self._final:
+        if self._final and (self.agent.enforce or self.agent.book.entries):
             self.notifier.stopping("restoring")
             done = self.agent.restore()
             self.teller.log.info(

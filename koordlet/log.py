@@ -22,6 +22,7 @@ from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
+from koordlet.model import printable
 from koordlet.model.record import dataclass
 
 # structlog.dev loads rich where it is installed, 5.6 MB and 45 ms for a console renderer that we do
@@ -272,22 +273,17 @@ def _render_json(_logger: object, _name: str, event: _Event) -> str:
 
 def _render_console(_logger: object, _name: str, event: _Event) -> str:
     clock = str(event.pop("timestamp"))[11:23]
-    level, name = str(event.pop("level")), _visible(str(event.pop("event")))
+    level, name = str(event.pop("level")), printable.escaped(str(event.pop("event")))
     exception = event.pop("exception", None)
     fields = " ".join(f"{key}={_field(value)}" for key, value in event.items())
     line = f"{clock} {level:<7} {name:<32} {fields}".rstrip()
     if not exception:
         return line
-    return "\n  ".join([line, *map(_visible, str(exception).splitlines())])
+    return "\n  ".join([line, *map(printable.escaped, str(exception).splitlines())])
 
 
 def _field(value: object) -> str:
     if not isinstance(value, str):
-        return _visible(json.dumps(value, ensure_ascii=False))
-    plain = _visible(value)
+        return printable.escaped(json.dumps(value, ensure_ascii=False))
+    plain = printable.escaped(value)
     return f'"{plain}"' if plain != value or not value or " " in value else value
-
-
-def _visible(text: str) -> str:
-    """Without control characters: a file name must not steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

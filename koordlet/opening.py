@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from koordlet import line
-from koordlet.config import examiner
+from koordlet.config import examiner, parcel, sourced
 from koordlet.host import machine, root, roots
 from koordlet.model import cgroup, errors, knob
+from koordlet.model.record import dataclass
 from koordlet.policy import registry
-from koordlet.state import paths
+from koordlet.state import last_config, paths
 
-if typing.TYPE_CHECKING:
-    from koordlet.config import sourced
+#: What stays in force where a running agent refuses a file.
+AS_BEFORE = "what it said before"
 
 
 def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
@@ -33,6 +33,66 @@ def effective(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.
 def lasting(args: argparse.Namespace, flags: Mapping[str, object]) -> sourced.Effective:
     """The same for a process that stays: another one has the models in memory, and ends."""
     return examiner.load(args.config, os.environ, flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What an agent starts with."""
+
+    config: sourced.Effective
+    #: Why that is not what the file says; ``None`` where it is.
+    refused: errors.ConfigError | None = None
+    #: … and what it is instead.
+    instead: str = ""
+    #: Whether it is somebody's, and not what is built in for want of any.
+    configured: bool = True
+
+
+def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
+    """The configuration of an agent, which no file keeps from starting.
+
+    In place of a file that cannot be used: the last good one on disk; without any the built-in
+    values, observing. What is wrong on the command line or in the environment is raised: there is
+    nobody to mend that while the agent runs.
+    """
+    try:
+        return Start(config=lasting(args, flags))
+    except errors.ConfigError as error:
+        refused = error
+    bare = _asked(parcel.Question(text=None, path="", env=os.environ, flags=flags))
+    if isinstance(bare, errors.ConfigError):
+        raise refused
+    where = state_paths(args, bare).last_config
+    last, instead = _last_good(where, flags)
+    if last is not None:
+        return Start(config=last, refused=refused, instead=instead)
+    observing = {**flags, "mode": sourced.Flag("observe", "no valid configuration")}
+    config = _asked(parcel.Question(text=None, path="", env=os.environ, flags=observing))
+    if isinstance(config, errors.ConfigError):
+        raise refused
+    instead = f"the built-in values, observing only, until the file is mended ({instead})"
+    return Start(config=config, refused=refused, instead=instead, configured=False)
+
+
+def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effective | None, str]:
+    """The last good configuration, and what it is; or why there is none."""
+    try:
+        text = last_config.load(where)
+    except last_config.UntrustedError as error:
+        return None, str(error)
+    if text is None:
+        return None, f"{where}: no last good configuration"
+    found = _asked(parcel.Question(text=text, path=str(where), env=os.environ, flags=flags))
+    if isinstance(found, errors.ConfigError):
+        return None, str(found)
+    return found, f"the last good configuration, {where}"
+
+
+def _asked(question: parcel.Question) -> parcel.Answer:
+    found = examiner.apart(question).answer(wait=True)
+    if found is None:
+        raise errors.BugError("whoever waits has an answer", culprit=question.path)
+    return found
 
 
 def host(args: argparse.Namespace) -> root.HostRoot:

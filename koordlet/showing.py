@@ -23,6 +23,8 @@ from koordlet.scheduler import cluster_json
 from koordlet.scheduler.loop import running
 
 _BEAT = 1.0
+#: The loop comes round twice a second; so long without is not well.
+_STALE_SECONDS = 15.0
 
 
 class Face:
@@ -42,7 +44,8 @@ class Face:
                 ("GET", "/api/v1/events", self._events),
                 ("GET", "/api/v1/reservations", self._reservations),
                 ("GET", "/metrics", lambda _: message.text(self._loop.metrics())),
-                ("GET", "/healthz", lambda _: message.text("ok\n")),
+                ("GET", "/livez", self._alive),
+                ("GET", "/healthz", self._alive),
                 ("GET", "/readyz", self._ready),
             ]
         )
@@ -86,6 +89,14 @@ class Face:
                 503, "busy", "too many pages are open", fix="close one, or ask /api/v1/cluster"
             )
         return message.Stream(self.channel)
+
+    def _alive(self, _request: message.Request) -> message.Response:
+        """Whoever waits for its turn is alive by answering; whoever decides has to come round."""
+        beat = self._loop.beat
+        age = 0.0 if beat is None else self._loop.now() - beat
+        if age <= _STALE_SECONDS:
+            return message.text("ok\n")
+        return message.text(f"nothing was decided for {age:.0f} s\n", status=503)
 
     def _ready(self, _request: message.Request) -> message.Response:
         if self._loop.ready:

@@ -43,6 +43,8 @@ class Teller:
         self.ready = False
         #: Why the configuration file as it is now is not in force.
         self.config_problem = ""
+        #: Why the agent will not be ready; empty where it is, or is about to be.
+        self.unready = ""
         #: Surface to why it could not start.
         self.surface_problems: Mapping[str, str] = {}
         #: What does not come back from the kernel or systemd.
@@ -115,6 +117,7 @@ class Teller:
         """One pass: count it, say what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
         more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
+        more += (_refused(self.config_problem),) if self.config_problem else ()
         shown = replace(shown, conditions=(*shown.conditions, *more))
         self._complain(shown)
         verdicts = [one.verdict for one in results]
@@ -203,6 +206,7 @@ class Teller:
             revision=self._revision,
             mode=self.mode,
             ready=self.ready,
+            unready=self.unready or view.STARTING,
             snapshot=seen,
             plan=shown,
             results=self._results,
@@ -241,8 +245,8 @@ class Teller:
 
     def became_ready(self) -> None:
         """The first verified pass is done and the surfaces are up."""
-        self.ready = True
-        if self.view is not None:
+        self.ready = not self.unready
+        if self.ready and self.view is not None:
             self.view = replace(self.view, ready=True)
 
 
@@ -272,6 +276,12 @@ def _collected(before: view.Counters, made: line.Pass) -> Mapping[str, tuple[int
 def _hangs(why: str) -> decision.Condition:
     return decision.Condition(
         type="StateDiskHangs", status=True, reason="DiskDoesNotAnswer", message=why
+    )
+
+
+def _refused(why: str) -> decision.Condition:
+    return decision.Condition(
+        type="ConfigurationRefused", status=True, reason="InvalidFile", message=why
     )
 
 

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from koordlet import restoring, systemd
 from koordlet.host import machine
-from koordlet.model import errors
+from koordlet.model import errors, printable
 from koordlet.model.record import dataclass
 from koordlet.state import handover, lock
 
@@ -76,7 +76,7 @@ class Keeper:
             if systemd.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
         except systemd.NoAnswerError as error:
-            sys.stderr.write(f"koordlet: nobody would wait for the deadline: {error}\n")
+            _say(f"nobody would wait for the deadline: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
     def after_wait(self) -> restoring.Summary | str:
@@ -89,7 +89,7 @@ class Keeper:
             if own.job != "stop" or not systemd.left_alone(self.world.look(self.unit)):
                 return f"the rest is up to {self.unit}"
         except systemd.NoAnswerError as error:
-            sys.stderr.write(f"koordlet: nobody can be relied on: {error}\n")
+            _say(f"nobody can be relied on: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
     def after_failed_start(self, seconds: float) -> restoring.Summary | str:
@@ -106,8 +106,18 @@ class Keeper:
             return f"nothing done: {error}"
         return f"limits of an earlier agent stay for {left:.0f} s"
 
-    def when_overdue(self) -> restoring.Summary | str:
-        """Wait for the deadline; restore unless a ready agent has cleared it."""
+    def when_overdue(
+        self, seconds: float, left_over: Callable[[], bool]
+    ) -> restoring.Summary | str:
+        """Wait for the deadline; restore unless a ready agent has cleared it.
+
+        Where something is left over and nobody could record one, it counts from now.
+        """
+        if self.deadline.read() is None and left_over():
+            try:
+                self._record(seconds)
+            except errors.TakenError as error:
+                return f"nothing done: {error}"
         while (recorded := self.deadline.read()) is not None:
             left = recorded.boottime - self.world.clock()
             if left <= 0:
@@ -145,3 +155,7 @@ class Keeper:
                 why = str(error)
             self.world.pause(LOOK_SECONDS)
         return f"nothing done: {why}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"koordlet: {printable.escaped(text)}\n")

@@ -10,7 +10,8 @@ import pytest
 
 from koordlet import opening
 from koordlet.host import hierarchies, root
-from koordlet.model import cgroup
+from koordlet.model import cgroup, errors
+from koordlet.state import last_config
 from tests.kit import agents
 from tests.kit.kernel import Machine
 
@@ -24,6 +25,89 @@ def recorded(tmp_path: Path) -> root.HostRoot:
         place.write_text("0\n")
         os.utime(place, (1000 + number, 1000 + number))
     return opening.host(argparse.Namespace(root=str(tmp_path)))
+
+
+class Place:
+    """Where an agent starts: a file, a state directory, an environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "config.yaml"
+        self.last = folder / "state/lib/last-config.yaml"
+        self._args = argparse.Namespace(config=str(self.file), state_dir=str(folder / "state"))
+
+    def start(self, **flags: object) -> opening.Start:
+        """What it starts with."""
+        return opening.start(self._args, flags)
+
+
+GOOD = agents.HEADER + "report: {http: {address: '127.0.0.1:1'}}\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """With a good file."""
+    made = Place(tmp_path)
+    made.file.write_text(GOOD)
+    return made
+
+
+def test_a_good_file_is_what_is_started_with(place: Place) -> None:
+    """Whatever was good before it."""
+    last_config.keep(place.last, agents.HEADER)
+    found = place.start()
+    assert ("127.0.0.1:1", None, True) == (
+        found.config.config.report.http.address,
+        found.refused,
+        found.configured,
+    )
+
+
+@pytest.mark.parametrize("text", ["mod: observe\n", "{", "kind: Pod\n", None])
+def test_the_last_good_one(place: Place, text: str | None) -> None:
+    """In place of a file with an error, and of one that is not there where it was named."""
+    last_config.keep(place.last, GOOD)
+    place.file.unlink() if text is None else place.file.write_text(text)
+    found = place.start()
+    assert "127.0.0.1:1" == found.config.config.report.http.address
+    assert ("enforce", True) == (found.config.config.mode, found.configured)
+    assert str(place.file) in str(found.refused)
+    assert f"the last good configuration, {place.last}" == found.instead
+
+
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [(None, "no last good"), ("mod: observe\n", "mod"), ("\0", "U+0000")],
+)
+def test_without_any_good_one(place: Place, last: str | None, why: str) -> None:
+    """The built-in values, observing, and words about both files."""
+    place.file.write_text("{")
+    if last is not None:
+        last_config.keep(place.last, last)
+    found = place.start()
+    assert ("observe", False) == (found.config.config.mode, found.configured)
+    assert "built-in values, observing only" in found.instead
+    assert why in found.instead
+    assert str(place.file) in str(found.refused)
+
+
+def test_what_others_may_write_is_not_the_last_good_one(place: Place) -> None:
+    """An agent observes rather than to do what somebody else has put there."""
+    last_config.keep(place.last, GOOD)
+    place.last.chmod(0o666)
+    place.file.write_text("{")
+    found = place.start()
+    assert not found.configured
+    assert "somebody else may have written it" in found.instead
+
+
+def test_an_error_beside_the_file_is_raised(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can mend the command line or the environment of an agent that runs."""
+    last_config.keep(place.last, GOOD)
+    with pytest.raises(errors.ConfigError, match=r"report\.http\.address"):
+        place.start(**{"report.http.address": "nowhere"})
+    monkeypatch.setenv("KOORDLET_LOG__LEVEL", "loud")
+    with pytest.raises(errors.ConfigError, match="loud"):
+        place.start()
 
 
 def test_a_recording_has_its_own_time(recorded: root.HostRoot) -> None:

@@ -30,6 +30,8 @@ class Scene:
     plot: dict[float, Callable[[], object]] = field(default_factory=dict)
     #: Told to stop at that time.
     told: float = float("inf")
+    #: Limits are in place.
+    left: bool = False
     now: float = 100.0
     started: list[str] = field(default_factory=list)
     restored: list[tuple[float, bool]] = field(default_factory=list)
@@ -75,6 +77,10 @@ class Scene:
         return waiting.Keeper(
             unit=unit, lock=self.lock, deadline=self.deadline, restore=self.restore, world=world
         )
+
+    def left_over(self) -> bool:
+        """Whether limits are in place."""
+        return self.left
 
     def recorded(self) -> float | None:
         """The deadline."""
@@ -157,7 +163,7 @@ def test_a_ready_agent_ends_the_wait(scene: Scene) -> None:
     scene.deadline.record(220.0)
     scene.plot[150.0] = scene.deadline.clear
 
-    said = scene.keeper().when_overdue()
+    said = scene.keeper().when_overdue(120, scene.left_over)
 
     assert isinstance(said, str)
     assert (150.0, []) == (scene.now, scene.restored)
@@ -167,7 +173,7 @@ def test_without_a_deadline_there_is_nothing_to_wait_for(scene: Scene) -> None:
     """Also not for one of another boot."""
     handover.Handover(scene.where / "handover.json", "another boot").record(5.0)
 
-    assert isinstance(scene.keeper().when_overdue(), str)
+    assert isinstance(scene.keeper().when_overdue(120, scene.left_over), str)
     assert (100.0, []) == (scene.now, scene.restored)
 
 
@@ -175,7 +181,7 @@ def test_the_deadline_passes(scene: Scene) -> None:
     """At the deadline everything goes; the deadline itself stays for the next crash."""
     scene.deadline.record(102.5)
 
-    assert DONE == scene.keeper().when_overdue()
+    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
     assert ([(102.5, False)], 102.5) == (scene.restored, scene.recorded())
 
 
@@ -185,7 +191,7 @@ def test_the_deadline_passes_while_a_crash_loop_has_the_lock(scene: Scene) -> No
     scene.agent.acquire()
     scene.plot[130.0] = scene.agent.release
 
-    assert DONE == scene.keeper().when_overdue()
+    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
     assert [(130.0, False)] == scene.restored
 
 
@@ -195,7 +201,7 @@ def test_an_agent_that_becomes_ready_late_keeps_its_limits(scene: Scene) -> None
     scene.agent.acquire()
     scene.plot[140.0] = scene.deadline.clear
 
-    assert isinstance(scene.keeper().when_overdue(), str)
+    assert isinstance(scene.keeper().when_overdue(120, scene.left_over), str)
     assert [] == scene.restored
 
 
@@ -204,8 +210,27 @@ def test_told_to_stop(scene: Scene) -> None:
     scene.deadline.record(220.0)
     scene.told = 110.0
 
-    assert "told to stop: limits stay" == scene.keeper().when_overdue()
+    assert "told to stop: limits stay" == scene.keeper().when_overdue(120, scene.left_over)
     assert (110.0, [], 220.0) == (scene.now, scene.restored, scene.recorded())
+
+
+def test_an_end_of_which_nothing_was_recorded(scene: Scene) -> None:
+    """Killed with all that would have recorded it: the deadline counts from who looks first."""
+    scene.left = True
+
+    assert DONE == scene.keeper().when_overdue(120, scene.left_over)
+    assert [(220.0, False)] == scene.restored
+
+
+def test_an_agent_that_runs_gets_no_deadline(scene: Scene) -> None:
+    """Its limits are looked after, ready or not."""
+    scene.left = True
+    scene.agent.acquire()
+
+    said = scene.keeper().when_overdue(120, scene.left_over)
+
+    assert "another koordlet is running" in str(said)
+    assert (None, []) == (scene.recorded(), scene.restored)
 
 
 def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
@@ -259,7 +284,7 @@ def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
     )
 
     with pytest.raises(errors.HostError, match="no root"):
-        keeper.when_overdue()
+        keeper.when_overdue(120, lambda: True)
 
 
 def test_a_start_that_fails_is_its_own_helper(scene: Scene) -> None:

@@ -339,7 +339,8 @@ class _Run:
         inode = intents.inode_of(self.host, kinds.directory(one))
         # A cookie is in no group: processes that have one may be left whatever the kernel says.
         cookie = isinstance(one, action.ShareCore)
-        if error.errno in (errno.ENOENT, errno.ENODEV) and inode == 0 and not cookie:
+        gone = inode == 0 or (step.undo and self._is_gone(one))
+        if error.errno in (errno.ENOENT, errno.ENODEV) and gone and not cookie:
             self.book.forget(one.target)
             return _result(step, result.Verdict.VANISHED, "", error.errno)
         entry = self.book.entries.get(one.target)
@@ -353,6 +354,14 @@ class _Run:
         why = resctrl.words(error) or refusals.explain(error.errno, one)
         detail = f"{errors.errno_name(error.errno)}: {why}"
         return _result(step, result.Verdict.REFUSED, detail, error.errno)
+
+    def _is_gone(self, one: action.Action) -> bool:
+        """Whether the file went without its group, and its value with it.
+
+        cgroup v2 takes a controller's files away when the group above hands it down no more, as
+        systemd does once no unit there has a property of it; with the next ones it begins anew.
+        """
+        return isinstance(one, action.WriteFile) and not self.host.exists(self.host.at(one.target))
 
     def _pace(self, outcome: result.Result) -> None:
         if outcome.verdict is result.Verdict.DONE and not outcome.contested:

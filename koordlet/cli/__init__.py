@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 
 import koordlet
+from koordlet import stop_signal
 from koordlet.cli import output, streams, usage
 from koordlet.model import errors
 
@@ -132,5 +133,5 @@ def _begin() -> None:
     # What was imported stays: from here on garbage is looked for in what comes after.
     gc.freeze()
     gc.enable()
-    if callable(signal.getsignal(signal.SIGINT)):
+    if not stop_signal.listening() and callable(signal.getsignal(signal.SIGINT)):
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.model import errors
+from koordlet.model import errors, printable
 
 
 def print_json(document: Mapping[str, object]) -> None:
@@ -21,13 +21,18 @@ def print_json(document: Mapping[str, object]) -> None:
 def warn(several: Iterable[str]) -> None:
     """On stderr, one line each: what was left out of an input, and where it was."""
     for one in several:
-        print(f"koordlet: {visible(one)}", file=sys.stderr)
+        say(one)
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(f"koordlet: {visible(text)}", file=sys.stderr)
 
 
 def print_error(error: errors.KoordletError, *, as_json: bool) -> None:
     """On stderr: ``koordlet: culprit: message (fix)``, or with ``-o json`` the contract's form."""
     if not as_json:
-        print(f"koordlet: {error}", file=sys.stderr)
+        print(f"koordlet: {error.printable()}", file=sys.stderr)
         return
     body = {
         "code": error.code,
@@ -51,6 +56,5 @@ def table(rows: Sequence[Sequence[str]], *, head: Sequence[str], indent: str = "
     return lines
 
 
-def visible(text: str) -> str:
-    """Without control characters: a file name must not steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+#: What somebody else chose, such as a name of a file, never steers the terminal.
+visible = printable.escaped

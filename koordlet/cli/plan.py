@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -98,7 +97,7 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
     now = cast("exclusive_cpus.Settings", run_line.settings[stem])
     run_line.extra_settings = {stem: replace(now, repack=True)}
     if not run_line.host.live:
-        print("koordlet: a recorded machine remembers no CPUs that were chosen", file=sys.stderr)
+        output.say("a recorded machine remembers no CPUs that were chosen")
         return
     where = opening.state_paths(args, run_line.effective).checkpoints
     try:
@@ -116,7 +115,7 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
     except ValueError as error:
         problem = str(error)
     if problem:
-        print(f"koordlet: {problem}", file=sys.stderr)
+        output.say(problem)
 
 
 def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:

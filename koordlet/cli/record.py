@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from koordlet.cli import options
+from koordlet.cli import options, output
 from koordlet.host import frames, machine, recording, root, roots
 from koordlet.model import errors
 from koordlet.model.record import dataclass
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     total = write(roots.open_root(args.root), args.out, plan)
     if shown:
         sys.stderr.write("\r\033[K")
-    sys.stderr.write(f"{args.out}: {total}\n")
+    sys.stderr.write(f"{output.visible(args.out)}: {total}\n")
     return 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from koordlet import agent, log, opening, restoring, waiting
 from koordlet.cli import options, output
@@ -60,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
         return _print(args, _Job(args, config)(final=True))
     keeper = _keeper(args, config, unit or "", waiting.world())
     if args.when_overdue:
-        return _print(args, keeper.when_overdue())
+        seconds = config.config.state.handover_seconds
+        return _print(
+            args, keeper.when_overdue(seconds, opening.state_paths(args, config).journal.exists)
+        )
     if args.after_wait is not None:
         return _print(args, keeper.after_wait())
     result = os.environ.get("SERVICE_RESULT", "success")
@@ -79,7 +81,7 @@ def after_failed_start(args: argparse.Namespace) -> None:
     except (errors.KoordletError, OSError) as error:
         done = str(error)  # why the start failed is told by the caller, and matters more
     said = done if isinstance(done, str) else f"restored {done.restored}: the deadline has passed"
-    sys.stderr.write(f"koordlet: {said}\n")
+    output.say(said)
 
 
 def _keeper(
@@ -92,14 +94,14 @@ def _keeper(
 
 
 def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
-    """The configuration; the built-in one where the operator's is what the agent died of."""
+    """The configuration; the last good one where the operator's file cannot be used."""
     try:
         return opening.effective(args, {})
     except errors.ConfigError as error:
         if not quiet:
-            sys.stderr.write(f"koordlet: going on without the configuration file: {error}\n")
+            output.say(f"going on without the configuration file: {error}")
     try:
-        return loader.from_text(None, sourced.DEFAULT_PATH, os.environ, {})
+        return opening.start(args, {}).config
     except errors.ConfigError:
         return loader.from_text(None, sourced.DEFAULT_PATH, {}, {})
 

@@ -13,8 +13,18 @@ import sys
 import typing
 from collections.abc import Callable
 
-from koordlet import agent, daemon, log, notify, opening, sourcing, surfaces
-from koordlet.cli import options
+from koordlet import (
+    agent,
+    configuring,
+    daemon,
+    log,
+    notify,
+    opening,
+    sourcing,
+    stop_signal,
+    surfaces,
+)
+from koordlet.cli import options, output
 from koordlet.config import examiner, reloader, sourced
 from koordlet.model import errors
 from koordlet.report import view
@@ -65,7 +75,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Open, run, close. Exit 0 after SIGTERM or Ctrl-C."""
     try:
-        return _run(args)
+        while _run(args):
+            stop_signal.listen()
     except errors.TakenError:
         raise  # the agent that runs looks after its limits
     except Exception as error:
@@ -75,9 +86,11 @@ def run(args: argparse.Namespace) -> int:
 
         restore.after_failed_start(args)
         raise
+    return 0
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> bool:
+    """One life of the agent; ``True`` where it begins anew, with a configuration at last."""
     # A reload that comes before the loop listens is not a reason to die: this start reads the file.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
@@ -86,19 +99,21 @@ def _run(args: argparse.Namespace) -> int:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
     if args.demo:
         return _play(args, host, flags)
-    config = opening.lasting(args, flags)
+    start = opening.start(args, flags)
+    config = start.config
     _configure_log(config)
+    if start.refused is not None:
+        output.say(f"{start.refused}; in force: {start.instead}")
     run_line = opening.open_line(args, host, config)
     why = opening.why_observe(config, run_line.observer.layout)
     if why:
-        print(f"koordlet: observing only, changing nothing: {why}", file=sys.stderr)
+        output.say(f"observing only, changing nothing: {why}")
     where = opening.state_paths(args, config)
     who = agent.Agent(run_line, where, enforce=not why)
-    _live(args, who, where, flags, surfaces.Surfaces)
-    return 0
+    return _live(args, who, where, flags, surfaces.Surfaces, start=start)
 
 
-def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> int:
+def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> bool:
     """The agent with the demo's workloads, on the stage that this machine allows."""
     from koordlet.demo import stage  # noqa: PLC0415 -- a service plays nothing
 
@@ -107,12 +122,12 @@ def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object
         _configure_log(play.config)
         where = play.paths(opening.state_paths(args, play.config))
         who = agent.Agent(play.line, where, enforce=not play.why)
-        _live(args, who, where, play.flags, _narrated(play), demo_on=True)
+        _live(args, who, where, play.flags, _narrated(play))
         if not play.why:
             print(f"\n{stage.farewell(len(who.book.entries))}", flush=True)
     finally:
         play.close()
-    return 0
+    return False
 
 
 def _configure_log(config: sourced.Effective) -> None:
@@ -128,9 +143,9 @@ def _live(
     flags: dict[str, object],
     shown: Callable[..., surfaces.Surfaces],
     *,
-    demo_on: bool = False,
-) -> None:
-    """Run the agent until it is told to stop."""
+    start: opening.Start | None = None,
+) -> bool:
+    """Run the agent until it is told to stop, or is to begin anew. Without ``start``: the demo."""
     config, host = who.line.effective, who.line.host
     sources = sourcing.gatherer(config.config, host, where=where)
     store = None if sources is None else sources.store
@@ -140,7 +155,20 @@ def _live(
     child, told = _scheduler(args, config, host, where)
     life = daemon.Daemon(
         who,
-        reload=reloader.Reloader(args.config, os.environ, flags, config, examiner.apart),
+        config=configuring.Configuring(
+            who,
+            reloader.Reloader(
+                args.config,
+                os.environ,
+                flags,
+                config,
+                examiner.apart,
+                error=None if start is None else start.refused,
+            ),
+            start=start,
+            # What the demo is set to is nobody's configuration.
+            keep=None if start is None else where.last_config,
+        ),
         notifier=notify.Notifier(os.environ),
         surfaces=shown(
             config.config.report,
@@ -149,7 +177,7 @@ def _live(
             cluster=cluster,
             scheduler=told,
         ),
-        on_ready=_when_ready(demo_on=demo_on),
+        on_ready=_when_ready(demo_on=start is None),
         sources=sources,
         runtime=_runtime(who, config),
         child=child,
@@ -159,6 +187,7 @@ def _live(
         # Everything is put back. What the kernel holds of us it gives up when the disk answers.
         sys.stdout.flush()
         os._exit(0)
+    return life.again
 
 
 def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:

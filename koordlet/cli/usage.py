@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from koordlet.model import errors
+from koordlet.model import errors, printable
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that refuses what it does not know itself, and says what it knows."""
+
+    def error(self, message: str) -> NoReturn:
+        """What was typed, or came from a script, is shown and obeyed by no terminal."""
+        super().error(printable.escaped(message))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Nothing is left over for the parser above."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from koordlet.model import printable
 from koordlet.model.record import dataclass
 
 #: The keys and list positions that lead to a value from the top.
@@ -41,10 +42,7 @@ def show(value: object, limit: int = 60) -> str:
     """A value in an error message: short, printable, quoted where it is text."""
     if isinstance(value, str):
         text = value if len(value) <= limit else value[:limit] + "…"
-        escaped = "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
-        )
-        return f'"{escaped}"'
+        return f'"{printable.escaped(text)}"'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return repr(value)[:limit]

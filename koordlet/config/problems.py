@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from koordlet.config import catalog, fieldtypes, places
-from koordlet.model import errors
+from koordlet.model import errors, printable
 
 #: More than this at once helps nobody.
 MAX_SHOWN = 20
@@ -45,7 +45,7 @@ class ConfigErrors(errors.ConfigError):
 
     def __init__(self, found: Sequence[errors.ConfigError], source: str) -> None:
         self.problems = tuple(found)
-        shown = [str(problem) for problem in self.problems[:MAX_SHOWN]]
+        shown = [printable.escaped(str(problem)) for problem in self.problems[:MAX_SHOWN]]
         more = len(self.problems) - len(shown)
         if more:
             shown.append(f"… and {more} more")

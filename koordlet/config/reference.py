@@ -49,6 +49,15 @@ and names that begin with `KOORDLET_RDT_` or `KOORDLET_TEST_` are left alone.
 
 The file is read again when it changes and on SIGHUP. A bad new file is reported once and the last
 good configuration stays; so it does when the file vanishes or becomes empty.
+
+An agent keeps the text that it is ready with as `last-config.yaml` beside its journal. One that
+starts with a file that cannot be used runs with that text, and says so on standard error, in the
+check and condition (`configuration`, `ConfigurationRefused`) and in `systemctl status`, until the
+file is mended. Where there is none, or somebody else may have written it, the agent observes with
+the built-in values, alive and not ready: limits of an agent before it stay until their deadline,
+and the first good file begins it anew. Where `state.dir` is not the usual one, say so by
+`--state-dir` or the variable: it is looked up before the file can be read. An error on the
+command line or in a variable ends a start.
 """
 
 #: A value of the reference table that has no variable or default.

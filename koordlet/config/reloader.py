@@ -51,7 +51,10 @@ class Reloader:
         flags: Mapping[str, object],
         effective: sourced.Effective,
         ask: examiner.Ask = examiner.here,
+        *,
+        error: errors.ConfigError | None = None,
     ) -> None:
+        self._named = path
         self._path = sourced.DEFAULT_PATH if path is None else path
         self._env = env
         self._flags = flags
@@ -64,9 +67,9 @@ class Reloader:
         # most often it says the same.
         self._seen: file_source.Identity | None = None
         self._pending = True
-        self._content: object = effective.text
-        #: Why the file as it is now is not in force; ``None`` while it is.
-        self.error: errors.ConfigError | None = None
+        self._content: object = effective.text if error is None else _Unread(str(error))
+        #: Why the file as it is now is not in force; ``None`` while it is. ``error``: at the start.
+        self.error = error
 
     def poll(self) -> parcel.Answer | None:
         """The new configuration, why it is not taken, or ``None`` while nothing changed."""
@@ -91,8 +94,14 @@ class Reloader:
 
     def _read(self, *, again: bool) -> parcel.Answer | None:
         content: object
+        # A file with content has the key; without a file it is built in.
+        kept = self.effective.origin("apiVersion") != sourced.BUILT_IN
         try:
-            content = file_source.read(self._path)
+            # Where a start was refused for want of the file that was named, it is still wanted.
+            named = self._named if self.error is not None and not kept else None
+            content = (
+                file_source.read(self._path) if named is None else file_source.configured(named)[0]
+            )
         except errors.ConfigError as error:
             content = _Unread(str(error))
             return self._once(content, error, again=again)
@@ -103,8 +112,7 @@ class Reloader:
             path=self._path,
             env=self._env,
             flags=self._flags,
-            # A file with content has the key; without a file it is built in.
-            kept=self.effective.origin("apiVersion") != sourced.BUILT_IN,
+            kept=kept,
         )
         self._asked = _Asked(self._ask(question), content, again)
         return self._heard(self._asked)

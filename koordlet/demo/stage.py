@@ -15,6 +15,7 @@ from koordlet import feeling, line, opening
 from koordlet.config import sourced
 from koordlet.demo import groups, latency, processes, recorded
 from koordlet.host import root
+from koordlet.model import printable
 from koordlet.policy import registry
 from koordlet.state import paths
 
@@ -118,7 +119,7 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"koordlet: {text}\n")
+    sys.stderr.write(f"koordlet: {printable.escaped(text)}\n")
 
 
 def farewell(left: int) -> str:

@@ -26,7 +26,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-from koordlet.host import root
+from koordlet.host import root, threads
 from koordlet.model import cgroup, cookies
 
 _PR_SCHED_CORE = 62
@@ -83,7 +83,7 @@ class Cores:
 
         # It has the cookie while it copies; the agent never does.
         worker = threading.Thread(target=work, name="cookies")
-        worker.start()
+        threads.start(worker)
         worker.join()
         if problems:
             raise problems[0]

@@ -23,7 +23,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from koordlet.host import root
+from koordlet.host import root, threads
 from koordlet.model import queueing
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def apart(call: Callable[[Any], T]) -> T:
             failed.append(error)
 
     one = threading.Thread(target=run, name="netlink")
-    one.start()
+    threads.start(one)
     one.join()
     if failed:
         raise failed[0]

@@ -9,7 +9,8 @@ Rules:
    answer is collected in a later pass.
 3. An item beyond its deadline is stuck: ``Stale``, a value, shown. A thread that the kernel holds
    cannot be ended, so whatever comes behind it is turned away until it is back.
-4. On a machine in memory nothing blocks, and items are done in place.
+4. On a machine in memory nothing blocks, and items are done in place. Where no thread is to be had
+   they are, too: late is better than never, above all when everything is put back.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from koordlet.host import threads
 from koordlet.model import absence
 from koordlet.model.record import dataclass
 
@@ -65,7 +67,7 @@ class Worker(Generic[T]):
 
     def submit(self, key: str, call: Callable[[], T]) -> bool:
         """Take an item; ``False`` where it must come again later."""
-        if self._inline:
+        if self._inline or not self._started():
             self._answers[key] = _answer(call)
             return True
         with self._change:
@@ -73,9 +75,17 @@ class Worker(Generic[T]):
                 return False
             self._queue.append((key, call))
             self._change.notify_all()
+        return True
+
+    def _started(self) -> bool:
+        """Whether there is the thread."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="may-block", daemon=True)
-            self._thread.start()
+            one = threading.Thread(target=self._work, name="may-block", daemon=True)
+            try:
+                threads.start(one)
+            except OSError:
+                return False
+            self._thread = one
         return True
 
     def wait(self, key: str, seconds: float) -> Answer[T] | None:

@@ -127,7 +127,7 @@ class Credentials:
                 fix="does the credential plugin hang?",
             ) from None
         except RuntimeError as error:
-            raise refusals.Unavailable("closed", culprit=self._name) from error
+            raise refusals.Unavailable(f"not read: {error}", culprit=self._name) from error
 
     # In the thread.
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import errno as errno_names
 
+from koordlet.model import printable
+
 
 class KoordletError(Exception):
     """The base: what happened, to what, and what to do about it."""
@@ -32,6 +34,13 @@ class KoordletError(Exception):
         where = f"{self.culprit}: " if self.culprit else ""
         what_now = f" ({self.fix})" if self.fix else ""
         return f"{where}{self.message}{what_now}"
+
+    def printable(self) -> str:
+        """The same for a terminal, which no name in it steers; a message keeps its lines."""
+        where = f"{printable.escaped(self.culprit)}: " if self.culprit else ""
+        message = "\n".join(map(printable.escaped, self.message.split("\n")))
+        what_now = f" ({printable.escaped(self.fix)})" if self.fix else ""
+        return f"{where}{message}{what_now}"
 
 
 class UsageError(KoordletError):

@@ -66,6 +66,7 @@ class Api:
         rows: list[tuple[str, str, routes.Handler]] = [
             *(("GET", path, self.page) for path in console.FILES),
             ("GET", "/api/v1/events", self.events),
+            ("GET", "/livez", self.livez),
             ("GET", "/healthz", self.healthz),
             ("GET", "/readyz", self.readyz),
             ("GET", "/api/v1/node", self.node),
@@ -92,8 +93,12 @@ class Api:
             )
         return message.Stream(self.channel)
 
+    def livez(self, request: message.Request) -> message.Response:
+        """Whether ticks keep coming: an agent of which that is true is not to be killed."""
+        return _health(request, [self._fresh(self._current())])
+
     def healthz(self, request: message.Request) -> message.Response:
-        """Every named check."""
+        """Every named check, for people: what is wrong may be nothing that a restart mends."""
         now = self._current()
         checks = [self._fresh(now)]
         if now is not None:
@@ -104,7 +109,7 @@ class Api:
         """Whether the agent does its work, and does it still."""
         now = self._current()
         ready = now is not None and now.ready
-        detail = "" if ready else "the first verified tick is not done"
+        detail = "" if ready else view.STARTING if now is None else now.unready
         return _health(
             request, [view.Check(name="ready", ok=ready, detail=detail), self._fresh(now)]
         )

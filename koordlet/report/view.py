@@ -16,6 +16,9 @@ if typing.TYPE_CHECKING:
     # A machine without a kubelet never loads it.
     from koordlet.model import spread
 
+#: Every agent is so at first.
+STARTING = "the first verified tick is not done"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -89,6 +92,8 @@ class View:
     ready: bool
     snapshot: snapshot.Snapshot
     plan: plan.Plan
+    #: Why it is not ready, where it is not.
+    unready: str = STARTING
     #: Results of the newest tick that did something.
     results: tuple[result.Result, ...] = ()
     #: Pod key to cores in use now; ``None`` while unknown.

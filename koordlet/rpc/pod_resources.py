@@ -11,6 +11,7 @@ import grpc.aio
 from google.protobuf import message
 
 from koordlet.model import cpuset, errors, kubelet
+from koordlet.rpc import room
 from koordlet.rpc.gen import podresources_pb2
 
 _LIST = "/v1.PodResourcesLister/List"
@@ -32,6 +33,7 @@ class Lister:
 
     async def list(self) -> kubelet.Holdings:
         """What every container holds."""
+        room.check()
         # The kubelet's server judges the authority of a request; a socket's path is none.
         options = [
             ("grpc.max_receive_message_length", _MAX_BYTES),

@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 
 from koordlet.model import objects, refusals, surrogates
-from koordlet.rpc import failures, services
+from koordlet.rpc import failures, room, services
 from koordlet.rpc import reservation_messages as messages
 from koordlet.rpc.gen import reservations_pb2 as pb
 
@@ -159,6 +159,7 @@ class Lister:
 
     async def fetch(self) -> bytes:
         """Their objects, as a JSON list; the same bytes while nothing changes."""
+        room.check()
         options = [("grpc.default_authority", "localhost")]
         async with grpc.aio.insecure_channel(f"unix:{self._socket}", options=options) as channel:
             ask: Any = channel.unary_unary(

@@ -25,7 +25,7 @@ from grpc_reflection.v1alpha import reflection
 
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.rpc import access, peers, services, tls, unix_socket
+from koordlet.rpc import access, peers, room, services, tls, unix_socket
 from koordlet.rpc import limits as bounds
 
 
@@ -79,6 +79,7 @@ class Server:
 
     async def start(self) -> str:
         """Listen; the addresses as gRPC clients write them."""
+        room.check()
         unix_socket.prepare(self._path)
         server = grpc.aio.server(
             options=_options(self._limits),

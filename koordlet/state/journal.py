@@ -104,6 +104,10 @@ class Journal:
         """Give the descriptor back; ``False`` where the disk holds it: then it stays with that."""
         self.disk.wait(_ERRAND, disk.LONG)
         self.flush()
+        if not self.entries and not self.damage and self.disk.wait(_ERRAND, disk.LONG):
+            # That there is one says that there is something to look after.
+            with contextlib.suppress(OSError):
+                self._errand(self.path.unlink, _nothing, disk.LONG)
         closed = self.disk.close()
         if closed:
             os.close(self._file)

@@ -40,6 +40,11 @@ class Paths:
         return self.lib / "checkpoint"
 
     @property
+    def last_config(self) -> Path:
+        """The text of the last good configuration file."""
+        return self.lib / "last-config.yaml"
+
+    @property
     def handover(self) -> Path:
         """The deadline of a hand-over."""
         return self.lib / "handover.json"

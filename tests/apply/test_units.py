@@ -17,7 +17,7 @@ from koordlet.host import dbus, root, worker
 from koordlet.model import knob, result
 from koordlet.state import journal
 from tests.kit import agents, deadline, dying, images, unit_manager
-from tests.kit.kernel import Machine
+from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup"
 ENTRY = journal.Entry(
@@ -62,10 +62,26 @@ workloads:
 """
 
 
-class Site(agents.Site):
-    """A machine whose two services are systemd's."""
+SLICE = """
+policies:
+  reserved_cpus: {cpus: "0"}
+workloads:
+  - {name: batch, qos: BE, match: {unit: user.slice}}
+"""
 
-    def __init__(self, state: Path) -> None:
+
+class Site(agents.Site):
+    """A machine whose units are systemd's."""
+
+    def __init__(
+        self, state: Path, host: KernelHost, systemd: unit_manager.Systemd, config: str = CONFIG
+    ) -> None:
+        self.systemd = systemd
+        super().__init__(host, state, config=config)
+
+    @classmethod
+    def of_services(cls, state: Path) -> Site:
+        """With two services."""
         host = Machine("0-3", cgroup="v2", passed_down=("cpuset", "cpu"))
         for path in ("system.slice", "system.slice/web.service", "system.slice/batch.service"):
             host.mkdir(host.at(f"{TOP}/{path}"))
@@ -74,10 +90,8 @@ class Site(agents.Site):
         names = ("web.service", "batch.service")
         for name in names:
             host.spawn(f"{TOP}/system.slice/{name}")
-        self.systemd = unit_manager.Systemd(
-            host, {name: f"{TOP}/system.slice/{name}" for name in names}
-        )
-        super().__init__(host, state, config=CONFIG)
+        places = {name: f"{TOP}/system.slice/{name}" for name in names}
+        return cls(state, host, unit_manager.Systemd(host, places))
 
     def line(self, host: root.HostRoot | None = None) -> line.Line:
         """The line, with this systemd."""
@@ -117,7 +131,7 @@ class Slow(unit_manager.Systemd):
 
 def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
     """What systemd does after the plan's time is contested as it would be within: said, counted."""
-    site = Site(ram)
+    site = Site.of_services(ram)
     batch = f"{TOP}/system.slice/batch.service"
     systemd = site.systemd = Slow(
         site.host, {"batch.service": batch, "web.service": f"{TOP}/system.slice/web.service"}
@@ -145,11 +159,46 @@ def test_another_writer_is_named_however_slow_systemd_is(ram: Path) -> None:
         assert not who.hands.contested_away
 
 
+class Withdrawing(dying.DyingHost):
+    """Nobody dies here: systemd takes the controller away in its turn, just before our write."""
+
+    #: The file that goes, once its property is unset.
+    going = f"{TOP}/user.slice/cpuset.cpus"
+
+    def __init__(self, inner: root.HostRoot, systemd: unit_manager.Systemd) -> None:
+        super().__init__(inner, after=1_000_000)
+        self._systemd = systemd
+
+    def write(self, path: root.HostPath, data: bytes) -> None:
+        """As ever, but for that file."""
+        if path == self.going and not self._systemd.set_now:
+            self.inner.write(self.at(f"{TOP}/cgroup.subtree_control"), b"-cpuset")
+        super().write(path, data)
+
+
+def test_a_file_that_goes_with_its_property(ram: Path) -> None:
+    """Once a slice's set is unset systemd takes the file away: nothing is left to put back."""
+    host = Machine("0-3", cgroup="v2", passed_down=("cpuset", "cpu"))
+    host.mkdir(host.at(f"{TOP}/user.slice"))
+    host.spawn(f"{TOP}/user.slice")
+    systemd = unit_manager.Systemd(host, {"user.slice": f"{TOP}/user.slice"})
+    site = Site(ram, host, systemd, SLICE)
+    site.settle()
+    assert "1-3" == host.text(host.at(Withdrawing.going)).strip()
+
+    done = site.restore(Withdrawing(host, systemd))
+
+    assert not host.exists(host.at(Withdrawing.going)), "the controller was taken away meanwhile"
+    assert () == done.failed
+    assert {} == systemd.set_now
+    assert 0 == site.restore().restored
+
+
 def deaths(act: Callable[[Site], Callable[[], object]], ram: Path) -> Iterator[Site]:
     """A site for each time that something is set, whose agent died before it or after it."""
     for number in itertools.count(1):
         for done in (False, True):
-            site = Site(Path(tempfile.mkdtemp(dir=ram)))
+            site = Site.of_services(Path(tempfile.mkdtemp(dir=ram)))
             if not site.killed(act(site), number, done=done):
                 assert number > 2, "hardly anything went through systemd"
                 return
@@ -159,7 +208,7 @@ def deaths(act: Callable[[Site], Callable[[], object]], ram: Path) -> Iterator[S
 @pytest.fixture
 def calm(ram: Path) -> tuple[Any, Any]:
     """What an undisturbed agent makes of the machine, and what it leaves."""
-    site = Site(ram / "calm")
+    site = Site.of_services(ram / "calm")
     site.settle()
     wanted = site.everything()
     assert b"\x0e" == wanted[1]["web.service", "AllowedCPUs"]

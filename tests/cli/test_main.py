@@ -28,6 +28,50 @@ def main(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
     return status, out, err
 
 
+#: Clears the screen, begins a line of its own, and is no UTF-8.
+_HOSTILE = "x\x1b[2J\nkoordlet: all is well\x9b31m\udcff"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [_HOSTILE],
+        ["plan", f"--{_HOSTILE}"],
+        ["plan", "--now", _HOSTILE],
+        ["plan", "--root", _HOSTILE],
+        ["plan", "--config", _HOSTILE],
+        ["plan", "--pods", _HOSTILE],
+        ["config", "--config", "FILE"],
+        ["check", "--config", _HOSTILE],
+        ["restore", "--config", _HOSTILE],
+        ["replay", _HOSTILE],
+        ["record", f"{_HOSTILE}/out.tar.gz"],
+        ["sim", _HOSTILE],
+        ["schedule", "-f", _HOSTILE],
+        ["scheduler", "--config", _HOSTILE],
+        ["explain", "pod", "a/b", "--root", _HOSTILE],
+    ],
+    ids=lambda words: " ".join(words[:2]).partition("x\x1b")[0].strip() or "command",
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_no_error_steers_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], form: str
+) -> None:
+    """Whatever a name holds is written out for people, and is itself for programs."""
+    where = tmp_path / _HOSTILE
+    if words[-1] == "FILE":
+        where.write_text("apiVersion: koordlet.io/v1\nkind: Config\nlog: {level: 5}\nnode: 1\n")
+        words = [*words[:-1], str(where)]
+    status, out, err = main(capsys, *words, *(["-o", "json"] if form == "json" else []))
+
+    assert (True, "") == (status in (1, 2), out)
+    assert [c for c in err if not c.isprintable() and c != "\n"] == []
+    assert "\nkoordlet: all is well" not in err
+    if err.startswith("{"):
+        culprit = json.loads(err)["error"]["culprit"]
+        assert _HOSTILE in culprit or culprit in _HOSTILE, "a program gets the name as it is"
+
+
 def test_garbage_is_looked_for() -> None:
     """Importing goes without the collector; the command that was named has it."""
     code = (

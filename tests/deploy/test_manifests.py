@@ -131,7 +131,7 @@ def test_probes_ask_what_is_served() -> None:
     assert pod()["hostNetwork"], "the kubelet asks on the node's loopback"
 
 
-PROBES = {"startup": "/readyz", "readiness": "/readyz", "liveness": "/healthz"}
+PROBES = {"startup": "/livez", "readiness": "/readyz", "liveness": "/livez"}
 
 
 def test_one_agent_at_a_time() -> None:
@@ -299,6 +299,21 @@ def test_units_agree() -> None:
     assert "koordlet.service" == helper["Unit"]["PartOf"]
     assert "%n" == commands(UNITS[0])[-1][-1]
     assert "koordlet.service" == commands(UNITS[1])[-1][-1]
+
+
+def test_the_switch_depends_on_nothing() -> None:
+    """The timer goes by the clock, is armed by the agent's start, and looks for the journal."""
+    timer, look = unit("koordlet-deadline.timer"), unit("koordlet-deadline.service")
+    where = paths.choose({}, root=True, state_dir=None)
+
+    assert "koordlet-deadline.timer" == unit(UNITS[0])["Unit"]["Wants"]
+    assert "koordlet-deadline.service" == timer["Timer"]["Unit"]
+    assert not {"PartOf", "BindsTo", "Requires"} & {*timer["Unit"], *look["Unit"]}
+    assert [key for key in timer["Timer"] if key.startswith("On")] == ["OnCalendar"]
+    assert str(where.journal) == look["Unit"]["ConditionPathExists"]
+    assert UNITS[1] in look["Service"]["ExecStart"]
+    assert "python" not in look["Service"]["ExecStart"], "it may be what is broken"
+    assert "/opt" not in look["Service"]["ExecStart"]
 
 
 def test_unit_variables_are_known() -> None:

@@ -146,6 +146,6 @@ def test_the_scheduler_is_deployed_as_it_starts() -> None:
 
     assert "scheduler" == parsed.command
     for probe in ("startupProbe", "livenessProbe"):
-        assert "127.0.0.1:9317/healthz" in container[probe]["exec"]["command"][-1]
+        assert "127.0.0.1:9317/livez" in container[probe]["exec"]["command"][-1]
     context = container["securityContext"]
     assert (True, {"drop": ["ALL"]}) == (context["runAsNonRoot"], context["capabilities"])

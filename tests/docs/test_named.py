@@ -53,7 +53,7 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _DOTTED = re.compile(r"[a-z][a-z_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _CAMEL = re.compile(r"(?:[A-Z][a-z]+){2,}(?:[A-Z]+[a-z]*)*")
 _HTTP = re.compile(
-    r"(?<![\w/.])(?:127\.0\.0\.1:\d+)?(/(?:api/v1|healthz|readyz|metrics)[\w/?=&-]*)"
+    r"(?<![\w/.])(?:127\.0\.0\.1:\d+)?(/(?:api/v1|healthz|livez|readyz|metrics)[\w/?=&-]*)"
 )
 
 

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "python3.11 -m venv": "CONTRIBUTING's `make` makes an environment of the same lock file",
     "/opt/koordlet/bin/python -m pip": "the same; an index would be asked",
     "make wheel": "the environment's own build: tests/test_dependencies.py looks into it",
+    "systemctl stop": "needs a running systemd: tests/vm/test_systemd.py",
     "systemctl daemon-reload": "needs a running systemd: tests/vm/test_systemd.py",
     "/opt/koordlet/bin/koordlet restore": "tests/vm/test_systemd.py, tests/e2e",
 }

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from koordlet.host import worker
-from tests.kit import clocks
+from tests.kit import clocks, deadline
 
 
 def test_an_item_in_time_is_as_if_it_did_not_block() -> None:
@@ -87,3 +87,22 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     one.close()
 
     assert [True, True, True, False, False] == taken
+
+
+def test_without_a_thread_it_is_done_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Late is better than never; the next item has a thread again where one is to be had."""
+    before = threading.Thread.start
+
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    one: worker.Worker[str] = worker.Worker()
+    assert one.submit("a", lambda: threading.current_thread().name)
+    assert {"a": worker.Answer("MainThread")} == one.collect()
+    monkeypatch.setattr(threading.Thread, "start", before)
+    assert one.submit("b", lambda: threading.current_thread().name)
+    answer = one.wait("b", deadline.PATIENCE)
+    assert answer is not None
+    assert "may-block" == answer.get()
+    one.close()

@@ -138,9 +138,13 @@ class Place:
         return call(self.command(name, *words))
 
     @contextlib.contextmanager
-    def running(self, *words: str) -> Iterator[Running]:
-        """``koordlet run``, ready; ended at the latest here."""
-        one = Running(self.command("run", "--http", "127.0.0.1:0", *words), self.state)
+    def running(self, *words: str, inside: Path | None = None) -> Iterator[Running]:
+        """``koordlet run``; ended at the latest here. ``inside`` that cgroup."""
+        command = self.command("run", "--http", "127.0.0.1:0", *words)
+        if inside is not None:
+            enter = 'echo $$ > "$0" && exec "$@"'
+            command = ["sh", "-c", enter, str(inside / "cgroup.procs"), *command]
+        one = Running(command, self.state)
         try:
             yield one
         finally:

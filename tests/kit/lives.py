@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet import agent, daemon, notify
+from koordlet import agent, configuring, daemon, notify, opening
 from koordlet.config import loader, reloader
 from koordlet.report import view
 from tests.apply import test_interrupted
@@ -19,9 +19,14 @@ class Heard(notify.Notifier):
     def __init__(self) -> None:
         super().__init__({"WATCHDOG_USEC": "9000000"})
         self.told: list[str] = []
+        #: What came with READY.
+        self.statuses: list[str] = []
 
     def _send(self, message: str) -> None:
-        self.told.append(message.partition("\n")[0])
+        said, _, status = message.partition("\n")
+        self.told.append(said)
+        if said == "READY=1":
+            self.statuses.append(status)
 
 
 class Shown:
@@ -59,7 +64,9 @@ class Shown:
 class Life:
     """One daemon on three workloads, with a configuration file."""
 
-    def __init__(self, ram: Path, config: str = "") -> None:
+    def __init__(self, ram: Path, config: str = "", start: opening.Start | None = None) -> None:
+        """``start``: the agent does not begin with what its file says."""
+        self.start = start
         self.site = test_interrupted.workloads("v1", ram)
         self.file = ram / "config.yaml"
         self.file.write_text(agents.HEADER + self.site.config + config)
@@ -72,14 +79,20 @@ class Life:
         self.running: asyncio.Future[None]
 
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
-        found = loader.load(str(self.file), {}, {})
+        start = self.start or opening.Start(config=loader.load(str(self.file), {}, {}))
+        found = start.config
         run = self.site.line()
         run.configure(found)
-        self.who = agent.Agent(run, self.site.paths, enforce=True)
+        self.who = agent.Agent(run, self.site.paths, enforce=start.configured)
         self.shown = Shown()
         self.daemon = daemon.Daemon(
             self.who,
-            reload=reloader.Reloader(str(self.file), {}, {}, found),
+            config=configuring.Configuring(
+                self.who,
+                reloader.Reloader(str(self.file), {}, {}, found, error=start.refused),
+                start=start,
+                keep=self.site.paths.last_config,
+            ),
             notifier=self.heard,
             surfaces=self.shown,
             on_ready=lambda _, addresses: self.greeted.append(addresses),

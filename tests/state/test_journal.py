@@ -60,6 +60,19 @@ def test_originals_survive_the_process(ram: Path) -> None:
     assert [] == book.damage
 
 
+def test_nothing_left_leaves_no_file(ram: Path) -> None:
+    """That there is a journal says that something is to be put back, to whoever only looks."""
+    path = ram / "journal"
+    book = opened(path)
+    book.intend([entry(1)])
+    book.close()
+    assert path.exists()
+    book = opened(path)
+    book.forget(entry(1).target)
+    book.close()
+    assert not path.exists()
+
+
 def test_done_narrows_to_the_value_that_was_read_back(ram: Path) -> None:
     """After a write our only value is the one that the kernel shows."""
     book = opened(ram / "journal")

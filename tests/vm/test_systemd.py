@@ -159,6 +159,40 @@ def test_crash_loop(scene: Scene) -> None:
     assert (LIMITED, None) == (seen["recovered"]["limits"], seen["recovered"]["deadline"])
 
 
+def test_a_typing_error_costs_itself(scene: Scene) -> None:
+    """A crash beside a broken file: the limits stay without a gap, and the status says why."""
+    seen = scene("broken_file")
+
+    assert ["1"] == seen["seen"]
+    assert (["active", "running"], LIMITED, None) == (
+        seen["agent"],
+        seen["limits"],
+        seen["deadline"],
+    )
+    assert "no_such_key" in seen["status"]
+    assert "in force: the last good configuration" in seen["status"]
+
+
+@pytest.mark.parametrize("name", ["out_of_memory", "half_upgraded", "cut_off_stop"])
+def test_where_nothing_of_the_unit_can_run(scene: Scene, name: str) -> None:
+    """The timer has everything put back at the deadline, not before, and once."""
+    seen = scene(name)
+
+    assert LIMITED == seen["after_giving_up"], "for good, were it not for the timer"
+    assert seen["late"] >= 0
+    assert dict.fromkeys(CHANGED, 1) == seen["undone"]
+    assert [] == seen["different"]
+    assert not seen["journal"], "nothing is looked after any more"
+
+
+def test_a_workload_that_is_a_slice(scene: Scene) -> None:
+    """A clean stop is one, although systemd has taken the file away before we could clean it up."""
+    seen = scene("stopped_slice")
+
+    assert (0, "success") == (seen["status"], seen["result"])
+    assert seen["after"] in (seen["before"], "", None)
+
+
 @pytest.mark.parametrize(
     "name", ["stopped", "stopped_after_giving_up", "stopped_while_away", "stopped_while_waiting"]
 )

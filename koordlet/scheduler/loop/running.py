@@ -75,6 +75,8 @@ class Loop:
         )
         self._moved = asyncio.Event()
         self.ready = False
+        #: When it was last decided, or seen that there is nothing to decide; ``None`` before that.
+        self.beat: float | None = None
 
     def report(self, said: nodereport.NodeReport) -> None:
         """An agent reports; called in the loop."""
@@ -107,7 +109,7 @@ class Loop:
                 group.create_task(self.keeper.run())
                 group.create_task(self._deciding())
         finally:
-            self.ready = False
+            self.ready, self.beat = False, None
             if self.election is not None:
                 await self.election.release()
 
@@ -116,6 +118,7 @@ class Loop:
         tidied = steady()
         while True:
             self._moved.clear()
+            self.beat = steady()
             self.agents.look()
             if self._slice():
                 await asyncio.sleep(0)

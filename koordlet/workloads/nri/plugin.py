@@ -27,6 +27,7 @@ from concurrent import futures
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from koordlet.host import threads
 from koordlet.model import adjustment
 from koordlet.model.record import dataclass
 from koordlet.workloads.nri import messages, mux, session
@@ -135,7 +136,10 @@ class Plugin:
 
     def start(self) -> None:
         """Begin to connect."""
-        self._thread.start()
+        try:
+            threads.start(self._thread)
+        except OSError as error:
+            self.status = replace(self.status, problem=str(error))
 
     def stop(self) -> None:
         """Disconnect, and wait for the thread; the agent's loop must go on meanwhile."""

@@ -14,17 +14,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from tests.vm.probes import service
+
+#: In a drop-in: a start that fails for good.
+_FAILS = "ExecStartPre=/bin/false"
 
 
 def install(units: str) -> dict[str, object]:
     """Units, configuration, workloads."""
-    command = pathlib.Path("/opt/koordlet/bin/koordlet")
-    command.parent.mkdir(parents=True)
-    command.write_text(service.COMMAND)
-    command.chmod(0o755)
-    for unit in (service.AGENT, service.HELPER):
+    service.PROGRAM.parent.mkdir(parents=True)
+    service.PROGRAM.write_text(service.COMMAND)
+    service.PROGRAM.chmod(0o755)
+    units_of_ours = (service.AGENT, service.HELPER, service.SWITCH, service.LOOK)
+    for unit in units_of_ours:
         shutil.copy(pathlib.Path(units, unit), service.UNITS)
     (service.UNITS / "web.service").write_text(service.WEB)
     service.configure()
@@ -37,12 +41,8 @@ def install(units: str) -> dict[str, object]:
             (group / "cgroup.procs").write_text(str(process.pid))
             process.returncode = 0  # it stays
     service.BEFORE.write_text(json.dumps(service.control_files()))
-    verified = service.sh(
-        "systemd-analyze",
-        "verify",
-        str(service.UNITS / service.AGENT),
-        str(service.UNITS / service.HELPER),
-    )
+    paths = [str(service.UNITS / unit) for unit in units_of_ours]
+    verified = service.sh("systemd-analyze", "verify", *paths)
     return {"verify": verified.stderr + verified.stdout}
 
 
@@ -200,11 +200,11 @@ def hung() -> dict[str, object]:
 
 
 def crash_loop() -> dict[str, object]:
-    """A configuration that no start survives: the helper restores at the deadline, once."""
+    """Something that no start survives: the helper restores at the deadline, once."""
     service.tune(handover=6)
     pid = service.begin()
     with service.watching() as seen:
-        service.configure(extra="no_such_key: 1\n")
+        service.tune(_FAILS, handover=6)
         os.kill(pid, signal.SIGKILL)
         service.wait("a deadline", lambda _: service.DEADLINE.exists())
         deadline = json.loads(service.DEADLINE.read_text())["boottime"]
@@ -213,7 +213,6 @@ def crash_loop() -> dict[str, object]:
         service.wait("systemd gives up", lambda now: now.ended)
         restarts = int(service.state().agent["NRestarts"])
     after = {"undone": service.undone(), "different": service.different()}
-    service.configure()
     service.tune()
     service.sh("systemctl", "reset-failed", service.AGENT)
     service.sh("systemctl", "start", service.AGENT).check_returncode()
@@ -223,11 +222,104 @@ def crash_loop() -> dict[str, object]:
 def stopped_after_giving_up() -> dict[str, object]:
     """Stop of a unit that has failed, long before the deadline."""
     pid = service.begin()
-    service.configure(extra="no_such_key: 1\n")
+    service.tune(_FAILS)
     os.kill(pid, signal.SIGKILL)
     service.wait("systemd gives up", lambda now: now.agent["ActiveState"] == "failed" and now.waits)
-    service.configure()
+    service.tune()
     return _stop()
+
+
+def broken_file() -> dict[str, object]:
+    """A typing error, and then a crash: the next agent runs with the last good configuration."""
+    pid = service.begin()
+    service.configure(extra="no_such_key: 1\n")
+    with service.watching() as seen:
+        os.kill(pid, signal.SIGKILL)
+        service.wait("another agent", service.came_back(pid))
+    found = {"seen": seen, "status": service.state().agent["StatusText"], **service.facts()}
+    service.configure()
+    service.wait("the file is mended", lambda now: "in force" not in now.agent["StatusText"])
+    return found
+
+
+def _switched(broke: Callable[[], object], mend: Callable[[], object]) -> dict[str, object]:
+    """Nothing of the unit can run any more: the timer alone is left to see to the limits."""
+    service.begin()
+    with service.watching() as seen:
+        broke()
+        service.wait("systemd gives up", lambda now: now.agent["ActiveState"] == "failed")
+        limits = service.limits()
+        mend()
+        service.wait("the switch", lambda now: now.waits)
+        service.wait("a deadline", lambda _: service.DEADLINE.exists())
+        deadline = json.loads(service.DEADLINE.read_text())["boottime"]
+        service.wait("everything is put back", lambda _: service.limits()["batch"] is None)
+        late = time.clock_gettime(time.CLOCK_BOOTTIME) - deadline
+        service.wait("the helper ends", lambda now: now.alone)
+    found = {
+        "after_giving_up": limits,
+        "seen": seen,
+        "late": late,
+        "undone": service.undone(),
+        "different": service.different(),
+        "journal": pathlib.Path("/var/lib/koordlet/journal").exists(),
+    }
+    service.tune()
+    service.begin()
+    return found
+
+
+def out_of_memory() -> dict[str, object]:
+    """A limit in which not even ExecStopPost= fits."""
+
+    def broke() -> None:
+        service.tune("MemoryHigh=infinity", "MemoryMax=12M", handover=20)
+        service.sh("systemctl", "restart", service.AGENT)
+
+    return _switched(broke, lambda: None)
+
+
+def half_upgraded() -> dict[str, object]:
+    """The program is away while the agent dies, and comes back when systemd has given up."""
+    away = service.PROGRAM.with_name("away")
+
+    def broke() -> None:
+        service.tune(handover=20)
+        service.PROGRAM.rename(away)
+        os.kill(service.state().pid, signal.SIGKILL)
+
+    return _switched(broke, lambda: away.rename(service.PROGRAM))
+
+
+def cut_off_stop() -> dict[str, object]:
+    """An agent that does not end when told, and no time for what should follow."""
+
+    def broke() -> None:
+        service.tune("TimeoutStopSec=300ms", handover=20)
+        os.kill(service.state().pid, signal.SIGSTOP)
+        service.sh("systemctl", "stop", service.AGENT)
+
+    return _switched(broke, lambda: None)
+
+
+def stopped_slice() -> dict[str, object]:
+    """A clean stop where a workload is a slice, from which systemd takes the file away itself."""
+    service.sh("systemctl", "stop", service.AGENT).check_returncode()
+    words = ("--slice=jobs.slice", "--unit=job", "sleep", "infinity")
+    service.sh("systemd-run", *words).check_returncode()
+    config = service.CONFIG.read_text()
+    more = "workloads:\n  - {name: jobs, qos: BE, match: {unit: jobs.slice}}\n"
+    service.CONFIG.write_text(config.replace("workloads:\n", more))
+    file = service.CGROUPS / "jobs.slice/cpuset.cpus"
+    before = service.read(file)
+    service.begin()
+    service.wait("the slice's limit", lambda _: service.read(file) == "1")
+    stopped = service.sh("systemctl", "stop", service.AGENT).returncode
+    found = {"before": before, "after": service.read(file), "status": stopped, **service.facts()}
+    service.sh("systemctl", "stop", "job.service", "jobs.slice")
+    service.configure()
+    service.begin()
+    return found
 
 
 def stopped_while_away() -> dict[str, object]:

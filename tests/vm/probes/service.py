@@ -34,6 +34,8 @@ DEADLINE = pathlib.Path("/var/lib/koordlet/handover.json")
 AUDIT = pathlib.Path("/var/log/koordlet/audit.jsonl")
 BEFORE = pathlib.Path("/run/control-files-before.json")
 AGENT, HELPER = "koordlet.service", "koordlet-restore.service"
+SWITCH, LOOK = "koordlet-deadline.timer", "koordlet-deadline.service"
+PROGRAM = pathlib.Path("/opt/koordlet/bin/koordlet")
 PATIENCE = 200.0
 
 COMMAND = """#!/bin/sh

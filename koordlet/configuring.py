@@ -1,0 +1,134 @@
+"""Keeps a running agent at the newest good configuration, and says where the file says otherwise.
+
+Covers: taking a changed file, refusing a bad one in words, keeping the last good one on disk.
+Does not cover: noticing and validating (``config.reloader``), what a start does without a good file
+(``opening``), when it is looked at (``daemon``).
+
+Rules:
+1. What goes wrong with a new configuration costs that configuration, not the agent.
+2. A configuration is good once an agent is ready with it: then it is kept for the next start.
+3. An agent without any good configuration is not ready. The first good one begins it anew, since
+   much is read once only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from koordlet import agent, log, opening
+from koordlet.config import reloader, sourced
+from koordlet.model import errors
+from koordlet.state import last_config
+
+#: What is read once, when the agent starts.
+_AT_START = (
+    "report.",
+    "state.dir",
+    "cgroups.root",
+    "kubelet.",
+    "kube.",
+    "scheduler.",
+    "eviction.",
+    "nri.",
+    "manifests.",
+)
+_ERRAND = "the last good configuration"
+
+
+class Configuring:
+    """The configuration of one agent."""
+
+    def __init__(
+        self,
+        who: agent.Agent,
+        reload: reloader.Reloader,
+        *,
+        start: opening.Start | None = None,
+        keep: Path | None = None,
+    ) -> None:
+        self.agent = who
+        self.teller = who.teller
+        self.reload = reload
+        #: Whether the configuration in force is somebody's: the file's, now or once.
+        self.configured = start is None or start.configured
+        #: There is a configuration to begin anew with (rule 3).
+        self.again = False
+        self._keep_at = keep
+        self._instead = "" if start is None else start.instead
+        self._tell()
+
+    def ready(self) -> None:
+        """The agent is ready with what is in force."""
+        self._keep(self.agent.line.effective)
+
+    def look(self, *, forced: bool, reloading: Callable[[], None]) -> bool:
+        """Take the file where it has changed; ``True`` where there is something to tell.
+
+        ``forced``: whether it has or not.
+        """
+        try:
+            if forced:
+                reloading()
+            return self._look(forced=forced)
+        except Exception as error:  # noqa: BLE001 -- rule 1
+            self.teller.config_problem = repr(error)
+            self.teller.repeats.say(
+                self.teller.log.error, "config.failed", repr(error), exc_info=error
+            )
+            return False
+
+    def _look(self, *, forced: bool) -> bool:
+        before = self.teller.config_problem
+        found = self.reload.force() if forced else self.reload.poll()
+        if isinstance(found, errors.ConfigError):
+            kept = self._instead or opening.AS_BEFORE
+            self.teller.log.error("config.refused", detail=str(found), kept=kept)
+        elif isinstance(found, sourced.Effective):
+            if self.configured:
+                self._apply(found)
+                self._keep(found)
+            else:
+                self.again = True
+        self._tell()
+        return found is not None or before != self.teller.config_problem
+
+    def _tell(self) -> None:
+        if self.reload.error is None:
+            self._instead = ""
+        refused, instead = self.reload.error, self._instead or opening.AS_BEFORE
+        self.teller.config_problem = f"{refused}; in force: {instead}" if refused else ""
+        self.teller.unready = "" if self.configured else "there is no valid configuration"
+
+    def _apply(self, found: sourced.Effective) -> None:
+        """Take a new configuration, and say what of it has to wait for a restart."""
+        line = self.agent.line
+        changed = reloader.changes(line.effective.config, found.config)
+        waiting = [path for path in changed if path.startswith(_AT_START)]
+        line.configure(found)
+        log.configure(found.config.log.level, found.config.log.format)
+        self.teller.log.info("config.applied", file=found.path or "built-in")
+        for warning in found.warnings:
+            self.teller.log.warning("config.warning", detail=warning)
+        if waiting:
+            self.teller.log.warning("config.needs_restart", fields=waiting)
+        why = opening.why_observe(found, line.observer.layout, live=line.host.live)
+        if self.agent.enforce is bool(why):
+            try:
+                self.agent.switch(enforce=not why)
+            except errors.HostError as error:
+                self.teller.log.warning("daemon.mode_refused", detail=str(error))
+            self.teller.log.warning("daemon.mode", mode=self.teller.mode, why=why)
+
+    def _keep(self, good: sourced.Effective) -> None:
+        """Rule 2; nobody waits for the disk."""
+        if self._keep_at is None or not self.configured:
+            return
+
+        def heard(error: OSError | None) -> None:
+            if error is not None:
+                self.teller.log.warning("config.not_kept", detail=str(error))
+
+        work = functools.partial(last_config.keep, self._keep_at, good.text or "")
+        self.agent.disks[1].ask(_ERRAND, work, heard)

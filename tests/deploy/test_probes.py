@@ -1,0 +1,128 @@
+"""The shipped probes against each health check: what they would do to a pod that works.
+
+Covers: the probes of both workloads, every check that an agent has, stale ticks, a slow scheduler.
+Does not cover: that what probes ask is served where they ask (``test_manifests``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from koordlet import showing
+from koordlet.http import message, routes
+from koordlet.report import http_api, view
+from tests.apply import test_interrupted
+from tests.deploy.test_manifests import REPO, container
+from tests.kit import schedulers
+
+#: Probes that kill a pod.
+DEADLY = ("startupProbe", "livenessProbe")
+READINESS = "readinessProbe"
+
+
+def paths(one: dict[str, Any]) -> dict[str, str]:
+    """Probe of a container to the path that it asks for, in its own form of asking."""
+    found = {}
+    for name in (*DEADLY, READINESS):
+        probe = one.get(name, {})
+        asked = re.search(
+            r"127\.0\.0\.1:\d+(/\w+)", " ".join(probe.get("exec", {}).get("command", []))
+        )
+        if "httpGet" in probe:
+            found[name] = probe["httpGet"]["path"]
+        elif asked:
+            found[name] = asked[1]
+    return found
+
+
+def status(table: routes.Routes, path: str) -> int:
+    """What a probe gets."""
+    return table.answer(message.parse(b"GET", path.encode(), [(b"host", b"x")])).status
+
+
+def served(now: view.View | None, *, age: float = 0.5) -> routes.Routes:
+    """The agent's table, with a view of that age."""
+    at = 0.0 if now is None else now.snapshot.at
+    return http_api.Api(lambda: now, version="test", monotonic=lambda: at + age).routes()
+
+
+def agent(now: view.View | None, *, age: float = 0.5) -> dict[str, int]:
+    """What each of the agent's probes gets."""
+    table = served(now, age=age)
+    return {name: status(table, path) for name, path in paths(container()).items()}
+
+
+@pytest.fixture
+def healthy(ram: Path) -> view.View:
+    """What an agent publishes that is well and ready."""
+    site = test_interrupted.workloads("v1", ram)
+    with site.agent() as who:
+        who.one_pass(slow=True)
+        who.teller.became_ready()
+        now = who.teller.view
+        assert now is not None
+        return now
+
+
+def failing(now: view.View, names: Iterable[str]) -> view.View:
+    """The same with these checks failing."""
+    wrong = set(names)
+    checks = [dataclasses.replace(one, ok=one.name not in wrong) for one in now.checks]
+    return dataclasses.replace(now, checks=tuple(checks))
+
+
+def test_no_check_kills_an_agent_that_works(healthy: view.View) -> None:
+    """Whichever fails, or all: ticks are fresh, so it lives and stays ready; people are told."""
+    names = [one.name for one in healthy.checks]
+    assert {"configuration", "surfaces", "audit", "disk", "worker", "writes"} <= set(names)
+    for wrong in (*([name] for name in names), names):
+        now = failing(healthy, wrong)
+        assert dict.fromkeys((*DEADLY, READINESS), 200) == agent(now), wrong
+        assert 503 == status(served(now), "/healthz"), wrong
+
+
+def test_an_agent_that_is_not_ready_lives(healthy: view.View) -> None:
+    """Without a first verified tick, or any configuration: no traffic and no kill."""
+    got = agent(dataclasses.replace(healthy, ready=False))
+    assert {**dict.fromkeys(DEADLY, 200), READINESS: 503} == got
+
+
+@pytest.mark.parametrize(("age", "wanted"), [(14.0, 200), (16.0, 503)])
+def test_ticks_that_do_not_come(healthy: view.View, age: float, wanted: int) -> None:
+    """An agent whose passes fail or hang is what a restart is for."""
+    assert dict.fromkeys((*DEADLY, READINESS), wanted) == agent(healthy, age=age)
+    assert dict.fromkeys((*DEADLY, READINESS), 503) == agent(None)
+
+
+def test_the_scheduler_s_probes(ram: Path) -> None:
+    """One that waits for its turn lives; one that decides has to come round."""
+    documents = yaml.safe_load_all((REPO / "deploy/scheduler.yaml").read_text())
+    (deployment,) = (one for one in documents if one["kind"] == "Deployment")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    probes = paths(found)
+    assert set(DEADLY) == set(probes), "two replicas, one of which decides: both are well"
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            table = showing.Face(loop).routes()
+            await world.node("n1", cpu="4")
+            await world.pod("web", cpu="1")
+            await world.until_placed("web")
+            assert loop.beat is not None
+            beats = {None: 200, loop.now() - 5: 200, loop.now() - 20: 503}
+            for beat, wanted in beats.items():
+                loop.beat = beat
+                assert {wanted} == {status(table, path) for path in probes.values()}, beat
+            loop.beat = loop.now()
+
+    schedulers.run(body())

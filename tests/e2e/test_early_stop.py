@@ -1,0 +1,28 @@
+"""On the real kernel: a stop that comes while an agent's modules are imported is a final stop."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.e2e import test_killed
+from tests.kit import deadline, images, live
+
+pytestmark = pytest.mark.e2e
+
+
+def test_limits_of_a_crashed_predecessor(
+    place: live.Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are put back, although the agent that is told to stop has not read a file yet."""
+    before = test_killed.furnish(place)
+    assert 0 == place.forked(test_killed.settle)
+    assert images.difference(before, place.image()), "the predecessor's limits"
+    # Each module is told as it is imported.
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    with place.running("--config", str(test_killed.config(place))) as one:
+        deadline.until(lambda: "koordlet.cli.streams" in one.err, "it begins to import")
+        assert 0 == one.ends(signal.SIGTERM), one.err[-2000:]
+
+    assert {} == images.difference(before, place.image())

@@ -1,0 +1,179 @@
+"""An agent and its configuration file: what is kept, what is told, what it does without any."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from koordlet import daemon, opening
+from koordlet.config import loader
+from koordlet.host import machine
+from koordlet.model import errors
+from koordlet.report import view
+from koordlet.state import last_config
+from tests.kit import images
+from tests.kit.lives import Life
+
+WEB = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
+BAD = errors.ConfigError("unknown key", culprit="config.yaml:9", fix="remove it")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of the daemon's seconds in one: the lanes keep their proportions."""
+    for name, lane in (("FAST", daemon.FAST), ("TICK", daemon.TICK), ("SLOW", daemon.SLOW)):
+        monkeypatch.setattr(daemon, name, daemon.Lane(lane.name, lane.period / 10))
+
+
+def told(life: Life) -> view.View:
+    """The newest view."""
+    newest = life.shown.views[-1]
+    assert newest is not None
+    return newest
+
+
+def condition(life: Life) -> str:
+    """What the condition says; empty where it does not hold."""
+    found = (one for one in told(life).plan.conditions if one.type == "ConfigurationRefused")
+    return next((one.message for one in found if one.status), "")
+
+
+def without(life: Life) -> Life:
+    """With nothing but what is built in, observing."""
+    config = loader.from_text(None, "", {}, {"mode": "observe"})
+    life.start = opening.Start(
+        config=config, refused=BAD, instead="the built-in values", configured=False
+    )
+    return life
+
+
+def test_what_an_agent_is_ready_with_is_kept(ram: Path) -> None:
+    """The text of the file, at the start and after each good change; never that of a bad one."""
+    life = Life(ram)
+    good = life.file.read_text()
+    kept = life.site.paths.last_config
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert good == last_config.load(kept)
+        life.file.write_text(good + "no_such_key: 1\n")
+        await life.shown.next(lambda: not life.checks().get("configuration", True))
+        assert good == last_config.load(kept)
+        assert "in force: what it said before" in condition(life)
+        life.file.write_text(good + "log: {level: warning}\n")
+        await life.shown.next(lambda: life.checks().get("configuration", False))
+        assert good + "log: {level: warning}\n" == last_config.load(kept)
+        assert not condition(life)
+
+    life.run(act)
+
+
+def test_a_start_with_the_last_good_one(ram: Path) -> None:
+    """The limits are in place, the agent is ready, and every surface says what it runs with."""
+    life = Life(ram)
+    good = life.file.read_text()
+    life.start = opening.Start(
+        config=loader.from_text(good, "last-config.yaml", {}, {}),
+        refused=BAD,
+        instead="the last good configuration, last-config.yaml",
+    )
+    life.file.write_text(good + "no_such_key: 1\n")
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert ("2-3", True) == (life.text(WEB), told(life).ready)
+        assert life.checks()["configuration"] is False
+        assert "in force: the last good configuration, last-config.yaml" in condition(life)
+        assert any("in force: the last good" in one for one in life.heard.statuses)
+        life.file.write_text(good)
+        await life.shown.next(lambda: life.checks()["configuration"])
+        assert not condition(life)
+        assert "in force" not in life.heard.statuses[-1]
+
+    life.run(act)
+
+
+def test_an_agent_without_any_is_not_ready(ram: Path) -> None:
+    """It observes, and says why; a predecessor's limits get a deadline, and go when it passes."""
+    life = without(Life(ram))
+    life.site.settle()
+    limited = life.site.image()
+    life.file.write_text("no_such_key: 1\n")
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        assert (False, "observe") == (told(life).ready, told(life).mode)
+        assert "no valid configuration" in told(life).unready
+        assert "the built-in values" in condition(life)
+        assert {} == images.difference(limited, life.site.image()), "nobody has refused them yet"
+        deadline = life.who.handover.read()
+        assert deadline is not None
+        assert deadline.boottime > machine.boottime()
+        life.who.handover.clear()
+        life.who.handover.record(machine.boottime() - 1)
+        await life.shown.next(lambda: not life.who.book.entries)
+        assert {} == images.difference(life.before, life.site.image())
+        assert last_config.load(life.site.paths.last_config) is None
+
+    life.run(act)
+
+
+def test_the_first_good_one_begins_anew(ram: Path) -> None:
+    """Much is read once only, so the agent ends, leaving what is limited to itself."""
+    life = without(Life(ram))
+    good = life.file.read_text()
+    life.site.settle()
+    limited = life.site.image()
+    life.file.write_text(good + "no_such_key: 1\n")
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        life.file.write_text(good)
+        async with asyncio.timeout(30):
+            await life.running
+        assert life.daemon.again
+
+    life.run(act)
+
+    assert {} == images.difference(limited, life.site.image())
+
+
+def test_a_stop_is_for_good(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is told to stop while it is about to begin anew ends, and puts everything back."""
+    life = without(Life(ram))
+    good = life.file.read_text()
+    life.site.settle()
+    life.file.write_text("no_such_key: 1\n")
+    ended: list[bool] = []
+
+    async def told_meanwhile(*, final: bool) -> None:
+        ended.append(final)
+        life.daemon.stop()
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        monkeypatch.setattr(life.shown, "stop", told_meanwhile)
+        life.file.write_text(good)
+        async with asyncio.timeout(30):
+            await life.running
+
+    life.run(act)
+
+    assert ([False], False) == (ended, life.daemon.again)
+    assert {} == images.difference(life.before, life.site.image())
+
+
+def test_a_final_stop_of_an_agent_without_any(ram: Path) -> None:
+    """It restores like any other."""
+    life = without(Life(ram))
+    life.site.settle()
+    life.file.write_text("no_such_key: 1\n")
+
+    async def act(life: Life) -> None:
+        await life.ready()
+
+    life.run(act)
+
+    assert {} == images.difference(life.before, life.site.image())

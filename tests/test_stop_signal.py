@@ -1,0 +1,72 @@
+"""Told to stop before anybody listens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from koordlet import stop_signal
+from tests.kit import agents, deadline
+
+
+def importing(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """The program, once it has begun to import its modules and not yet ended to."""
+    config = folder / "config.yaml"
+    config.write_text(agents.HEADER + "mode: observe\nreport: {http: {enabled: false}}\n")
+    one = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "koordlet", *words, "--config", str(config)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert one.stderr is not None
+    for line in one.stderr:
+        if line.rpartition("|")[2].strip() == "koordlet.cli.streams":
+            return one
+    raise AssertionError("it imports that")
+
+
+@pytest.mark.parametrize("number", stop_signal.NUMBERS)
+def test_an_agent_told_while_it_imports(tmp_path: Path, number: signal.Signals) -> None:
+    """It ends as one that was told later: in order, with its own status."""
+    one = importing(tmp_path, "run", "--state-dir", str(tmp_path / "state"))
+    one.send_signal(number)
+    _, said = one.communicate(timeout=deadline.PATIENCE)
+    assert 0 == one.returncode, said[-2000:]
+    assert "daemon.ready" not in said, "nothing is begun for the sake of ending it"
+
+
+def test_another_command_told_while_it_imports(tmp_path: Path) -> None:
+    """It has nothing to put in order: it dies of the signal, as any program."""
+    one = importing(tmp_path, "config")
+    one.send_signal(signal.SIGTERM)
+    one.communicate(timeout=deadline.PATIENCE)
+    assert -signal.SIGTERM == one.returncode
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """A shell's background job does not end by a Ctrl-C that was meant for another."""
+    code = (
+        "import signal, os; from koordlet import stop_signal;"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); stop_signal.listen();"
+        "os.kill(os.getpid(), signal.SIGINT); print(stop_signal.heard(), stop_signal.listening());"
+        "os.kill(os.getpid(), signal.SIGTERM); print(stop_signal.heard())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
+    )
+    assert "False True\nTrue\n" == done.stdout
+
+
+def test_a_person_who_says_it_twice() -> None:
+    """A start that hangs ends by a second Ctrl-C."""
+    code = (
+        "import signal, os; from koordlet import stop_signal; stop_signal.listen();"
+        "os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)"
+    )
+    assert 130 == subprocess.run([sys.executable, "-c", code], check=False).returncode
