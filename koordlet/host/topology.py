@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.host import (
@@ -81,7 +81,20 @@ def discover(host: root.HostRoot) -> topology.Topology:
         arch=info.arch,
         flags=info.flags,
         warnings=reader.warnings(),
+        unread=frozenset(reader.unread),
     )
+
+
+def first(host: root.HostRoot) -> topology.Topology:
+    """Read everything, for the first time; ``HostError`` where there was no room for questions.
+
+    A file that is broken costs what it says. A machine without CPUs there is not.
+    """
+    found = discover(host)
+    silent = host.silence.so_far()
+    if any(host.silence.is_short(one.errno) for one in silent) or (silent and not found.online):
+        raise host.silence.problem()
+    return found
 
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
@@ -92,11 +105,54 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
         cpulists.raw(reader, "online") == previous.online
         and cpulists.raw(reader, "present") == previous.present
         and (node_ids or cpuset.CPUSet()) == cpuset.CPUSet.of(one.node for one in previous.nodes)
+        and not _answers(reader, previous.unread)
     ):
         return previous
+    if reader.unread - previous.unread:
+        return previous
     fresh = discover(host)
+    if not fresh.unread <= previous.unread:
+        fresh = _held(host, previous, fresh)
     # A machine whose files contradict each other is read anew each time, and stays the same.
     return previous if fresh == previous else fresh
+
+
+def _answers(reader: sysfs.Reader, unread: Iterable[str]) -> bool:
+    """Whether one of the files that gave no answer gives one now."""
+    silent = len(reader.unread)
+    for path in unread:
+        reader.text(reader.host.at(path))
+        if len(reader.unread) == silent:
+            return True
+        silent = len(reader.unread)
+    return False
+
+
+def _held(
+    host: root.HostRoot, previous: topology.Topology, fresh: topology.Topology
+) -> topology.Topology:
+    """What was known before, without the CPUs that went; those that came wait to be read whole.
+
+    The columns of two looks do not mix: their numbers of cores and sockets are dense.
+    """
+    if str(host.sys(processor.DIR, "online")) in fresh.unread:
+        return previous
+    gone = previous.online - fresh.online
+    online = previous.online - gone
+    return replace(
+        previous,
+        online=online,
+        offline=previous.offline | gone,
+        cpus=tuple(_went(one) if one.cpu in gone else one for one in previous.cpus),
+        nodes=tuple(replace(one, cpus=one.cpus - gone) for one in previous.nodes),
+        caches=tuple(
+            replace(one, cpus=one.cpus - gone) for one in previous.caches if one.cpus - gone
+        ),
+    )
+
+
+def _went(one: topology.Cpu) -> topology.Cpu:
+    return replace(one, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
 
 
 def _fill_from_cpuinfo(

@@ -323,7 +323,7 @@ class _Deciding:
         self.past = past
         self.there = there
         self.reason = reason
-        self.counted = be_groups.counted(there, past, now)
+        self.counted = be_groups.timed(there, now)
         self.writer = be_groups.Writer(now, STEM)
         self.actions: list[action.Action] = []
         self.conditions = [_not_applied(why) for why in be_groups.untimed(there, now)]
