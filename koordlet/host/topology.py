@@ -65,7 +65,7 @@ def discover(host: root.HostRoot) -> topology.Topology:
             _cpu(cpu, raws.get(cpu, processor.NOTHING), columns, online=cpu in lists.online)
             for cpu in lists.present
         ),
-        nodes=found,
+        nodes=tuple(_without_others(one, columns.node) for one in found),
         caches=found_caches.instances,
         devices=devices.scan(reader),
         possible=lists.possible,
@@ -223,7 +223,28 @@ def _number(
             f"/sys/{processor.DIR}/cpu{cpu}/topology: its {what} is '{claims[cpu]}',"
             " which other CPUs contradict"
         )
-    return formed.number
+    return _by_ids(formed, keys) if formed.refused else formed.number
+
+
+def _by_ids(
+    formed: groups.Groups, keys: Mapping[int, tuple[int | None, ...] | None]
+) -> Mapping[int, int]:
+    """CPUs whose set was refused, by their ids: into the one group that has these, or a new one."""
+    number = dict(formed.number)
+    having: dict[tuple[int | None, ...], set[int]] = {}
+    for cpu, group in formed.number.items():
+        key = keys.get(cpu)
+        if key is not None:
+            having.setdefault(key, set()).add(group)
+    made: dict[tuple[int | None, ...], int] = {}
+    for cpu in formed.refused:
+        key = keys.get(cpu)
+        known = having.get(key, set()) if key is not None else set()
+        if key is None or len(known) > 1:
+            continue
+        free = len(formed.number) + len(made)
+        number[cpu] = next(iter(known)) if known else made.setdefault(key, free)
+    return groups.dense(number)
 
 
 def _package(raw: processor.Raw) -> tuple[int | None, ...] | None:
@@ -241,14 +262,31 @@ def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | No
 def _node_of(
     reader: sysfs.Reader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
 ) -> Mapping[int, int]:
-    """The node of each CPU; its own link serves where no node names it."""
-    owner = nodes.assign(reader, found)
+    """The node of each CPU; its own link serves where no node names it, or more than one.
+
+    Without a link it is where the other threads of its core are.
+    """
+    owner, claims = nodes.assign(reader, found)
+    sure = dict(owner)
+    for cpu, claimed in claims.items():
+        raw = raws.get(cpu, processor.NOTHING)
+        linked = claimed.intersection(raw.nodes)
+        mates = claimed.intersection(sure[one] for one in raw.core or () if one in sure)
+        for said in (linked, mates):
+            if len(said) == 1:
+                owner.setdefault(cpu, *said)
     named = cpuset.union(one.cpus for one in found)
     ids = {one.node for one in found}
     for cpu, raw in raws.items():
         if cpu not in named and len(raw.nodes) == 1 and raw.nodes[0] in ids:
             owner[cpu] = raw.nodes[0]
     return owner
+
+
+def _without_others(one: topology.Node, owner: Mapping[int, int]) -> topology.Node:
+    """A node without the CPUs that turned out to be another's."""
+    others = cpuset.CPUSet.of(cpu for cpu in one.cpus if owner.get(cpu, one.node) != one.node)
+    return replace(one, cpus=one.cpus - others) if others else one
 
 
 def _explain(
