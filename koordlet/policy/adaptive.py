@@ -46,7 +46,14 @@ from koordlet.model import (
 )
 from koordlet.model.record import dataclass
 from koordlet.policy import adaptive_controller as controller
-from koordlet.policy import adaptive_work, be_cpus, be_groups, be_usage, resctrl_pressure
+from koordlet.policy import (
+    adaptive_work,
+    be_cpus,
+    be_groups,
+    be_usage,
+    isolated_cpus,
+    resctrl_pressure,
+)
 
 STEM = "adaptive"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -388,7 +395,7 @@ def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:
 def _pool(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """Every CPU that best-effort work may ever have."""
     held = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE)
-    return now.topology.online - held
+    return now.topology.online - held - isolated_cpus.aside(now)
 
 
 def _not_applied(problem: str) -> decision.Condition:
