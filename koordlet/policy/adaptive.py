@@ -46,14 +46,7 @@ from koordlet.model import (
 )
 from koordlet.model.record import dataclass
 from koordlet.policy import adaptive_controller as controller
-from koordlet.policy import (
-    adaptive_work,
-    be_cpus,
-    be_groups,
-    be_usage,
-    isolated_cpus,
-    resctrl_pressure,
-)
+from koordlet.policy import adaptive_work, be_cpus, be_groups, be_usage, resctrl_pressure
 
 STEM = "adaptive"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -200,7 +193,7 @@ def decide(
         )
     use = be_usage.measure(now, past)
     stepped, felt_pain = _step(now, past, use, settings, state)
-    whole = 1000 * max(1, len(_pool(now)))
+    whole = 1000 * max(1, len(be_cpus.pool(now)))
     # Before the first step there is no limit, but one that a restart found.
     milli = _bounded(int(stepped.loop.limit * 1000) or whole, use, settings)
     deciding = _Deciding(now, past, there, f"adaptive: {stepped.reason}")
@@ -258,7 +251,7 @@ def _step(
     state: State,
 ) -> tuple[State, float | None]:
     """The loop's next state, and the pain that was felt."""
-    felt, cpus, most = now.strain, len(_usable(now)), max(1, len(_pool(now)))
+    felt, cpus, most = now.strain, len(_usable(now)), max(1, len(be_cpus.pool(now)))
     law = dataclasses.replace(settings.law, floor=settings.floor_milli / 1000)
     # Without a signal of waiting, use still says when the machine is full.
     old = felt is not None and now.at - felt.at > be_usage.FRESH_SECONDS
@@ -364,7 +357,7 @@ class _Deciding:
 
     def _order(self) -> tuple[int, ...]:
         """Every CPU that best-effort work may have, in the order in which it gets them."""
-        pool = _pool(self.now)
+        pool = be_cpus.pool(self.now)
         return be_cpus.pick(self.now.topology, pool, len(pool))[::-1]
 
 
@@ -390,12 +383,6 @@ def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """Every CPU that workloads may use."""
     held = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
     return now.topology.online - held or now.topology.online
-
-
-def _pool(now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """Every CPU that best-effort work may ever have."""
-    held = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE)
-    return now.topology.online - held - isolated_cpus.aside(now)
 
 
 def _not_applied(problem: str) -> decision.Condition:

@@ -1,7 +1,8 @@
 """Which CPUs best-effort work gets, when it gets a number of them.
 
-Covers: the peer's choice, exactly: pairs of hardware threads in turn over NUMA nodes, LSR CPUs in
-proportion. Does not cover: how many (``cpu_suppress``), writing them (``be_groups``). Pure.
+Covers: what there is, and the peer's choice, exactly: pairs of hardware threads in turn over NUMA
+nodes, LSR CPUs in proportion. Does not cover: how many (``cpu_suppress``), writing them
+(``be_groups``). Pure.
 
 The order of the choice:
 
@@ -17,7 +18,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterator, Sequence
 
-from koordlet.model import cpuset, topology
+from koordlet.model import cpuset, ledger, snapshot, topology
+from koordlet.policy import isolated_cpus
+
+
+def pool(now: snapshot.Snapshot) -> cpuset.CPUSet:
+    """Every CPU that best-effort work may ever have: what ``shared_pools`` calls its pool."""
+    owners = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE)
+    held = now.ledger.held(*owners, ledger.Owner.RESERVATION)
+    return now.topology.online - held - isolated_cpus.aside(now)
 
 
 def choose(

@@ -37,7 +37,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_cpus, be_groups, be_usage, isolated_cpus
+from koordlet.policy import be_cpus, be_groups, be_usage
 
 STEM = "cpu_suppress"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -267,9 +267,7 @@ class _Deciding:
 
     def set_of_cpus(self, wish: Wish) -> tuple[int | None, cpuset.CPUSet | None]:
         """The limit as a set of CPUs."""
-        reserved = self.now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
-        lse = self.now.ledger.held(ledger.Owner.LSE, ledger.Owner.RESERVATION)
-        usable = self.now.topology.online - reserved - lse - isolated_cpus.aside(self.now)
+        usable = be_cpus.pool(self.now)
         lsr = self.now.ledger.held(ledger.Owner.LSR) & usable
         before = cpuset.CPUSet.parse(self.before.cpus) & usable
         held = bool(before) and wish.sure is Sure.SHORTLY_NOT
