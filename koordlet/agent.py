@@ -175,6 +175,7 @@ class Agent:
             seconds=time.process_time() - started,
             lateness=lateness,
             late=late,
+            unanswered=self.line.host.silence.so_far(),
         )
         return moved > 0 or any(one.verdict is result.Verdict.DONE for one in results)
 

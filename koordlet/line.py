@@ -116,8 +116,7 @@ class Line:
         self.usage.thorough = True
         if self.host.live:
             self.watch()
-            space = self.usage.space
-            if space is not None:
+            if (space := self.usage.space) is not None:
                 space.settle(self.clock().at, _PATIENCE)
 
     def watch(self) -> None:
@@ -151,6 +150,7 @@ class Line:
         self, also: Iterable[str] = (), *, slow: bool = True, full: bool = True
     ) -> snapshot.Snapshot:
         """Read the host, ``also`` these groups; ``slow``: what seldom changes; ``full``: anew."""
+        self.host.silence.begin()
         if slow:
             self.observer.refresh()
             if self._finder.reader is not self.observer.reader:
@@ -195,6 +195,7 @@ class Line:
             unmanaged=self.strangers.pods,
             unsupported=self._unsupported(seen.unsupported),
             born=self.born,
+            unanswered=self.host.silence.so_far(),
         )
 
     def _adaptive(self) -> tuple[object, object]:

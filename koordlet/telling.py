@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from koordlet import line, log
+from koordlet import unanswered as silence
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.report import plan_json, scaled, view
@@ -58,6 +59,7 @@ class Teller:
         self.runtime: Callable[[], Mapping[str, float]] = dict
         #: How long answers of the kubelet took, by path and status.
         self.took: Callable[[], Mapping[tuple[str, str], spread.Spread]] = dict
+        self._unanswered = silence.Unanswered()
         self._epoch = uuid.uuid4().hex
         self._revision = 0
         #: Plans that were carried out: with the epoch, the name of one in the audit log.
@@ -113,11 +115,13 @@ class Teller:
         seconds: float,
         lateness: float | None,
         late: bool,
+        unanswered: Sequence[absence.Unanswered] = (),
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
         shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
         more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
         more += (_refused(self.config_problem),) if self.config_problem else ()
+        more += self._unanswered.passed(unanswered)
         shown = replace(shown, conditions=(*shown.conditions, *more))
         self._complain(shown)
         verdicts = [one.verdict for one in results]
@@ -236,6 +240,7 @@ class Teller:
             ),
             view.Check(name="worker", ok=self.stale is None, detail=_stuck(self.stale)),
             view.Check(name="disk", ok=not self.disk, detail=self.disk),
+            view.Check(name="reads", ok=not self._unanswered.why, detail=self._unanswered.why),
             view.Check(
                 name="audit",
                 ok=self.audit.lost == 0,

@@ -63,8 +63,11 @@ class Drafter:
         seen, said = asked
         trusted = trusting and self._trust.lasts(told)
         last = self._last
-        stands = last is not None and standstill.stands(
-            last.draft, last.asked, asked, acting=acting
+        # Of what gave no answer the draft says nothing.
+        stands = (
+            last is not None
+            and not self._there.unknown
+            and standstill.stands(last.draft, last.asked, asked, acting=acting)
         )
         if last is not None and stands and trusted:
             return self._again(last, asked)

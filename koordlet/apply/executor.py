@@ -178,7 +178,9 @@ class _Run:
         elif self._unmade and kinds.directory(one) in self._unmade:
             detail = "its group is not there yet"
         else:
-            return True
+            detail = self._intents.unknown(one)
+            if not detail:
+                return True
         self.tell(_result(step, result.Verdict.WAITING, detail))
         return False
 
@@ -324,7 +326,9 @@ class _Run:
                 where = kinds.directory(one)
                 inode = inodes.get(where)
                 if inode is None:
-                    inode = inodes[where] = intents.inode_of(self.host, where)
+                    inode = inodes[where] = intents.inode_of(
+                        self.host, where, known=entries[target].inode
+                    )
                 done(target, value, inode)
         self._landed.clear()
 
@@ -336,7 +340,7 @@ class _Run:
 
     def _refused(self, step: plan.Step, error: OSError) -> result.Result:
         one = step.action
-        inode = intents.inode_of(self.host, kinds.directory(one))
+        inode = intents.inode_of(self.host, kinds.directory(one), known=-1)
         # A cookie is in no group: processes that have one may be left whatever the kernel says.
         cookie = isinstance(one, action.ShareCore)
         gone = inode == 0 or (step.undo and self._is_gone(one))

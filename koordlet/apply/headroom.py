@@ -37,13 +37,15 @@ def problem(host: root.HostRoot, one: action.Action) -> str:
     try:
         limit = int(one.value)
         used = int(host.text(host.at(f"{directory}/{used_in}")))
-    except (ValueError, OSError):
-        return ""  # "max", or a group that is gone: the kernel has the word
-    if limit < 0:
-        return ""  # v1's word for no limit
+    except ValueError:
+        return ""  # "max": the kernel has the word
+    except OSError as error:
+        # Where a group is gone, the kernel has the word.
+        silent = host.silence.met(error, gap=True)
+        return f"the use cannot be read ({error.strerror}): held until it can" if silent else ""
     least = used + max(LEAST_MARGIN, used // PART)
-    if limit >= least:
-        return ""
+    if limit < 0 or limit >= least:
+        return ""  # below zero is v1's word for no limit
     return (
         f"{limit} bytes is less than the {used} in use and a margin: held until the use goes down"
     )

@@ -32,6 +32,14 @@ class Intents:
             found = self._inodes[directory] = inode_of(self._host, directory)
         return found
 
+    def unknown(self, one: action.Action) -> str:
+        """Why nobody knows which group this is about, and so whose original the journal holds."""
+        try:
+            self.inode(one)
+        except OSError as error:
+            return f"which group this is cannot be read: {error.strerror}"
+        return ""
+
     def contested(self, step: plan.Step) -> bool:
         """True where a file that was ours holds somebody else's value."""
         one = step.action
@@ -189,14 +197,21 @@ def _with(entry: journal.Entry, one: action.Action) -> journal.Entry:
     return entry.holding((*others, value))
 
 
-def inode_of(host: root.HostRoot, directory: str) -> int:
-    """The identity of a group, or of a process; 0 when it is not there."""
+def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -> int:
+    """The identity of a group, or of a process; 0 when it is not there.
+
+    Where there is no answer it is what is ``known``; without that, silence raises.
+    """
     try:
         if directory.startswith("/proc/"):
             return processes.identity(host, directory) or host.inode(host.at(directory))
         return host.inode(host.at(directory))
-    except OSError:
-        return 0
+    except OSError as error:
+        if not host.silence.met(error, known=known is not None):
+            return 0
+        if known is None:
+            raise
+        return known
 
 
 def back(entry: journal.Entry) -> action.WriteFile:

@@ -36,13 +36,17 @@ class LocalEviction:
         self._layout = layout
 
     async def __call__(self, victim: eviction.Eviction) -> evictor.Outcome:
-        """One attempt: until nothing runs there any more."""
+        """One attempt: until nothing runs there any more. Where nobody answers, nothing is over."""
         directory = self._directory(victim.group) if victim.group else None
         if directory is None:
             return evictor.Outcome(done=False, detail="its group is not known, or gone")
-        if os.getpid() in set(self._pids(directory)):
-            return evictor.Outcome(done=False, detail="this agent itself runs in there")
-        return await self._end(victim, directory)
+        try:
+            if os.getpid() in set(self._pids(directory)):
+                return evictor.Outcome(done=False, detail="this agent itself runs in there")
+            return await self._end(victim, directory)
+        except OSError as error:
+            detail = f"what runs there cannot be read: {error.filename}: {error.strerror}"
+            return evictor.Outcome(done=False, detail=detail)
 
     async def _end(self, victim: eviction.Eviction, directory: str) -> evictor.Outcome:
         grace = _USUAL_GRACE if victim.grace_seconds is None else victim.grace_seconds
@@ -76,7 +80,8 @@ class LocalEviction:
         try:
             text = self._host.text(self._host.at(f"{directory}/cgroup.procs"))
             names = self._host.list(self._host.at(directory))
-        except OSError:
+        except OSError as error:
+            self._host.silence.pass_on(error)
             return
         yield from (int(word) for word in text.split() if word.isdigit() and word != "0")
         for name in names:

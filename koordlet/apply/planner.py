@@ -9,12 +9,14 @@ Rules:
    the other is reported as a conflict. Of limits of which the table says so, the least counts; of
    a set of CPUs and one that only narrows it, what both have in common.
 2. What the journal holds and no policy names any more is put back, also when its policy was
-   switched off or is not there any more. Where its policy failed, it stays as it is.
+   switched off or is not there any more. Where its policy failed, it stays as it is, and so does
+   everything while a read got no answer and never had one: what nobody names may be just unseen.
+3. What is at a target that gave no answer is unknown: nothing is written there, or put back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
@@ -127,9 +129,9 @@ def draft(
         if wanted.modes[t] is plan.Mode.ENFORCE
     }
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
-    back = undoing.undo(
-        now, there, (e for t, e in entries.items() if t not in keep), enforced.values()
-    )
+    if any(not one.held for one in now.unanswered):
+        keep = set(entries)
+    back = _undo(now, there, [e for t, e in entries.items() if t not in keep], enforced.values())
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
@@ -144,9 +146,25 @@ def restore(
     now: snapshot.Snapshot, there: present.Present, entries: Mapping[str, journal.Entry]
 ) -> Draft:
     """The plan that puts everything back. The same code path as forgetting one target."""
-    back = undoing.undo(now, there, entries.values(), ())
+    back = _undo(now, there, entries.values(), ())
     steps = _steps((), now, there, undo=back.actions)
     return Draft(plan=plan.Plan(steps=tuple(steps)), left=tuple(back.left))
+
+
+def _undo(
+    now: snapshot.Snapshot,
+    there: present.Present,
+    entries: Collection[journal.Entry],
+    wanted: Iterable[action.Action],
+) -> undoing.Undoing:
+    """What goes back; rule 3 leaves the rest, and in the journal."""
+    known = [entry for entry in entries if entry.target not in there.unknown]
+    back = undoing.undo(now, there, known, wanted)
+    for entry in entries if len(known) < len(entries) else ():
+        if (read := there.unknown.get(entry.target)) is not None:
+            why = f"waits: {read} gives no answer, so nobody knows what is there"
+            back.leave(entry, why, forget=False, tell=True)
+    return back
 
 
 def _plan(
@@ -211,7 +229,7 @@ def _steps(
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
     undone = {one.target for one in undo}
-    todo = [one for one in actions if not _is_so(one, there)]
+    todo = [one for one in actions if one.target not in there.unknown and not _is_so(one, there)]
     todo += [
         # What a file says is not what its unit has: that is asked when it is put back.
         one
@@ -236,7 +254,7 @@ def _shadow_steps(
     wanted: Wanted, now: snapshot.Snapshot, there: present.Present, first: int
 ) -> list[plan.Step]:
     shadow = [one for t, one in wanted.actions.items() if wanted.modes[t] is plan.Mode.SHADOW]
-    changes = [one for one in shadow if not _is_so(one, there)]
+    changes = [one for one in shadow if one.target not in there.unknown and not _is_so(one, there)]
     return [
         plan.Step(
             order=first + number,

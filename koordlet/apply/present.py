@@ -6,12 +6,12 @@ Does not cover: snapshots for policies (``host.observe``); this reads only what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from koordlet.apply import kinds, resctrl
 from koordlet.host import processes, root
-from koordlet.model import action, cgroup, knob, queueing, snapshot
+from koordlet.model import absence, action, cgroup, knob, queueing, snapshot
 from koordlet.model.record import dataclass
 from koordlet.state import journal
 
@@ -34,6 +34,8 @@ class Present:
     procs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: Files that say so already, but not because systemd was told: it does not know of the value.
     untold: frozenset[str] = frozenset()
+    #: Targets that gave no answer, and why: nobody knows what is there now.
+    unknown: Mapping[str, absence.Unanswered] = field(default_factory=dict)
 
 
 _NOTHING = Present()
@@ -76,7 +78,13 @@ def read(
         for one in through_systemd
         if told.get(one.target) != (look.inodes.get(one.target, 0), one.value)
     }
-    return Present(texts=look.texts, inodes=look.inodes, procs=look.procs, untold=frozenset(untold))
+    return Present(
+        texts=look.texts,
+        inodes=look.inodes,
+        procs=look.procs,
+        untold=frozenset(untold),
+        unknown=look.unknown,
+    )
 
 
 class _Look:
@@ -86,6 +94,7 @@ class _Look:
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
         self.procs: dict[str, tuple[int, ...]] = {}
+        self.unknown: dict[str, absence.Unanswered] = {}
         self.groups = now.groups
         #: Row to what comes before a group's path and after it in the path of its file.
         self._around: dict[str, tuple[str, str] | None] = {}
@@ -93,6 +102,28 @@ class _Look:
 
     def at(self, one: action.Action) -> None:
         """Of whatever is no file."""
+        self._try(one.target, lambda: self._at(one))
+
+    def at_entry(self, entry: journal.Entry) -> None:
+        """Of whatever the journal knows."""
+        self._try(entry.target, lambda: self._at_entry(entry))
+
+    def file(self, target: str, path: str, row: str) -> None:
+        """Of a file of a group."""
+        self._try(target, lambda: self._file(target, path, row))
+
+    def _try(self, target: str, look: Callable[[], None]) -> None:
+        """What gets no answer is unknown, and not gone."""
+        try:
+            look()
+        except OSError as error:
+            if not self.host.silence.met(error, known=True):
+                raise
+            self.unknown[target] = self.host.silence.so_far()[-1]
+            for found in (self.texts, self.inodes):
+                found.pop(target, None)
+
+    def _at(self, one: action.Action) -> None:
         if isinstance(one, action.MakeDir):
             self._directory(one.target, one.initial)
         elif isinstance(one, action.MoveTasks):
@@ -104,7 +135,7 @@ class _Look:
         elif isinstance(one, action.RemoveDir):
             self._directory(one.target, ())
 
-    def at_entry(self, entry: journal.Entry) -> None:
+    def _at_entry(self, entry: journal.Entry) -> None:
         if entry.kind == _MAKE_DIR:
             self._directory(entry.target, ())
             self._processes(entry.target)
@@ -113,7 +144,7 @@ class _Look:
         elif entry.kind == _SET_QDISC:
             self._queueing(entry.target)
         elif entry.kind not in _OF_PROCESSES:
-            self.file(entry.target, entry.group, entry.knob)
+            self._file(entry.target, entry.group, entry.knob)
             if entry.original == "":
                 # It goes back to empty only where nobody lives on it.
                 self._processes(entry.target.rpartition("/")[0])
@@ -145,7 +176,7 @@ class _Look:
             self.texts[target] = kinds.PRESENT
             self._inode(target, target.rpartition("/")[0])
 
-    def file(self, target: str, path: str, row: str) -> None:
+    def _file(self, target: str, path: str, row: str) -> None:
         if target in self.texts:
             return
         group = self.groups.get(path)
@@ -155,7 +186,8 @@ class _Look:
             return
         try:
             self.texts[target] = self.host.text(self.host.at(target)).rstrip("\n")
-        except OSError:
+        except OSError as error:
+            self.host.silence.pass_on(error)
             return
         self._inode(target, target.rpartition("/")[0])
 
@@ -177,7 +209,8 @@ class _Look:
             try:
                 if not self.host.text(self.host.at(f"{target}/{name}")).strip():
                     return
-            except OSError:
+            except OSError as error:
+                self.host.silence.pass_on(error)
                 return
         self.texts[target] = kinds.PRESENT
 
@@ -185,7 +218,8 @@ class _Look:
         try:
             found = processes.identity(self.host, directory)
             self.inodes[target] = found or self.host.inode(self.host.at(directory))
-        except OSError:
+        except OSError as error:
+            self.host.silence.pass_on(error)
             return False
         return True
 
@@ -204,19 +238,24 @@ class _Look:
 
 
 def pids(host: root.HostRoot, procs: str) -> tuple[int, ...] | None:
-    """The processes in a ``cgroup.procs`` file; ``None`` when the group is gone."""
+    """The processes in a ``cgroup.procs`` file; ``None`` when the group is gone. Silence raises."""
     try:
         return tuple(int(word) for word in host.text(host.at(procs)).split() if word.isdigit())
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return None
 
 
 def origin(host: root.HostRoot, layout: cgroup.Layout, procs: str, pid: int) -> str:
-    """The directory of a process in the hierarchy that ``procs`` is in; empty when it ended."""
+    """The directory of a process in the hierarchy of ``procs``; empty when it ended.
+
+    Silence raises.
+    """
     where = next((h for h in layout.hierarchies if procs.startswith(h.mount + "/")), None)
     try:
         lines = host.text(host.proc(str(pid), "cgroup")).splitlines()
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return ""
     for line in lines:
         _, controllers, path = line.split(":", 2)

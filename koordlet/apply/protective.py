@@ -99,9 +99,10 @@ class Watch:
         self._doubted |= self._silent
         if not self._doubted:
             return []
-        found = [target for target in self._suspicious() if not self._holds(target)]
-        # What is not right is read until it is.
-        self._doubted = set(found)
+        suspicious, self._doubted = self._suspicious(), set()
+        found = [target for target in suspicious if not self._holds(target)]
+        # What is not right, or gives no answer, is read until it is right.
+        self._doubted.update(found)
         return found
 
     def close(self) -> None:
@@ -143,7 +144,10 @@ class Watch:
             return True
         try:
             data = self._host.pread(file.handle, _SIZE)
-        except OSError:
+        except OSError as error:
+            if self._host.silence.met(error, gap=True):
+                self._doubted.add(target)
+                return True  # nobody knows
             # Its group is gone. One made anew under the same path has other files.
             wanted = file.wanted
             self._drop(target)

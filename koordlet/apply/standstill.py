@@ -48,6 +48,7 @@ def stands(
     return (
         not (acting and any(step.mode is plan.Mode.ENFORCE for step in draft.plan.steps))
         and not draft.left
+        and not then.unanswered
         and then.groups is seen.groups
         and then.unsupported == seen.unsupported
         and then.resctrl is seen.resctrl

@@ -30,6 +30,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.cgroup_root(parser)
 
 
+_ISOLATED = (
+    "isolated      {}: not balanced by the kernel (isolcpus); out of the pools where the rest is"
+    " enough for latency-sensitive work, for LSE and LSR workloads that name them"
+)
+
+
 def run(args: argparse.Namespace) -> int:
     """Look once, and say what was found."""
     config = opening.effective(args, {})
@@ -62,7 +68,11 @@ def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict
             }
             for one in seen.layout.hierarchies
         ],
-        "cpus": {"online": str(seen.topology.online), "count": len(seen.topology.online)},
+        "cpus": {
+            "online": str(seen.topology.online),
+            "count": len(seen.topology.online),
+            "isolated": str(seen.topology.isolated),
+        },
         "standalone": choice.standalone,
         "sources": [
             {"name": one.name, "ok": one.ok, "problem": one.problem} for one in seen.sources
@@ -85,6 +95,7 @@ def lines(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> list[st
     text = [
         f"mode          {'observe: ' + why if why else 'enforce'}",
         f"cpus          {len(seen.topology.online)} online ({seen.topology.online})",
+        *([_ISOLATED.format(seen.topology.isolated)] if seen.topology.isolated else ()),
         f"cgroups       {_cgroups(seen.layout)}",
     ]
     for one in seen.layout.hierarchies:

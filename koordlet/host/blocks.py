@@ -21,9 +21,12 @@ _NAME = re.compile(r"[\w!.-]{1,64}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,4}:[0-9]{1,7}\Z")
 _COST = (knob.IO_COST_QOS, knob.IO_COST_MODEL)
 
+#: Of a machine that nothing is known of yet.
+NOTHING = blocks.Blocks()
+
 
 def read(host: root.HostRoot, layout: cgroup.Layout) -> blocks.Blocks:
-    """All of it; what cannot be read is not there."""
+    """All of it; what may not be read is not there. Silence raises."""
     return blocks.Blocks(
         devices=tuple(_device(host, name, number) for name, number in _listed(host)),
         volumes={
@@ -42,7 +45,8 @@ def read(host: root.HostRoot, layout: cgroup.Layout) -> blocks.Blocks:
 def _lines(host: root.HostRoot, *path: str) -> list[list[str]]:
     try:
         return [line.split() for line in host.text(host.proc(*path)).splitlines()]
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return []
 
 
@@ -79,7 +83,8 @@ def _disk(host: root.HostRoot, at: root.HostPath) -> str:
     """A partition is a directory in that of its device; the link leads there."""
     try:
         steps = host.readlink(at).split("/")
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return ""
     return steps[-2] if len(steps) > 1 else ""
 
@@ -87,12 +92,14 @@ def _disk(host: root.HostRoot, at: root.HostPath) -> str:
 def _word(host: root.HostRoot, path: root.HostPath) -> str:
     try:
         return host.text(path).strip()
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return ""
 
 
 def _names(host: root.HostRoot, path: root.HostPath) -> list[str]:
     try:
         return host.list(path)
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return []

@@ -18,6 +18,9 @@ from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 
 _L3 = 3
+_MOST = 9
+#: Two caches of one level.
+_PAIR = {"Data", "Instruction"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,15 @@ class _Kind:
     id: int | None
     bytes: int | None
     ways: int | None
+
+
+#: What is before the first cache.
+_NONE = _Kind(level=0, type="", id=None, bytes=None, ways=None)
+
+
+def _next_level(before: _Kind, what: str) -> int:
+    """The level of the cache that the kernel lists after another one (drivers/base/cacheinfo.c)."""
+    return before.level + ({before.type, what} != _PAIR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +67,20 @@ class Scan:
         """Read the caches of one online CPU."""
         base = f"devices/system/cpu/cpu{cpu}/cache"
         names = self.reader.names(self.reader.host.sys(base))
-        for index in sysfs.numbered(names, "index"):
-            self._add_index(cpu, f"{base}/index{index}", f"index{index}")
+        before: _Kind | None = _NONE
+        for number, index in enumerate(sysfs.numbered(names, "index")):
+            # What is nearer to the CPU comes first: from a gap on, the order says nothing.
+            before = before if number == index else None
+            before = self._add_index(cpu, f"{base}/index{index}", f"index{index}", before)
 
-    def _add_index(self, cpu: int, where: str, index: str) -> None:
+    def _add_index(self, cpu: int, where: str, index: str, before: _Kind | None) -> _Kind | None:
+        """What the instance is; ``None`` where nobody can tell."""
         shared = self._shared(cpu, where)
         key = (index, shared.bits) if shared else (where, 0)
         # A description that cannot be read here is tried again at the next CPU that shares it.
-        kind = self._kinds.get(key) or self._kind(where)
+        kind = self._kinds.get(key) or self._kind(where, before)
         if kind is None:
-            return
+            return None
         self._kinds[key] = kind
         if shared:
             self._found[kind.level, kind.type, shared.bits] = kind
@@ -73,6 +89,7 @@ class Scan:
                 self._l3[cpu] = (shared, kind.id)
             elif kind.id is not None:
                 self._by_id.setdefault(kind.id, []).append(cpu)
+        return kind
 
     def _shared(self, cpu: int, where: str) -> cpuset.CPUSet | None:
         """The online CPUs that share it, ``None`` where the kernel does not say."""
@@ -86,15 +103,20 @@ class Scan:
             self.reader.damage(path, str(found), f"does not name its own CPU {cpu}")
         return None
 
-    def _kind(self, where: str) -> _Kind | None:
+    def _kind(self, where: str, before: _Kind | None) -> _Kind | None:
         read = self.reader
         at = read.host.sys
-        level = read.integer(at(where, "level"))
-        if level is None or not 1 <= level <= 9:
-            return None
+        level, what = read.integer(at(where, "level")), read.text(at(where, "type"))
+        if level is None or not 1 <= level <= _MOST:
+            level = _next_level(before, what) if before is not None and what else None
+            if level is None:
+                return None
+            read.warn(
+                f"{at(where, 'level')}: says no level; by the order of the caches it is {level}"
+            )
         return _Kind(
             level=level,
-            type=read.text(at(where, "type")) or "Unified",
+            type=what or "Unified",
             id=read.ident(at(where, "id")),
             bytes=read.size(at(where, "size")),
             ways=read.integer(at(where, "ways_of_associativity")),

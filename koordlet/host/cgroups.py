@@ -194,7 +194,11 @@ class Reader:
         changed = known.links != found.links or known.inode not in (0, found.inode)
         unsure = known.watch is None and found.links < subgroups.NONE
         if known.children is None or changed or unsure:
-            names = subgroups.names(self.host, known.directory, found.links)
+            try:
+                names = subgroups.names(self.host, known.directory, found.links)
+            except OSError as error:
+                self._doubtful(known, error, known=known.children is not None)
+                return known.children or ()
             known.children = tuple(f"{path}/{name}" if path else name for name in names)
             known.links = found.links
         return known.children
@@ -297,9 +301,17 @@ class Reader:
                 # The watch comes first: what happens after this look is told.
                 self._attach(path, known)
                 found = known.stat = self.host.stat(known.directory)
-            except OSError:
-                return None
+            except OSError as error:
+                if not self._doubtful(known, error, known=known.group is not None):
+                    return None
+                # What was there is there, until the kernel says otherwise.
+                found = root.Stat(root.Kind.DIRECTORY, known.inode, known.links, 0, 0, 0.0)
         return known, found
+
+    def _doubtful(self, group: known_groups.Known, error: OSError, *, known: bool) -> bool:
+        """Whether what is ``known`` of a group holds, since its kernel does not answer."""
+        group.stale = self.host.silence.met(error, known=known)
+        return group.stale and known
 
     def _attach(self, path: str, known: known_groups.Known) -> None:
         if self._events is None:
@@ -320,14 +332,17 @@ class Reader:
 
     def _group(self, path: str, known: known_groups.Known) -> cgroup.Group:
         values = {}
+        last = known.group.values if known.group is not None else {}
+        silent = self.host.silence.count
         for row, where, name in self._rows:
             if row is knob.EVENTS and knob.SUBTREE.name not in values:
                 continue  # every group of the v2 tree has both: beside v1, most are not in it
             hot = row is knob.CPUSET_CPUS
-            text = self._hot(path, known) if hot else self._text(where, name, path)
+            held = last.get(row.name)
+            text = self._hot(path, known) if hot else self._text(where, name, path, held)
             if text is not None:
                 values[row.name] = text
-        known.stale = False
+        known.stale = silent != self.host.silence.count
         before = known.group
         if before is None or before.inode != known.inode or before.values != values:
             known.group = cgroup.Group(path=path, inode=known.inode, values=values)
@@ -339,10 +354,11 @@ class Reader:
         if self._set is None:
             return None
         before = known.hot
+        held = None if known.group is None else known.group.values.get(knob.CPUSET_CPUS.name)
         try:
             if known.hot is None:
                 if self._room <= 0:
-                    return self._text(*self._set, path)
+                    return self._text(*self._set, path, held)
                 known.hot = self.host.open(self._file(*self._set, path))
                 self._room -= 1
             data = self.host.pread(known.hot, known_groups.HOT)
@@ -352,7 +368,7 @@ class Reader:
                 self.host.close(known.hot)
                 self._room += 1
                 known.hot = None
-            return self._text(*self._set, path)
+            return self._text(*self._set, path, held)
         finally:
             if known.hot != before:
                 self._samples.forget()
@@ -361,11 +377,12 @@ class Reader:
         # Made anew: paths of all files of a thousand groups would be a megabyte.
         return self.host.at(f"{where.directory(group)}/{name}")
 
-    def _text(self, where: cgroup.Hierarchy, name: str, group: str) -> str | None:
+    def _text(self, where: cgroup.Hierarchy, name: str, group: str, held: str | None) -> str | None:
+        """What a file says; what it said last where there is no answer."""
         try:
             return self.host.text(self._file(where, name, group)).rstrip("\n")
-        except OSError:
-            return None
+        except OSError as error:
+            return held if self.host.silence.met(error, known=held is not None) else None
 
 
 #: Files whose writing by anybody is worth a look: what the table has, but for the tasks. The kernel

@@ -72,24 +72,29 @@ def untouched(percentiles: bytes, meminfo: bytes, iomem: bytes) -> float:
 
 
 def node(host: root.HostRoot, layout: cgroup.Layout) -> float | absence.Unsupported:
-    """The node's cold memory in bytes. A text that says something else raises ``ValueError``."""
+    """The node's cold memory in bytes. A text that says something else raises ``ValueError``.
+
+    Silence raises as it is.
+    """
     holder = layout.holder("memory")
     if holder is not None and not holder.unified:
         try:
             return idle(host.read(host.at(f"{holder.directory('')}/{FILE}")))
-        except OSError:
-            pass
+        except OSError as error:
+            host.silence.pass_on(error)
     parameters = host.sys("module", "damon_stat", "parameters")
     try:
         if host.read(host.below(parameters, "enabled")).strip() != b"Y":
             return _none("DAMON_STAT is not enabled (damon_stat.enabled=Y)")
         percentiles = host.read(host.below(parameters, "memory_idle_ms_percentiles"))
         meminfo = host.read(host.proc("meminfo"))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return _none("this kernel has neither kidled nor DAMON_STAT")
     try:
         iomem = host.read(host.proc("iomem"))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         iomem = b""
     return untouched(percentiles, meminfo, iomem)
 

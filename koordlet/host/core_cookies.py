@@ -137,6 +137,9 @@ class Reader:
                 return cookies.Cookies()
             of = {one: dict(self._of(cores, where.directory(one))) for one in sorted(self._groups)}
         except OSError as error:
+            if self._host.silence.met(error, known=bool(self._found.of)) and self._found.of:
+                self.due()
+                return self._found
             why = _WHY.get(error.errno or 0, f"prctl: {error.strerror}")
             return cookies.Cookies(why=why)
         return cookies.Cookies(of={one: found for one, found in of.items() if found})
@@ -144,7 +147,8 @@ class Reader:
     def _of(self, cores: Cores, directory: str) -> Iterator[tuple[int, int]]:
         try:
             words = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
-        except OSError:
+        except OSError as error:
+            self._host.silence.pass_on(error)
             return
         for pid in map(int, words):
             if pid == 0:

@@ -258,7 +258,9 @@ class Lane:
                 self._handles[slot] = self._room.open(self.path(slot))
                 self._unread.add(slot)
                 self._ready[turn] = None
-            except OSError:
+            except OSError as error:
+                if self._room.host.silence.met(error, gap=True):
+                    continue  # it is there for all anybody knows: asked again at its next turn
                 if slot in self._young and (self._handles or plain):
                     # Others have this file: runtimes make a group in one hierarchy after the other.
                     self._young[slot] -= 1
@@ -278,12 +280,21 @@ class Lane:
             if text is not None:
                 found[slot] = text
                 continue
-            never = slot in self._unread  # it opens and says EOPNOTSUPP: pressure, switched off
+            # It opens and says EOPNOTSUPP: pressure, switched off.
+            never = slot in self._unread and self._is_refused(slot)
             self._room.counts["gone"] += not never
             self._drop(slot, turn)
             (self._absent if never else self._pending)[turn].add(slot)
         order = sorted(found)
         return order, [found[slot] for slot in order]
+
+    def _is_refused(self, slot: int) -> bool:
+        """Whether a file that was just opened says that it will never say anything."""
+        try:
+            self._room.host.pread(self._handles[slot], 1)
+        except OSError as error:
+            return not self._room.host.silence.met(error, gap=True)
+        return False
 
     def _batches(self, turn: int, slots: list[int], texts: list[bytes]) -> list[counters.Batch]:
         every, meters = self.file.every, self.file.meters

@@ -93,8 +93,9 @@ def _head(reader: sysfs.Reader) -> str:
         return (reader.text(path, limit=_WHOLE) or "")[:_HEAD]
     try:
         return _live_head(reader.host, path)
-    except OSError:
+    except OSError as error:
         reader.warn(f"{path}: cannot be read")
+        reader.silent(path, error)
         return ""
 
 

@@ -48,7 +48,7 @@ def form(claims: Mapping[int, cpuset.CPUSet]) -> Groups:
     # A refused CPU may be a member of a standing set that it disagrees with.
     for cpu in refused:
         number.pop(cpu, None)
-    return Groups(number=_dense(number), refused=refused)
+    return Groups(number=dense(number), refused=refused)
 
 
 def _contested(votes: Mapping[int, int]) -> set[int]:
@@ -65,7 +65,7 @@ def _wins(bits: int, contested: set[int], votes: Mapping[int, int]) -> bool:
     return 2 * votes[bits] > having_a_say
 
 
-def _dense(number: Mapping[int, int]) -> dict[int, int]:
+def dense(number: Mapping[int, int]) -> dict[int, int]:
     """Renumber by lowest remaining CPU."""
     order: dict[int, int] = {}
     return {cpu: order.setdefault(number[cpu], len(order)) for cpu in sorted(number)}

@@ -34,10 +34,14 @@ _RARE = tuple(row for row in knob.TABLE.values() if row.since)
 
 
 def discover(host: root.HostRoot, base: str = "") -> cgroup.Layout:
-    """The mounted hierarchies, as this process sees them. Nothing mounted is an empty layout."""
+    """The mounted hierarchies, as this process sees them; nothing mounted is an empty layout.
+
+    A read that gets no answer raises: half a layout is none.
+    """
     try:
         lines = host.text(host.proc("self", "mountinfo")).splitlines()
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         lines = []
     found: dict[frozenset[str] | str, cgroup.Hierarchy] = {}
     for line in lines:
@@ -58,7 +62,8 @@ def _release(host: root.HostRoot) -> tuple[int, int]:
     """Major and minor version of the kernel; zeros where it does not say."""
     try:
         found = _RELEASE.match(host.text(host.proc("sys", "kernel", "osrelease")))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         found = None
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
@@ -98,12 +103,14 @@ def _samples(host: root.HostRoot, one: cgroup.Hierarchy) -> dict[str, frozenset[
     top, found = one.directory(""), {}
     try:
         names = sorted(host.list(host.at(top)))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return {}
     for name in names:
         try:
             kind = host.stat(host.at(f"{top}/{name}"), follow=False).kind
-        except OSError:
+        except OSError as error:
+            host.silence.pass_on(error, broken=False)
             continue
         if kind is root.Kind.DIRECTORY:
             found[f"{top}/{name}"] = _controllers(host, f"{top}/{name}")
@@ -137,7 +144,7 @@ def _hierarchy(host: root.HostRoot, line: str, base: str) -> cgroup.Hierarchy | 
     options = set(fields[5].split(",")) | set(tail[2].split(","))
     mount = _unescape(fields[4])
     if tail[0] == "cgroup2":
-        controllers = _controllers(host, mount)
+        controllers = _controllers(host, mount, mounted=True)
     else:
         controllers = frozenset(
             word for word in tail[2].split(",") if word not in _NOT_CONTROLLERS and "=" not in word
@@ -162,10 +169,11 @@ def _unescape(text: str) -> str:
     return text
 
 
-def _controllers(host: root.HostRoot, mount: str) -> frozenset[str]:
+def _controllers(host: root.HostRoot, mount: str, *, mounted: bool = False) -> frozenset[str]:
     try:
         return frozenset(host.text(host.at(f"{mount}/cgroup.controllers")).split())
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error, broken=mounted)
         return frozenset()
 
 

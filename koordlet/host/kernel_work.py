@@ -10,29 +10,41 @@ file is read-only on newer kernels, on older ones a write is answered with EIO.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from koordlet.host import root
 
 _WRITABLE = 0o200
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def read(host: root.HostRoot) -> Mapping[str, str]:
-    """Path to text, as far as it can be written; interrupts first, in their order."""
+def read(host: root.HostRoot, last: Mapping[str, str] = _NONE) -> Mapping[str, str]:
+    """Path to text, as far as it can be written; interrupts first, in their order.
+
+    What gets no answer says what it said ``last``.
+    """
     found: dict[str, str] = {}
-    for path in _files(host):
+    try:
+        paths = list(_files(host))
+    except OSError as error:
+        host.silence.met(error, known=bool(last))
+        return last
+    for path in paths:
         try:
             if host.stat(path).mode & _WRITABLE:
                 found[path] = host.text(path).strip()
-        except OSError:
-            # The device is gone, or this kernel has no such file.
-            continue
+        except OSError as error:
+            # Else the device is gone, or this kernel has no such file.
+            if host.silence.met(error, known=path in last) and path in last:
+                found[path] = last[path]
     return found
 
 
 def _files(host: root.HostRoot) -> Iterator[root.HostPath]:
     try:
         names = host.list(host.proc("irq"))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         names = []
     for number in sorted(int(name) for name in names if name.isdecimal()):
         yield host.proc("irq", str(number), "smp_affinity_list")

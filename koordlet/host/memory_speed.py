@@ -36,10 +36,14 @@ class Module:
 
 
 def read(host: root.HostRoot) -> float | None:
-    """GB/s of the whole machine; ``None`` where the firmware does not say it, or to root only."""
+    """GB/s of the whole machine; ``None`` where the firmware does not say it, or to root only.
+
+    Silence raises.
+    """
     try:
         table = host.content(host.sys("firmware", "dmi", "tables", "DMI"), 1 << 20)
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return None
     return gigabytes(list(modules(table)))
 

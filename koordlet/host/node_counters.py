@@ -122,6 +122,9 @@ class Reader:
         except ValueError:
             self.counts["damaged"] += 1
             return
+        except OSError as error:
+            self._missing["memory.cold"] = f"{error.filename}: {error.strerror}"
+            return
         if isinstance(found, absence.Unsupported):
             self._missing[found.feature] = found.why
         else:
@@ -142,6 +145,7 @@ class Reader:
         try:
             text = (read or self._host.read)(path)
         except OSError as error:
+            self._host.silence.met(error, gap=True)
             self._missing[name.replace("/", ".")] = why = f"{path}: {error.strerror}"
             return why
         self._missing.pop(name.replace("/", "."), None)

@@ -10,7 +10,7 @@ node id (drivers/base/node.c); ``has_memory`` came with 3.8, ``has_normal_memory
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from koordlet.host import sysfs
 from koordlet.model import cpuset, topology
@@ -38,21 +38,28 @@ def scan(reader: sysfs.Reader) -> tuple[tuple[topology.Node, ...], cpuset.CPUSet
     return found, _with_memory(reader, found)
 
 
-def assign(reader: sysfs.Reader, found: Sequence[topology.Node]) -> dict[int, int]:
-    """The node of each CPU; a CPU that two nodes claim has none that we know."""
+def assign(
+    reader: sysfs.Reader, found: Sequence[topology.Node]
+) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
+    """The node of each CPU, and of those that more than one claims all of these.
+
+    A kernel that makes nodes up (``numa=fake``) lists a CPU in each that lies on its own.
+    """
     seen = twice = 0
     for one in found:
         twice |= seen & one.cpus.bits
         seen |= one.cpus.bits
     owner: dict[int, int] = {}
+    claims: dict[int, frozenset[int]] = {}
     for one in found:
         both = cpuset.CPUSet(one.cpus.bits & twice)
         if both:
             where = reader.host.sys(_DIR, f"node{one.node}", "cpulist")
             reader.damage(where, str(one.cpus), f"CPUs {both} are in more than one node")
+            claims.update((cpu, claims.get(cpu, frozenset()) | {one.node}) for cpu in both)
         for cpu in cpuset.CPUSet(one.cpus.bits & ~twice):
             owner[cpu] = one.node
-    return owner
+    return owner, claims
 
 
 def _node(
@@ -99,12 +106,23 @@ def _distances(
         reader.damage(path, text, "not a row of distances")
         return ()
     row = tuple(int(word) for word in words)
-    if len(row) == len(listed):
-        return row
-    if len(row) == len(online):
-        return tuple(d for node, d in zip(online, row, strict=True) if node in listed)
+    for columns in (listed, online, *_more(reader)):
+        if len(row) == len(columns) and listed <= columns:
+            return tuple(d for node, d in zip(columns, row, strict=True) if node in listed)
     reader.damage(path, text, f"not one distance for each of {len(online)} nodes")
     return ()
+
+
+def _more(reader: sysfs.Reader) -> Iterator[cpuset.CPUSet]:
+    """Nodes that a row may be about beside those that run, where it is longer than they are.
+
+    A table of the firmware has a column for a node that is offline, too, such as node 0.
+    """
+    yield sysfs.numbered(reader.names(reader.host.sys(_DIR)), "node")
+    possible = reader.cpus(reader.host.sys(_DIR, "possible"))
+    if possible:
+        yield possible
+        yield cpuset.CPUSet.span(0, max(possible))
 
 
 def _hugepages(reader: sysfs.Reader, at: str) -> dict[str, topology.HugePages]:

@@ -44,7 +44,7 @@ class Observer:
         self._files = kept.Kept(host)
         self.base = base
         self.identity = machine.identify(host)
-        self.topology: shapes.Topology = topology.discover(host)
+        self.topology: shapes.Topology = topology.first(host)
         self.layout = cgroup.Layout()
         self.unsupported: tuple[absence.Unsupported, ...] = ()
         self.reader = cgroups.Reader(host, self.layout)
@@ -66,6 +66,7 @@ class Observer:
         self._groups: Mapping[str, cgroup.Group] = {}
         #: Whether all of them were there: what is not may come where nobody looks.
         self._complete = False
+        self._online = b""
         self._online = self._read_online()
         #: CPUs that were offline at some time since the start.
         self._went_offline = self.topology.offline
@@ -128,18 +129,24 @@ class Observer:
     def _read_online(self) -> bytes:
         try:
             return self._files.read(self.host.sys("devices", "system", "cpu", "online"))
-        except OSError:
-            return b""
+        except OSError as error:
+            return self._online if self.host.silence.met(error, known=bool(self._online)) else b""
 
     def _mount(self) -> None:
+        known = bool(self.layout.hierarchies)
         try:
             mounts = self.host.read(self.host.proc("self", "mountinfo"))
-        except OSError:
-            mounts = b""
-        if mounts == self._mounts and self.layout.hierarchies:
-            return
+            if mounts == self._mounts and known:
+                return
+            layout = hierarchies.discover(self.host, self.base)
+        except OSError as error:
+            if self.host.silence.met(error, known=known):
+                if known:
+                    return
+                raise self.host.silence.problem() from error
+            mounts, layout = b"", cgroup.Layout()
         self._mounts = mounts
-        self.layout = hierarchies.writable(self.host, hierarchies.discover(self.host, self.base))
+        self.layout = hierarchies.writable(self.host, layout)
         self.reader.close()
         self.reader = cgroups.Reader(
             self.host, self.layout, handles=descriptors.share(0.25, _HANDLES)
@@ -168,7 +175,8 @@ class Observer:
         full |= self._hotplugged()
         groups = self._look(tuple(pods), tuple(also), full=full)
         if full or not self.steers:
-            self._kernel_work = kernel_work.read(self.host) if self.steers else {}
+            last = self._kernel_work
+            self._kernel_work = kernel_work.read(self.host, last) if self.steers else {}
         ways = self.resctrl.look(now.at, self.layout, groups, pods, full=full)
         return snapshot.Snapshot(
             at=now.at,
@@ -194,7 +202,12 @@ class Observer:
         if again or devices is None:
             from koordlet.host import blocks as reader  # noqa: PLC0415 -- most never limit one
 
-            found = reader.read(self.host, self.layout)
+            try:
+                found = reader.read(self.host, self.layout)
+            except OSError as error:
+                self.host.silence.met(error, known=devices is not None)
+                # Without any before, limits of devices wait; the next look asks again.
+                return devices or reader.NOTHING
             self._devices = devices = devices if found == devices and devices is not None else found
         return devices
 

@@ -40,19 +40,29 @@ class Reader:
         self._groups, self._at = wanted, at
         where = layout.holder("memory") or layout.tree
         if where is not None:
-            there = {one: dict(self._of(where.directory(one))) for one in sorted(wanted)}
+            last = self._found
+            there = {
+                one: dict(self._of(where.directory(one), last.get(one, {})))
+                for one in sorted(wanted)
+            }
             self._found = {one: scores for one, scores in there.items() if scores}
         return self._found
 
-    def _of(self, directory: str) -> Iterator[tuple[int, int]]:
+    def _of(self, directory: str, last: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        silence = self._host.silence
         try:
             pids = self._host.read(self._host.at(f"{directory}/cgroup.procs")).split()
-        except OSError:
+        except OSError as error:
+            if silence.met(error, known=bool(last)):
+                yield from last.items()
             return
         for pid in pids:
             try:
                 text = self._host.read(self._host.proc(pid.decode(), "oom_score_adj"))
                 yield int(pid), int(text)
-            except (OSError, ValueError):
-                # It ended meanwhile.
+            except OSError as error:
+                # Else it ended meanwhile.
+                if silence.met(error, known=int(pid) in last) and int(pid) in last:
+                    yield int(pid), last[int(pid)]
+            except ValueError:
                 continue

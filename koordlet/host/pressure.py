@@ -163,6 +163,7 @@ class Reader:
         try:
             return ask()
         except OSError as error:
+            self._host.silence.met(error, gap=True)
             self._problems[what] = f"{error.filename or what}: {error.strerror or error}"
         except (ValueError, IndexError, KeyError) as error:
             self._problems[what] = f"{what}: {error!s:.120}"

@@ -72,7 +72,7 @@ class Reader:
     """The links of one host; the same object while they say the same."""
 
     def __init__(self, host: root.HostRoot) -> None:
-        self._live = host.live
+        self._host = host
         self._known = queueing.Links()
         self._asked: tuple[str, ...] | None = None
         self._at = 0.0
@@ -84,11 +84,13 @@ class Reader:
     def look(self, at: float, names: Sequence[str]) -> queueing.Links:
         """These links, or those of the default routes where none is named."""
         asked = tuple(names)
-        if not self._live or (asked == self._asked and at - self._at < _BELIEVED):
+        if not self._host.live or (asked == self._asked and at - self._at < _BELIEVED):
             return self._known
         try:
             found = apart(lambda route: _links(route, asked))
         except OSError as error:
+            if self._host.silence.met(error, known=bool(self._known.links)):
+                return self._known
             found = queueing.Links(problems=(f"netlink: {error.strerror or error}",))
         self._asked, self._at = asked, at
         self._known = self._known if found == self._known else found
@@ -96,12 +98,13 @@ class Reader:
 
 
 def side(host: root.HostRoot, link: str, direction: str) -> str | None:
-    """One side of one link, now; ``None`` where the link is not there or cannot be read."""
+    """One side of one link, now; ``None`` where the link is not there. Silence raises."""
     if not host.live:
         return None
     try:
         found = apart(lambda route: _links(route, (link,)))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return None
     return found.links[0].side(direction) if found.links else None
 

@@ -38,15 +38,22 @@ class Reader:
         self.unsupported: tuple[absence.Unsupported, ...] = ()
         self._mount: tuple[str, tuple[str, ...]] | None = None
         self._info: dict[str, dict[str, str]] = {}
+        #: As they were read last: what gets no answer is what it was.
+        self._last: Mapping[str, resctrl.Group] = {}
         self._vendor = ""
         self._writable = False
 
     def refresh(self, vendor: str | None, flags: Iterable[str]) -> None:
         """The slow lane: the mount may have come, gone or changed its options."""
         self._vendor = vendor or ""
-        found = _mounted(self._text(self.host.proc("self", "mountinfo")) or "")
+        try:
+            found = _mounted(self.host.text(self.host.proc("self", "mountinfo")))
+        except OSError as error:
+            if self.host.silence.met(error, known=bool(self._vendor or self._mount)):
+                return
+            found = None
         if found != self._mount:
-            self._info = {}
+            self._info, self._last = {}, {}
         self._mount = found
         if found is None:
             self.unsupported = (absence.Unsupported(FEATURE, self._why_not(flags)),)
@@ -61,7 +68,7 @@ class Reader:
         if self._mount is None:
             return None
         mount, options = self._mount
-        groups = self._groups(mount)
+        self._last = groups = self._groups(mount)
         if "" not in groups:
             self._mount = None
             why = f"{mount} was unmounted; its groups and limits are gone"
@@ -90,7 +97,9 @@ class Reader:
     def _names(self, mount: str) -> list[str]:
         try:
             names = self.host.list(self.host.at(mount))
-        except OSError:
+        except OSError as error:
+            if self.host.silence.met(error, known="" in self._last):
+                return [name for name in self._last if name]
             return []
         return [n for n in names if n not in _FILES and n not in resctrl.RESERVED_NAMES]
 
@@ -100,19 +109,25 @@ class Reader:
             here = self.host.stat(place)
             # Without anything to allocate, groups only count: they have ``tasks`` and no schemata.
             self.host.stat(self.host.below(place, "tasks"))
-        except OSError:
-            return None
+        except OSError as error:
+            last = self._last.get(name)
+            return last if self.host.silence.met(error, known=last is not None) else None
         if here.kind is not root.Kind.DIRECTORY:
             return None
+        last = self._last.get(name)
+        if last is not None and last.inode != here.inode:
+            last = None
         try:
             monitors = tuple(self.host.list(self.host.below(place, "mon_groups")))
-        except OSError:
-            monitors = ()
+        except OSError as error:
+            known = last is not None
+            monitors = last.monitors if self.host.silence.met(error, known=known) and last else ()
+        was = ("", "shareable") if last is None else (last.schemata, last.mode)
         return resctrl.Group(
             name=name,
             inode=here.inode,
-            schemata=self._text(self.host.below(place, "schemata")) or "",
-            mode=(self._text(self.host.below(place, "mode")) or "shareable").strip(),
+            schemata=self._text(self.host.below(place, "schemata"), was[0]) or "",
+            mode=(self._text(self.host.below(place, "mode"), was[1]) or "shareable").strip(),
             monitors=monitors,
         )
 
@@ -121,9 +136,13 @@ class Reader:
     def _read_info(self, mount: str) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
         info = self.host.below(self.host.at(mount), "info")
-        for name in self._list(info):
+        for name in self._list(info, self._info):
             place = self.host.below(info, name)
-            files = {one: self._text(self.host.below(place, one)) for one in self._list(place)}
+            last = self._info.get(name, {})
+            files = {
+                one: self._text(self.host.below(place, one), last.get(one))
+                for one in self._list(place, last)
+            }
             if files:
                 found[name] = {one: text.strip() for one, text in files.items() if text is not None}
         return found
@@ -218,17 +237,18 @@ class Reader:
         if "L3_MON" not in self._info:
             yield absence.Unsupported(f"{FEATURE}.monitoring", "nothing is counted here")
 
-    def _text(self, path: root.HostPath) -> str | None:
+    def _text(self, path: root.HostPath, last: str | None = None) -> str | None:
         try:
             return self.host.text(path)
-        except OSError:
-            return None
+        except OSError as error:
+            return last if self.host.silence.met(error, known=bool(last)) else None
 
-    def _list(self, path: root.HostPath) -> list[str]:
+    def _list(self, path: root.HostPath, last: Iterable[str]) -> list[str]:
         try:
             return self.host.list(path)
-        except OSError:
-            return []
+        except OSError as error:
+            held = list(last)
+            return held if self.host.silence.met(error, known=bool(held)) else []
 
 
 def _mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:

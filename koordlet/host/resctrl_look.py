@@ -6,6 +6,7 @@ Covers: putting the readers together. Does not cover: what each reads (``host.re
 
 from __future__ import annotations
 
+import contextlib
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -89,13 +90,15 @@ class Look:
             self.tasks.due()
         homes = self.tasks.look(now, wanted, full=full)
         if self._memory is None:
-            self._memory = (memory_speed.read(self.reader.host),)
+            # Where it gets no answer, the next look asks again.
+            with contextlib.suppress(OSError):
+                self._memory = (memory_speed.read(self.reader.host),)
         fresh = replace(
             now,
             homes=homes,
             threads=wanted,
             usage=self._usage,
-            memory_gigabytes=self._memory[0],
+            memory_gigabytes=None if self._memory is None else self._memory[0],
         )
         # The same object while nothing changed: then policies have nothing to think about.
         if fresh != self._last:

@@ -46,7 +46,11 @@ class Scanner:
         if not (full or self._due or files != self._files or groups != self._groups):
             return self.homes
         self._files, self._groups, self._due = files, groups, False
-        self.homes = self._scan(now, files)
+        try:
+            self.homes = self._scan(now, files)
+        except OSError as error:
+            # Half a scan would take threads for astray: the last one holds, until one succeeds.
+            self._due = self.host.silence.met(error, known=True)
         return self.homes
 
     def _scan(self, now: resctrl.Resctrl, files: Mapping[str, tuple[str, ...]]) -> Homes:
@@ -80,10 +84,11 @@ def numbers(host: root.HostRoot, path: str) -> list[int]:
 
 
 def words(host: root.HostRoot, path: str) -> list[bytes]:
-    """The same as they are read."""
+    """The same as they are read. Silence raises."""
     try:
         return host.read(host.at(path)).split()
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return []
 
 

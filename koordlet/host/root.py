@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NewType
 
+from koordlet.host import silence
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
@@ -73,6 +74,11 @@ class HostRoot(abc.ABC):
     #: True when these are the running kernel's files: only then may anything be enforced.
     live: bool = False
 
+    @functools.cached_property
+    def silence(self) -> silence.Silence:
+        """The reads that got no answer."""
+        return silence.Silence()
+
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def at(path: str) -> HostPath:
@@ -99,8 +105,6 @@ class HostRoot(abc.ABC):
         """A path below another one; empty parts are skipped."""
         return HostPath("/".join((path.rstrip("/"), *(part.strip("/") for part in parts if part))))
 
-    # System calls -------------------------------------------------------------------------------
-
     @abc.abstractmethod
     def read(self, path: HostPath) -> bytes:
         """The whole file, at most ``MAX_READ`` bytes (``EFBIG`` beyond)."""
@@ -110,10 +114,7 @@ class HostRoot(abc.ABC):
         """One ``write(2)`` of ``data``; a short write is ``EIO``."""
 
     def write_each(self, path: HostPath, lines: Sequence[bytes]) -> list[int]:
-        """One ``write(2)`` of each line; the errno of each, 0 where it was taken.
-
-        What cannot even be opened raises.
-        """
+        """One ``write(2)`` of each line: its errno, 0 if taken. What cannot be opened raises."""
         answers = []
         for line in lines:
             try:
@@ -208,8 +209,6 @@ class HostRoot(abc.ABC):
         """Who may share a core; ``ENOSYS`` where nothing runs that could."""
         raise fail(errno.ENOSYS, "prctl")
 
-    # Conveniences on top of the calls -----------------------------------------------------------
-
     def content(self, path: HostPath, limit: int) -> bytes:
         """A file that may be anything: ``EFBIG`` beyond ``limit``, ``EINVAL`` if it is no file.
 
@@ -231,11 +230,11 @@ class HostRoot(abc.ABC):
         return self.read(path).decode("utf-8", "replace")
 
     def exists(self, path: HostPath) -> bool:
-        """True when something is there, even if it may not be read."""
+        """True when something is there, even if it may not be read, or nobody answers."""
         try:
             self.stat(path)
-        except OSError:
-            return False
+        except OSError as error:
+            return self.silence.met(error, gap=True)
         return True
 
 

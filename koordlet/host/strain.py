@@ -228,8 +228,9 @@ class Reader:
             if handle is None:
                 handle = self._handles[path] = self._host.open(self._host.at(path))
             return self._host.pread(handle, _SIZE)
-        except OSError:
-            self._absent.add(path)
+        except OSError as error:
+            if not self._host.silence.met(error, gap=True):
+                self._absent.add(path)
             handle = self._handles.pop(path, None)
             if handle is not None:
                 self._host.close(handle)

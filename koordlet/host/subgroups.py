@@ -31,13 +31,14 @@ def looks_like_file(name: str) -> bool:
 
 
 def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str]:
-    """The groups directly in a directory, sorted; none when it is gone.
+    """The groups directly in a directory, sorted; none when it is gone. Silence raises.
 
     Names that look like files are looked at only when groups are missing among the others.
     """
     try:
         every = host.list(directory)
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return []
     plain = [name for name in every if not looks_like_file(name)]
     if len(plain) == links - NONE and all("." not in n or n.endswith(_UNITS) for n in plain):
@@ -52,6 +53,7 @@ def names(host: root.HostRoot, directory: root.HostPath, links: int) -> list[str
 def _is_group(host: root.HostRoot, directory: root.HostPath, name: str) -> bool:
     try:
         found = host.stat(host.below(directory, name))
-    except OSError:
+    except OSError as error:
+        host.silence.pass_on(error)
         return False
     return found.kind is root.Kind.DIRECTORY

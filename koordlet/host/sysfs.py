@@ -42,6 +42,8 @@ class Reader:
         self.host = host
         self._warnings: dict[str, None] = {}
         self._dropped = 0
+        #: What got no answer.
+        self.unread: set[str] = set()
         # Thousands of files of one machine hold the same few sets: parse each text once.
         self._sets: dict[tuple[str, bool], cpuset.CPUSet] = {}
 
@@ -75,6 +77,7 @@ class Reader:
                 self.warn(f"{path}: is not a regular file, ignored")
             elif error.errno not in _ABSENT:
                 self.warn(f"{path}: cannot be read: {error.strerror}")
+                self.silent(path, error)
             return None
         return raw.decode("utf-8", "replace").strip(_PADDING)
 
@@ -133,7 +136,13 @@ class Reader:
         except OSError as error:
             if error.errno not in _ABSENT:
                 self.warn(f"{path}: cannot be listed: {error.strerror}")
+                self.silent(path, error)
             return []
+
+    def silent(self, path: root.HostPath, error: OSError) -> None:
+        """Remember a read that failed, where that is no answer."""
+        if self.host.silence.met(error, gap=True):
+            self.unread.add(path)
 
 
 def numbered(names: Iterable[str], stem: str) -> cpuset.CPUSet:

@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.host import (
@@ -65,7 +65,7 @@ def discover(host: root.HostRoot) -> topology.Topology:
             _cpu(cpu, raws.get(cpu, processor.NOTHING), columns, online=cpu in lists.online)
             for cpu in lists.present
         ),
-        nodes=found,
+        nodes=tuple(_without_others(one, columns.node) for one in found),
         caches=found_caches.instances,
         devices=devices.scan(reader),
         possible=lists.possible,
@@ -81,7 +81,20 @@ def discover(host: root.HostRoot) -> topology.Topology:
         arch=info.arch,
         flags=info.flags,
         warnings=reader.warnings(),
+        unread=frozenset(reader.unread),
     )
+
+
+def first(host: root.HostRoot) -> topology.Topology:
+    """Read everything, for the first time; ``HostError`` where there was no room for questions.
+
+    A file that is broken costs what it says. A machine without CPUs there is not.
+    """
+    found = discover(host)
+    silent = host.silence.so_far()
+    if any(host.silence.is_short(one.errno) for one in silent) or (silent and not found.online):
+        raise host.silence.problem()
+    return found
 
 
 def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topology:
@@ -92,11 +105,54 @@ def rescan(host: root.HostRoot, previous: topology.Topology) -> topology.Topolog
         cpulists.raw(reader, "online") == previous.online
         and cpulists.raw(reader, "present") == previous.present
         and (node_ids or cpuset.CPUSet()) == cpuset.CPUSet.of(one.node for one in previous.nodes)
+        and not _answers(reader, previous.unread)
     ):
         return previous
+    if reader.unread - previous.unread:
+        return previous
     fresh = discover(host)
+    if not fresh.unread <= previous.unread:
+        fresh = _held(host, previous, fresh)
     # A machine whose files contradict each other is read anew each time, and stays the same.
     return previous if fresh == previous else fresh
+
+
+def _answers(reader: sysfs.Reader, unread: Iterable[str]) -> bool:
+    """Whether one of the files that gave no answer gives one now."""
+    silent = len(reader.unread)
+    for path in unread:
+        reader.text(reader.host.at(path))
+        if len(reader.unread) == silent:
+            return True
+        silent = len(reader.unread)
+    return False
+
+
+def _held(
+    host: root.HostRoot, previous: topology.Topology, fresh: topology.Topology
+) -> topology.Topology:
+    """What was known before, without the CPUs that went; those that came wait to be read whole.
+
+    The columns of two looks do not mix: their numbers of cores and sockets are dense.
+    """
+    if str(host.sys(processor.DIR, "online")) in fresh.unread:
+        return previous
+    gone = previous.online - fresh.online
+    online = previous.online - gone
+    return replace(
+        previous,
+        online=online,
+        offline=previous.offline | gone,
+        cpus=tuple(_went(one) if one.cpu in gone else one for one in previous.cpus),
+        nodes=tuple(replace(one, cpus=one.cpus - gone) for one in previous.nodes),
+        caches=tuple(
+            replace(one, cpus=one.cpus - gone) for one in previous.caches if one.cpus - gone
+        ),
+    )
+
+
+def _went(one: topology.Cpu) -> topology.Cpu:
+    return replace(one, online=False, core=None, socket=None, node=None, l3=None, l3_id=None)
 
 
 def _fill_from_cpuinfo(
@@ -167,7 +223,28 @@ def _number(
             f"/sys/{processor.DIR}/cpu{cpu}/topology: its {what} is '{claims[cpu]}',"
             " which other CPUs contradict"
         )
-    return formed.number
+    return _by_ids(formed, keys) if formed.refused else formed.number
+
+
+def _by_ids(
+    formed: groups.Groups, keys: Mapping[int, tuple[int | None, ...] | None]
+) -> Mapping[int, int]:
+    """CPUs whose set was refused, by their ids: into the one group that has these, or a new one."""
+    number = dict(formed.number)
+    having: dict[tuple[int | None, ...], set[int]] = {}
+    for cpu, group in formed.number.items():
+        key = keys.get(cpu)
+        if key is not None:
+            having.setdefault(key, set()).add(group)
+    made: dict[tuple[int | None, ...], int] = {}
+    for cpu in formed.refused:
+        key = keys.get(cpu)
+        known = having.get(key, set()) if key is not None else set()
+        if key is None or len(known) > 1:
+            continue
+        free = len(formed.number) + len(made)
+        number[cpu] = next(iter(known)) if known else made.setdefault(key, free)
+    return groups.dense(number)
 
 
 def _package(raw: processor.Raw) -> tuple[int | None, ...] | None:
@@ -185,14 +262,31 @@ def _core(raw: processor.Raw, socket: int | None) -> tuple[int | None, ...] | No
 def _node_of(
     reader: sysfs.Reader, raws: Mapping[int, processor.Raw], found: Sequence[topology.Node]
 ) -> Mapping[int, int]:
-    """The node of each CPU; its own link serves where no node names it."""
-    owner = nodes.assign(reader, found)
+    """The node of each CPU; its own link serves where no node names it, or more than one.
+
+    Without a link it is where the other threads of its core are.
+    """
+    owner, claims = nodes.assign(reader, found)
+    sure = dict(owner)
+    for cpu, claimed in claims.items():
+        raw = raws.get(cpu, processor.NOTHING)
+        linked = claimed.intersection(raw.nodes)
+        mates = claimed.intersection(sure[one] for one in raw.core or () if one in sure)
+        for said in (linked, mates):
+            if len(said) == 1:
+                owner.setdefault(cpu, *said)
     named = cpuset.union(one.cpus for one in found)
     ids = {one.node for one in found}
     for cpu, raw in raws.items():
         if cpu not in named and len(raw.nodes) == 1 and raw.nodes[0] in ids:
             owner[cpu] = raw.nodes[0]
     return owner
+
+
+def _without_others(one: topology.Node, owner: Mapping[int, int]) -> topology.Node:
+    """A node without the CPUs that turned out to be another's."""
+    others = cpuset.CPUSet.of(cpu for cpu in one.cpus if owner.get(cpu, one.node) != one.node)
+    return replace(one, cpus=one.cpus - others) if others else one
 
 
 def _explain(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+
+from koordlet.model import errors
 from koordlet.model.record import dataclass
 
 
@@ -33,3 +36,29 @@ class Stale:
     seconds: float
     #: How much waits behind it.
     waiting: int = 0
+
+
+_FIXES = {
+    errno.EMFILE: "raise the limit of open files (LimitNOFILE=) of the agent",
+    errno.ENFILE: "raise fs.file-max, or find who keeps so many files open",
+    errno.ENOMEM: "the agent or the machine is out of memory: raise the agent's limit",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A read to which the kernel gave no answer: nobody knows what is there now."""
+
+    path: str
+    errno: int
+    #: What it said last holds, or nothing is decided by it alone; else it is unknown.
+    held: bool
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        return _FIXES.get(self.errno, "dmesg may say what is wrong with it")
+
+    def __str__(self) -> str:
+        """As conditions say it."""
+        return f"{self.path or 'a file'} ({errors.errno_name(self.errno)})"

@@ -147,6 +147,8 @@ class Snapshot:
     cookies: cookies.Cookies | None = None
     #: Usage that somebody else reported; only of files (``plan --pods``).
     metric: nodemetric.NodeMetric | None = None
+    #: Reads of this moment that got no answer.
+    unanswered: tuple[absence.Unanswered, ...] = ()
     #: What the whole node may run out of.
     pressure: pressure.Reading = field(default_factory=pressure.Reading)
 

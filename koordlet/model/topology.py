@@ -122,6 +122,8 @@ class Topology:
     arch: str | None = None
     flags: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    #: Files that gave no answer: what they say is missing here, or is what it was before.
+    unread: frozenset[str] = frozenset()
 
     def by_node(
         self, cpus: cpuset.CPUSet

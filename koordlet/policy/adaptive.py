@@ -193,7 +193,7 @@ def decide(
         )
     use = be_usage.measure(now, past)
     stepped, felt_pain = _step(now, past, use, settings, state)
-    whole = 1000 * max(1, len(_pool(now)))
+    whole = 1000 * max(1, len(shared_pools.divide(now).be))
     # Before the first step there is no limit, but one that a restart found.
     milli = _bounded(int(stepped.loop.limit * 1000) or whole, use, settings)
     deciding = _Deciding(now, past, there, f"adaptive: {stepped.reason}")
@@ -251,7 +251,7 @@ def _step(
     state: State,
 ) -> tuple[State, float | None]:
     """The loop's next state, and the pain that was felt."""
-    felt, cpus, most = now.strain, len(_usable(now)), max(1, len(_pool(now)))
+    felt, cpus, most = now.strain, len(_usable(now)), max(1, len(shared_pools.divide(now).be))
     law = dataclasses.replace(settings.law, floor=settings.floor_milli / 1000)
     # Without a signal of waiting, use still says when the machine is full.
     old = felt is not None and now.at - felt.at > be_usage.FRESH_SECONDS
@@ -323,7 +323,7 @@ class _Deciding:
         self.past = past
         self.there = there
         self.reason = reason
-        self.counted = be_groups.counted(there, past, now)
+        self.counted = be_groups.timed(there, now)
         self.writer = be_groups.Writer(now, STEM)
         self.actions: list[action.Action] = []
         self.conditions = [_not_applied(why) for why in be_groups.untimed(there, now)]
@@ -357,7 +357,7 @@ class _Deciding:
 
     def _order(self) -> tuple[int, ...]:
         """Every CPU that best-effort work may have, in the order in which it gets them."""
-        pool = _pool(self.now)
+        pool = shared_pools.divide(self.now).be
         return be_cpus.pick(self.now.topology, pool, len(pool))[::-1]
 
 
@@ -383,12 +383,6 @@ def _usable(now: snapshot.Snapshot) -> cpuset.CPUSet:
     """Every CPU that workloads may use."""
     held = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
     return now.topology.online - held or now.topology.online
-
-
-def _pool(now: snapshot.Snapshot) -> cpuset.CPUSet:
-    """Every CPU that best-effort work may ever have."""
-    held = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM, ledger.Owner.LSE)
-    return now.topology.online - held
 
 
 def _not_applied(problem: str) -> decision.Condition:

@@ -1,7 +1,8 @@
 """Which CPUs best-effort work gets, when it gets a number of them.
 
-Covers: the peer's choice, exactly: pairs of hardware threads in turn over NUMA nodes, LSR CPUs in
-proportion. Does not cover: how many (``cpu_suppress``), writing them (``be_groups``). Pure.
+Covers: what there is, and the peer's choice, exactly: pairs of hardware threads in turn over NUMA
+nodes, LSR CPUs in proportion. Does not cover: how many (``cpu_suppress``), writing them
+(``be_groups``). Pure.
 
 The order of the choice:
 

@@ -110,23 +110,21 @@ def inside(pods: Iterable[pod.Pod]) -> list[str]:
     return [group for group in found if group is not None]
 
 
-def counted(
-    there: tuple[Place, ...], past: series.History, now: snapshot.Snapshot
-) -> tuple[Place, ...]:
+def timed(there: tuple[Place, ...], now: snapshot.Snapshot) -> tuple[Place, ...]:
     """The places whose CPU time can be limited; the same object where that is all of them.
 
-    On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: one that nobody
-    counts has no files of CPU time either, and naming them would fail at every tick. On v2 every
-    group is counted, and has those files where the ``cpu`` controller is handed down to it.
+    On v1 a declared group, unlike the kubelet's, need not be in every hierarchy: where it is not,
+    naming its files would fail at every tick. On v2 every group has those files where the ``cpu``
+    controller is handed down to it.
     """
+    found = tuple(one for one in there if one.tier or _is_timed(now, one.group))
+    return there if len(found) == len(there) else found
+
+
+def _is_timed(now: snapshot.Snapshot, group: str) -> bool:
     if _unified(now):
-        timed = tuple(one for one in there if _has_time(now, one.group))
-        there = there if len(timed) == len(there) else timed
-    totals = past.groups.totals(_paths(there), meter.CPU)
-    if None not in totals:
-        return there
-    pairs = zip(there, totals, strict=True)
-    return tuple(one for one, total in pairs if one.tier or total is not None)
+        return _has_time(now, group)
+    return knob.CPU_CFS_PERIOD.name in now.groups[group].values
 
 
 def used(there: tuple[Place, ...], past: series.History) -> dict[str, int]:

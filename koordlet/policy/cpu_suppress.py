@@ -307,7 +307,7 @@ class _Deciding:
     def quota(self, wish: Wish) -> tuple[int, None]:
         """The limit as CPU time."""
         milli = self._stepped(wish)
-        counted = be_groups.counted(self.there, self.past, self.now)
+        counted = be_groups.timed(self.there, self.now)
         for problem in be_groups.untimed(self.there, self.now):
             self._say("CPUSuppressNotApplied", problem)
         parts = be_groups.split(milli, be_groups.used(counted, self.past), LEAST_QUOTA_MILLI)

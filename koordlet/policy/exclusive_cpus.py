@@ -113,6 +113,7 @@ class _Giving:
         self.reserved = now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
         #: What workloads may have; where everything is reserved, that would strand them.
         self.usable = self.online - self.reserved or self.online
+        self.isolated = now.topology.isolated & self.usable
         self.taken = cpuset.CPUSet()
         self.claims: list[ledger.Claim] = []
         self.holdings: list[cpu_holdings.Holding] = []
@@ -267,7 +268,7 @@ class _Giving:
         if there and whole and not self._too_much(there):
             self._hold(one, there, Origin.CHOSEN, self._why(request))
             return
-        found = self._node().allocate(replace(request, preferred=there))
+        found = self._allocate(replace(request, preferred=there))
         why = found.why if isinstance(found, cpu_allocation.Refusal) else ""
         if isinstance(found, cpu_allocation.Grant):
             why = self._too_much(found.cpus)
@@ -294,19 +295,33 @@ class _Giving:
                     cpu_repack.Placed(uid=one.uid, key=one.key, request=request, cpus=cpus)
                 )
         node = self._node()
-        found = cpu_repack.better(node.shape, placed, reserved=node.reserved, others=node.holdings)
+        unasked = self.isolated - cpuset.union(one.cpus for one in placed)
+        avoided = node.reserved | unasked
+        found = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
         self._repacked = found or {}
+
+    def _allocate(
+        self, request: cpu_allocation.Request
+    ) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+        """Isolated CPUs are for those who name them, and only else for those who need them."""
+        unasked = self.isolated - request.preferred
+        found = self._node(unasked).allocate(request)
+        if unasked and isinstance(found, cpu_allocation.Refusal):
+            found = self._node().allocate(request)
+        return found
 
     def _why(self, request: cpu_allocation.Request) -> str:
         wanted = request.cpus
         must = "required" if wanted.required else "preferred"
         return f"chosen here: {wanted.count} CPUs, {wanted.bind.value} {must}"
 
-    def _node(self) -> cpu_allocation.Node:
+    def _node(self, avoided: cpuset.CPUSet | None = None) -> cpu_allocation.Node:
         if self._shape is None:
             self._shape = cpu_shape.Shape.of(self.now.topology)
         return cpu_allocation.Node(
-            self._shape, reserved=self.online - self.usable, holdings=self._given
+            self._shape,
+            reserved=(self.online - self.usable) | (avoided or cpuset.CPUSet()),
+            holdings=self._given,
         )
 
     # Rows ----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ Where a workload runs, the first that applies:
 Rules:
 1. LS pool = online - reserved - all that is held. BE pool = online - reserved - what LSE or a
    reservation holds: BE may use an LSR workload's idle CPUs, never an LSE one's.
+   Isolated CPUs are in neither where the rest is enough (``isolated_cpus``).
 2. Where every CPU of the LS pool is held, what belongs there is left where it is.
 3. The kubelet's tiers are narrowed, too, so that a new container is right from its first
    instruction: to the pool of the class, and what workloads inside need beyond it.
@@ -42,7 +43,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_files, pool_homes
+from koordlet.policy import cpuset_files, isolated_cpus, pool_homes
 from koordlet.policy.cpuset_files import Wanted
 
 STEM = "shared_pools"
@@ -123,6 +124,7 @@ def decide(
     conditions = [
         _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
     ]
+    conditions += isolated_cpus.conditions(now)
     if not shares.ls:
         conditions.append(_EMPTY)
     alone = _leaves(now)
@@ -157,6 +159,7 @@ def divide(now: snapshot.Snapshot) -> Shares:
     usable = online - now.ledger.held(ledger.Owner.RESERVED, ledger.Owner.SYSTEM) or online
     # Nobody is to be driven out of them when their owner comes.
     usable = usable - now.ledger.held(ledger.Owner.RESERVATION) or usable
+    usable = usable - isolated_cpus.aside(now) or usable
     lse, lsr = now.ledger.held(ledger.Owner.LSE), now.ledger.held(ledger.Owner.LSR)
     return Shares(
         system=now.ledger.pool("SYSTEM") & online or reserved & online,

@@ -22,36 +22,90 @@ NODE = "sys/devices/system/node"
 
 
 def test_cpu_in_two_nodes() -> None:
-    """A CPU that two nodes claim has no node; the warning names the files and what they hold."""
+    """Of the nodes that claim a CPU its own link decides, else where the rest of its core is."""
     tree = machines.xeon_2s_smt2()
     tree[f"{NODE}/node1/cpulist"] = "3-7,12-15\n"
+    by_core = discover(tree)
+    tree[f"{CPU}/cpu3/node1/cpulist"] = ""
+    by_link = discover(tree)
+
+    assert [0, 0, 1] == [by_core.cpus[cpu].node for cpu in (3, 2, 4)]
+    assert [1, 0, 1] == [by_link.cpus[cpu].node for cpu in (3, 2, 4)]
+    assert ["0-3,8-11", "4-7,12-15"] == [str(one.cpus) for one in by_core.nodes]
+    assert ["0-2,8-11", "3-7,12-15"] == [str(one.cpus) for one in by_link.nodes]
+    assert warned(by_core, "node1/cpulist", "3-7,12-15", "more than one node")
+
+
+def test_a_core_in_two_nodes() -> None:
+    """Without a link, and with the whole core claimed by both, nobody knows the node."""
+    tree = machines.xeon_2s_smt2()
+    tree[f"{NODE}/node1/cpulist"] = "3-7,11-15\n"
 
     machine = discover(tree)
 
-    assert [None, 0, 1] == [machine.cpus[cpu].node for cpu in (3, 2, 4)]
-    assert warned(machine, "node1/cpulist", "3-7,12-15", "more than one node")
+    assert [None, None, 0] == [machine.cpus[cpu].node for cpu in (3, 11, 2)]
 
 
-def test_one_dissenter_is_outvoted() -> None:
-    """A CPU that contradicts the rest of its socket has none; the socket stands."""
+def test_one_dissenter_goes_by_its_ids() -> None:
+    """A CPU that contradicts the rest of its socket is where its ids say, with a warning."""
     tree = machines.xeon_2s_smt2()
     tree[f"{CPU}/cpu5/topology/package_cpus_list"] = "0-3,5\n"
 
     machine = discover(tree)
 
-    assert ["0-3,8-11", "4,6-7,12-15"] == groups(machine, "socket")
+    assert ["0-3,8-11", "4-7,12-15"] == groups(machine, "socket")
     assert warned(machine, "cpu5", "0-3,5")
 
 
-def test_even_votes_decide_nothing() -> None:
-    """Two threads that disagree whether they are siblings have no known core."""
+def test_even_votes_are_decided_by_ids() -> None:
+    """Two threads that disagree whether they are siblings go by their ids; without, by nothing."""
     tree = machines.xeon_2s_smt2()
     tree[f"{CPU}/cpu1/topology/core_cpus_list"] = "1\n"
+    told = discover(tree)
+    for cpu in (1, 9):
+        del tree[f"{CPU}/cpu{cpu}/topology/core_id"]
+    untold = discover(tree)
 
-    machine = discover(tree)
+    assert ["1,9"] == [one for one in groups(told, "core") if one.startswith("1,")]
+    assert (None, None) == (untold.cpus[1].core, untold.cpus[9].core)
+    assert 7 == len(groups(untold, "core"))
 
-    assert (None, None) == (machine.cpus[1].core, machine.cpus[9].core)
-    assert 7 == len(groups(machine, "core"))
+
+def test_sockets_whose_ids_repeat() -> None:
+    """Ids that more than one socket has decide nothing about a CPU that was outvoted."""
+    tree = machines.xeon_2s_smt2()
+    for cpu in range(16):
+        tree[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = "0\n"
+    tree[f"{CPU}/cpu5/topology/package_cpus_list"] = "0-3,5\n"
+
+    assert ["0-3,8-11", "4,6-7,12-15"] == groups(discover(tree), "socket")
+
+
+def test_caches_without_levels() -> None:
+    """Where levels are missing, the order of a CPU's caches says them; from a gap on nothing."""
+    tree = machines.xeon_2s_smt2()
+    whole = discover(tree)
+    for name in [name for name in tree if name.endswith("/level")]:
+        del tree[name]
+    told = discover(tree)
+    for name in [name for name in tree if "/index1/" in name]:
+        del tree[name]
+    broken = discover(tree)
+
+    assert (groups(whole, "l3"), whole.caches) == (groups(told, "l3"), told.caches)
+    assert warned(told, "index3/level", "by the order")
+    assert [] == groups(broken, "l3")
+
+
+def test_distances_beside_an_offline_node() -> None:
+    """A row has a column for a node that is offline, too: those that run keep their distances."""
+    tree = machines.xeon_2s_smt2()
+    for name in [name for name in tree if f"{NODE}/node0/" in name]:
+        del tree[name]
+    tree |= {f"{NODE}/online": "1\n", f"{NODE}/possible": "0-1\n"}
+    tree[f"{NODE}/node1/distance"] = "21 10\n"
+
+    assert [(1, (10,))] == [(one.node, one.distances) for one in discover(tree).nodes]
 
 
 def test_online_outside_possible() -> None:
@@ -184,3 +238,30 @@ def test_random_damage(name: str, seed: int, hits: int, extra: list[str]) -> Non
     machine = discover(tree)
     check_contract(topology_json.document(machine))
     assert ET.fromstring(topology_svg.picture(machine)) is not None  # noqa: S314 -- our own
+
+
+_FACTS = ("topology/core_cpus_list", "topology/package_cpus_list", "cache/index3/level")
+
+
+@given(
+    name=st.sampled_from(("xeon_2s_smt2", "epyc_ccd", "snc_interleaved")),
+    fact=st.sampled_from(_FACTS),
+    chance=st.randoms(use_true_random=False),
+    damage=st.sampled_from((None, "", "x", "0", "0-1", "4096", "-1")),
+)
+def test_what_is_not_contradictory_is_kept(
+    name: str, fact: str, chance: random.Random, damage: str | None
+) -> None:
+    """One damaged file of one CPU costs no CPU its core, its socket, its node or its cache."""
+    tree = getattr(machines, name)()
+    whole = discover(tree)
+    path = chance.choice(sorted(one for one in tree if one.endswith(fact)))
+    if damage is None:
+        del tree[path]
+    else:
+        tree[path] = damage
+    machine = discover(tree)
+
+    for column in ("core", "socket", "node", "l3"):
+        found = [getattr(one, column) for one in machine.cpus]
+        assert [getattr(one, column) for one in whole.cpus] == found

@@ -219,11 +219,11 @@ def test_bounds_of_the_file_are_last() -> None:
 
 
 def test_before_anything_is_known_nothing_is_limited() -> None:
-    """Where nobody has counted yet, nothing is limited and no file of CPU time is named."""
+    """Where nobody has counted yet, nothing is limited; the least weight is asked for as always."""
     now = dataclasses.replace(moment(), strain=None)
     made = adaptive.decide(now, colocation.history(None), Settings(), State())
 
-    assert {} == files(made)
+    assert {"/c/job/cpu.weight": "1"} == files(made)
     assert made.limit is not None
     assert made.limit.milli is None
 

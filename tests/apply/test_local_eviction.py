@@ -1,0 +1,34 @@
+"""What runs in a group is ended, and only what is known to have ended has.
+
+Covers: silence. Does not cover: processes that end (``tests/e2e``), since those have to be real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+from koordlet.apply import local_eviction
+from koordlet.host import hierarchies
+from koordlet.model import eviction
+from tests.kit import unanswering
+from tests.kit.kernel import Machine
+
+_GROUP = "/sys/fs/cgroup/web"
+
+
+def test_silence_is_no_end() -> None:
+    """Where the processes of a group cannot be listed, the eviction is not done, and says why."""
+    machine = Machine("0-1", cgroup="v2")
+    machine.mkdir(machine.at(_GROUP))
+    machine.spawn(_GROUP)
+    host = unanswering.UnansweringHost(machine)
+    end = local_eviction.LocalEviction(host, hierarchies.discover(host))
+    victim = eviction.Eviction(
+        pod="host/web", uid="u", policy="p", signal="s", reason="r", message="m", group="web"
+    )
+    host.number, host.paths = errno.EMFILE, frozenset({f"{_GROUP}/cgroup.procs"})
+    outcome = asyncio.run(end(victim))
+
+    assert not outcome.done
+    assert f"{_GROUP}/cgroup.procs: Too many open files" in outcome.detail
