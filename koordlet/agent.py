@@ -303,7 +303,7 @@ class Agent:
 
     def strained(self) -> bool:
         """Whether latency-sensitive work waits so much that a pass should not."""
-        return self.enforce and self.line.feeling.urgent()
+        return self.enforce and self.line.strained()
 
     def adopt(self, one: action.WriteFile, original: str, *, stays: bool = False) -> bool:
         """A file was born with this value by our doing: the original is put back like any other.

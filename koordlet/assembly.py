@@ -267,8 +267,6 @@ def _adaptive(section: adaptive_section.Adaptive, *, stand_back: bool) -> adapti
         stand_back=stand_back,
         tolerance=section.tolerance_percent / 100,
         work_tolerance=section.cycles_tolerance_percent / 100,
-        floor_milli=section.floor_milli,
-        max_age=float(section.max_age_seconds),
         max_percent=section.limits.max_percent,
     )
 

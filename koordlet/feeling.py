@@ -1,18 +1,17 @@
 """What latency-sensitive work feels, and whether that is a reason to act now.
 
 Covers: which groups are listened to, the looks of the fast lane, asking the policy.
-Does not cover: reading (``host.strain``), the answer (``policy.adaptive``).
+Does not cover: reading (``host.strain``), the answer (``policy.cpu_suppress``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
 
 from koordlet.host import machine, root, strain
 from koordlet.model import cgroup, grouppath, pod, qos, snapshot
 from koordlet.model import strain as felt
-from koordlet.policy import adaptive, be_groups
+from koordlet.policy import be_groups, cpu_suppress
 
 
 class Feeling:
@@ -29,12 +28,10 @@ class Feeling:
         #: Whether anything happens there: in a recording nobody waits.
         self.moves = host.live
         self._followed: tuple[object, ...] = ()
-        self._ask: Callable[[], tuple[object, object]] | None = None
 
-    def follow(self, now: snapshot.Snapshot, ask: Callable[[], tuple[object, object]]) -> None:
-        """Listen for these workloads; ``ask`` has the settings and the state of ``adaptive``."""
-        self._ask = ask
-        known = (now.layout, now.pods, now.slo, ask()[0])
+    def follow(self, now: snapshot.Snapshot) -> None:
+        """Listen for these workloads."""
+        known = (now.layout, now.pods)
         if [*map(id, known)] == [*map(id, self._followed)]:
             return
         self._followed = known
@@ -56,17 +53,12 @@ class Feeling:
         self._reader.passed()
         return found
 
-    def urgent(self) -> bool:
-        """Look, and ask whether that is a reason to act at once."""
-        found = self._reader.look(self._clock().at)
-        if found is None or self._ask is None:
+    def urgent(self, limited: cpu_suppress.State) -> bool:
+        """Whether a limit would be cut now. Nobody looks while there is none."""
+        if limited.alarm_milli is None:
             return False
-        settings, state = self._ask()
-        return adaptive.urgent(
-            found,
-            cast("adaptive.Settings", settings),
-            cast("adaptive.State", state),
-        )
+        felt = self._reader.look(self._clock().at)
+        return felt is not None and cpu_suppress.urgent(felt, limited)
 
     def close(self) -> None:
         """Give all descriptors back."""

@@ -30,7 +30,7 @@ from koordlet.model import (
 )
 from koordlet.model.pressure import FileSystem, Reading
 from koordlet.model.record import dataclass
-from koordlet.policy import adaptive, admission, chain, registry
+from koordlet.policy import admission, chain, cpu_suppress, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -174,9 +174,9 @@ class Line:
         if self.observed is not None:
             seen = self.observed.told(seen)
         seen = asking.complete(seen, self.observer, self.settings, self.modes, slow=slow)
-        self.feeling.follow(seen, self._adaptive)
+        self.feeling.follow(seen)
         if self.units.manages(seen.layout):
-            seen = replace(seen, through_systemd=True)
+            seen = replace(seen, through_systemd=True, unit_idle=self.units.idles)
         elif self.units.problem is not None:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
@@ -198,10 +198,10 @@ class Line:
             unanswered=self.host.silence.so_far(),
         )
 
-    def _adaptive(self) -> tuple[object, object]:
-        """Settings and state of the policy that wants to know what is felt."""
-        stem = adaptive.STEM
-        return self.settings[stem], self.states.get(stem, adaptive.State())
+    def strained(self) -> bool:
+        """Whether a limit of best-effort work would be cut now: a pass shall not wait."""
+        state = self.states.get(cpu_suppress.STEM)
+        return isinstance(state, cpu_suppress.State) and self.feeling.urgent(state)
 
     def _pressure(self, at: float) -> Reading:
         """What the node may run out of, with what file systems said last."""

@@ -55,9 +55,9 @@ def test_a_group_without_the_controller_is_said_and_left_alone(ram: Path) -> Non
     assert "CPUWeight=" in only
 
 
-def test_with_the_controller_it_has_its_weight(ram: Path) -> None:
+def test_with_the_controller_it_idles(ram: Path) -> None:
     """The same groups, with ``cpu`` handed down."""
     host, refused, said = lived(ram, b"+cpuset +cpu\n")
 
     assert ([], []) == (refused, said)
-    assert "1" == host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.weight")).strip()
+    assert "1" == host.text(host.at(f"{trees.top('v2')}/jobs/batch/cpu.idle")).strip()

@@ -229,12 +229,16 @@ def _steps(
     undo: Sequence[action.Action],
 ) -> list[plan.Step]:
     undone = {one.target for one in undo}
-    todo = [one for one in actions if one.target not in there.unknown and not _is_so(one, there)]
+    wishes = [one for one in actions if one.target not in there.unknown]
+    todo = [one for one in wishes if not _is_so(one, there)]
+    todo += [one for one in undoing.beside_idle(wishes, todo) if one not in todo]
+    # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
+    # a weight will be, once its group does not idle any more.
+    woken = undoing.beside_idle(undo, undo)
     todo += [
-        # What a file says is not what its unit has: that is asked when it is put back.
         one
         for one in undo
-        if isinstance(one, action.SetUnitProperty) or not _is_so(one, there)
+        if isinstance(one, action.SetUnitProperty) or one in woken or not _is_so(one, there)
     ]
     return [
         plan.Step(

@@ -51,6 +51,8 @@ class Undoing:
     born_empty: frozenset[tuple[str, str]] = frozenset()
     #: Files that go back (sets that still hold what we wrote) or go away, to what they held before.
     targets: Mapping[str, str] = field(default_factory=dict)
+    #: Groups that idle no more: their weights come back whatever the files say before.
+    woken: frozenset[str] = frozenset()
 
     def leave(
         self, entry: journal.Entry, why: str, *, forget: bool = True, tell: bool = False
@@ -71,6 +73,7 @@ def undo(
     for one in wanted if todo else ():
         if isinstance(one, action.WriteFile) and one.knob in _CUT:
             undoing.sets[one.knob, one.group] = cpuset.CPUSet.parse(one.value)
+    undoing.woken = frozenset(e.group for e in todo if e.knob == knob.CPU_IDLE.name)
     removed = {e.target for e in todo if e.kind == action.MakeDir.__name__}
     undoing.born_empty = frozenset(
         (e.knob, e.group) for e in todo if e.original == "" and there.texts.get(e.target)
@@ -101,6 +104,26 @@ _WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
     action.SetUnitProperty.__name__: units.undo,
     action.ShareCore.__name__: core_cookies.undo,
 }
+
+
+#: The two names of the weight, which changes with ``cpu.idle`` (``sched_group_set_idle``).
+_WEIGHTS = frozenset({knob.CPU_SHARES.name, knob.CPU_WEIGHT.name})
+
+
+def beside_idle(
+    wishes: Iterable[action.Action], changes: Iterable[action.Action]
+) -> list[action.Action]:
+    """The weights of groups whose ``cpu.idle`` is among the changes.
+
+    The kernel changes both: clearing it gives the usual weight, not that of before. So the weight
+    is written, and remembered, also where the file already says what it shall.
+    """
+    idle = {one.group for one in changes if _knob(one) == knob.CPU_IDLE.name}
+    return [one for one in wishes if _knob(one) in _WEIGHTS and one.group in idle] if idle else []
+
+
+def _knob(one: action.Action) -> str:
+    return one.knob if isinstance(one, action.WriteFile) else ""
 
 
 def _same_group(entry: journal.Entry, there: present.Present) -> bool:
@@ -224,7 +247,8 @@ def _undo_file(
     if parts := by_parts.get(write.knob, whole):
         parts(undoing, entry, write, current)
         return
-    if kinds.same(write, write.value, current):
+    woken = entry.knob in _WEIGHTS and entry.group in undoing.woken
+    if kinds.same(write, write.value, current) and not woken:
         undoing.leave(entry, "already as it was")
         return
     if not kinds.is_ours(write, entry.values, current, now.went_offline):
@@ -237,7 +261,7 @@ def _undo_file(
     back, problem = _original(entry, now, there, undoing)
     if problem:
         undoing.leave(entry, problem, forget=False, tell=True)
-    elif kinds.same(write, back, current):
+    elif kinds.same(write, back, current) and not woken:
         undoing.leave(entry, "already as wide as it may be")
     else:
         undoing.actions.append(_with(write, back))

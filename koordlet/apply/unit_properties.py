@@ -45,6 +45,13 @@ def _weight(text: str) -> tuple[str, ...]:
     return (f"t:{int(text.removeprefix('default '))}",)
 
 
+def _idle(text: str) -> tuple[str, ...]:
+    """``CPUWeight=idle`` is the number 0; no other property says that a group does not idle."""
+    if text != "1":
+        raise ValueError(text)
+    return ("t:0",)
+
+
 def _quota(text: str) -> tuple[str, ...]:
     quota, _, period = text.partition(" ")
     length = int(period or _PERIOD)
@@ -56,6 +63,7 @@ TABLE: Mapping[str, Row] = {
     "cpuset.cpus": Row(("AllowedCPUs",), _set),
     "cpuset.mems": Row(("AllowedMemoryNodes",), _set),
     "cpu.weight": Row(("CPUWeight",), _weight),
+    "cpu.idle": Row(("CPUWeight",), _idle),
     "cpu.max": Row(("CPUQuotaPerSecUSec", "CPUQuotaPeriodUSec"), _quota),
     "io.weight": Row(("IOWeight",), _weight),
     "memory.min": Row(("MemoryMin",), _number),

@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 from koordlet.apply import kinds, unit_properties
 from koordlet.host import dbus, root, systemd_bus
-from koordlet.model import absence, action, cgroup, cpuset
+from koordlet.model import absence, action, cgroup, cpuset, knob
 from koordlet.state import journal
 
 FEATURE = "systemd.properties"
@@ -53,6 +53,8 @@ class Manager:
         there = host.live and host.exists(host.at("/run/systemd/system"))
         self._there = wanted and there
         self._silent_until = 0.0
+        #: It takes ``CPUWeight=idle`` (since 252), until it has refused that.
+        self.idles = True
         #: Why properties cannot be used now.
         self.problem: absence.Unsupported | None = None
 
@@ -96,8 +98,13 @@ class Manager:
     def set(self, one: action.SetUnitProperty) -> None:
         """Set them."""
         values = [(name, _value(text)) for name, text in one.properties]
-        with self._asking() as connection:
-            connection.set_properties(one.unit, values)
+        try:
+            with self._asking() as connection:
+                connection.set_properties(one.unit, values)
+        except OSError as error:
+            if error.errno == errno.EINVAL and one.knob == knob.CPU_IDLE.name and not one.only_if:
+                self.idles = False
+            raise
 
     def _asking(self) -> _Asking:
         return _Asking(self)

@@ -1,4 +1,4 @@
-"""The section ``policies.adaptive``: best-effort work gets what nobody misses.
+"""The section ``policies.adaptive``: best-effort work runs when nobody else wants to.
 
 Covers: its fields. Does not cover: the policy (``policy.adaptive``).
 """
@@ -22,7 +22,7 @@ class AdaptiveLimits(sections.Section):
 
 
 class Adaptive(sections.Section):
-    """How much CPU best-effort work may have, by what latency-sensitive work feels."""
+    """Best-effort work runs when nobody else wants to; who waits all the same is told."""
 
     mode: sections.PolicyModeField = Field(
         default="enforce",
@@ -35,17 +35,21 @@ class Adaptive(sections.Section):
     tolerance_percent: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=15,
         description="How much longer, in percent of its CPU time, latency-sensitive work may wait"
-        " for a CPU than it does among itself.",
+        " for a CPU than it does among itself, before that is told.",
     )
     cycles_tolerance_percent: Annotated[int, Field(ge=0, le=1000)] = Field(
         default=25,
         description="How many more cycles for each instruction, in percent of its usual ones,"
-        " latency-sensitive work may need beside best-effort work, where `counters.cpi` counts"
-        " them; 0: that is not listened to.",
+        " latency-sensitive work may need beside best-effort work before that is told, where"
+        " `counters.cpi` counts them; 0: it is never told.",
     )
     floor_milli: Annotated[int, Field(ge=10, le=1000)] = Field(
-        default=50, description="Best-effort work always has this, in thousandths of a CPU."
+        default=50,
+        description="Without effect: nothing is taken from best-effort work any more. It is still"
+        " accepted.",
     )
     max_age_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
-        default=30, description="How long a limit is held when nothing is felt, before it falls."
+        default=30,
+        description="Without effect: nothing is taken from best-effort work any more. It is still"
+        " accepted.",
     )

@@ -35,7 +35,8 @@ CPU_WEIGHT = Knob(
     controller="cpu",
     v1=None,
     v2="cpu.weight",
-    form=forms.Number(low=1, high=10_000),
+    # An idle group's reads 0 before 6.12, and the least after.
+    form=forms.Number(low=1, high=10_000, also_low=0),
     twin="cpu.shares",
     answers=f"{_RANGE}; while cpu.idle is 1: EINVAL, and it reads 0",
 )

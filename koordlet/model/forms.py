@@ -110,6 +110,8 @@ class Number:
     unlimited: str = ""
     #: Shown instead of that word by some kernels.
     also_unlimited: int | None = None
+    #: Shown instead of the lowest by some kernels.
+    also_low: int | None = None
     #: The kernel rounds down to multiples of this.
     unit: int = 1
     #: The kernel takes what is outside of the range and cuts it, where it refuses elsewhere.
@@ -126,7 +128,7 @@ class Number:
         word = text.strip()
         if self.unlimited and word == self.unlimited:
             return None
-        number = int(word)
+        number = self.low if (number := int(word)) == self.also_low else number
         return None if self.also_unlimited is not None and number >= self.also_unlimited else number
 
     def text(self, value: int | None) -> str:

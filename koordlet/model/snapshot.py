@@ -129,6 +129,8 @@ class Snapshot:
     strain: strain.Strain | None = None
     #: True where limits of units are set through the running systemd, which hands controllers down.
     through_systemd: bool = False
+    #: … and systemd knows ``CPUWeight=idle``.
+    unit_idle: bool = False
     #: Block devices; ``None`` while nobody limits one.
     blocks: blocks.Blocks | None = None
     #: Network links and how they queue; empty while nobody shapes traffic.

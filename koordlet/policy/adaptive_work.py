@@ -1,30 +1,20 @@
-"""What neighbours cost where no run queue shows it: cycles per instruction, in ``adaptive``'s pain.
+"""What neighbours cost where no run queue shows it: cycles per instruction.
 
-Covers: how much more cycles latency-sensitive work needs than it usually does, for how long that is
-felt, and when it is nobody's fault. Pure.
-Does not cover: counting (``host.performance``), waiting, the loop (``adaptive_controller``).
+Covers: how many more cycles latency-sensitive work needs than it usually does, and saying so. Pure.
+Does not cover: counting (``host.performance``), waiting (``adaptive``).
 
 A neighbour that takes the cache or the memory's bandwidth makes nobody wait for a CPU: threads run,
-and get less done. Cycles per instruction (CPI) say so, one window of some seconds a minute. So they
-are another sense than waiting, slower by two orders, and what is felt is shaped for that:
+and get less done. Cycles per instruction (CPI) say so, one window of some seconds a minute.
 
 1. **Usual** is the lower quartile of half an hour, of each container by itself: what it needs while
-   it is left alone. While less than half of that is known, nothing is felt.
-2. **Pain** is the excess over the usual in units of what is tolerated; of many containers the mean,
-   weighted by cycles, and of that the part that best-effort work has in all CPU time.
-3. **A window hurts once.** It says what was, not what is: above one it cuts at the pass that sees
-   it first, and until the next window it only keeps the limit from growing (pain one). So a cut is
-   judged by a window that began after it, and the limit grows only where a window did not hurt.
-4. **It was not us.** A program that goes on to other work needs other cycles, too. Where pain is
-   nearly as large after so many windows as before the first cut, it is not felt for half an hour;
-   by then that work is the usual.
-5. A window that is old says nothing, and neither does a machine that does not count.
+   it is left alone. While less than half of that is known, nothing is said.
+2. Of many containers the excess over the usual is the mean, weighted by cycles.
+3. A window that is old says nothing, and neither does a machine that does not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, snapshot
@@ -36,38 +26,28 @@ _HISTORY = 1800.0
 _USUAL = 0.25
 #: A window is felt for so long: two intervals and the window itself.
 _OLD = 150.0
-#: Windows after the first cut until it must have helped, and how much of the pain may be left.
-_PROVE = 3
-_HELPED = 0.8
-_DEAF = 1800.0
-#: Pain that keeps the limit from growing and cuts nothing.
-_HOLDS = 1.0
 #: Two times of a clock that are closer than this are one.
 _SAME = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What was felt last, and what came of it. Monotonic seconds."""
+    """The newest window. Monotonic seconds."""
 
-    #: When the newest window ended, and the excess that it told of; ``None``: nothing is known.
+    #: When it ended, and the excess that it told of; ``None``: nothing is known.
     window_at: float | None = None
     excess: float = 0.0
-    #: Pain before the first cut of a row, and windows since; ``None``: nothing to prove.
-    trial_pain: float | None = None
-    windows: int = 0
-    deaf_until: float = -1.0
 
 
 def look(now: snapshot.Snapshot, past: series.History, state: State) -> State:
     """The state with the newest window; sums are made once for each, because they cost."""
     age = past.work.age(meter.CPI, now.at)
     if age is None or age > _OLD:
-        return replace(state, window_at=None, excess=0.0, trial_pain=None, windows=0)
+        return State()
     ended = now.at - age
     if state.window_at is not None and ended - state.window_at <= _SAME:
         return state
-    return replace(state, window_at=ended, excess=excess(now, past))
+    return State(window_at=ended, excess=excess(now, past))
 
 
 def excess(now: snapshot.Snapshot, past: series.History) -> float:
@@ -98,48 +78,41 @@ def _watched(pods: Iterable[pod.Pod]) -> Iterator[str]:
         yield from boxes or ([one.group] if one.group and not one.containers else [])
 
 
-def feel(
-    before: State, state: State, at: float, blame: float, tolerance: float
-) -> tuple[float, State]:
-    """The pain of this pass (rules 3 and 4), after a ``look``. ``tolerance`` 0: none."""
-    if state.window_at is None or tolerance <= 0:
-        return 0.0, state
-    pain = state.excess * blame / tolerance
-    new = state.window_at != before.window_at
-    if new:
-        state = _judged(pain, at, state)
-    if at < state.deaf_until:
-        return 0.0, state
-    return (pain if new else min(pain, _HOLDS)), state
-
-
-def _judged(pain: float, at: float, state: State) -> State:
-    """A window more (rule 4)."""
-    if state.trial_pain is None:
-        return state
-    if pain <= max(1.0, _HELPED * state.trial_pain):
-        return replace(state, trial_pain=None, windows=0)
-    if state.windows + 1 < _PROVE:
-        return replace(state, windows=state.windows + 1)
-    return replace(state, trial_pain=None, windows=0, deaf_until=at + _DEAF)
-
-
-def cut(pain: float, state: State) -> State:
-    """The limit was cut while this was felt: from now on it has to help."""
-    if pain <= 1 or state.trial_pain is not None:
-        return state
-    return replace(state, trial_pain=pain, windows=0)
-
-
 def signal(state: State, tolerance: float) -> tuple[decision.Signal, ...]:
-    """What was felt last; nothing where nobody counts."""
+    """What the newest window says; nothing where nobody counts."""
     if state.window_at is None:
         return ()
     return (
         decision.Signal(
             name="cpu.cycles",
             observed=f"{state.excess:.0%} more than usual",
-            threshold=f"{tolerance:.0%} more, by best-effort work's part of the CPU time",
-            met=tolerance > 0 and state.excess > tolerance,
+            threshold=f"{tolerance:.0%} more",
+            met=_slowed(state, tolerance),
         ),
     )
+
+
+def conditions(
+    state: State, tolerance: float, be_milli: int | None
+) -> tuple[decision.Condition, ...]:
+    """Latency-sensitive work is slower than usual while best-effort work runs."""
+    if not be_milli or not _slowed(state, tolerance):
+        return ()
+    return (
+        decision.Condition(
+            type="LatencySensitiveSlowed",
+            status=True,
+            reason="CyclesPerInstruction",
+            message=(
+                f"latency-sensitive work needs {state.excess:.0%} more cycles for each instruction"
+                f" than it usually does ({tolerance:.0%} are tolerated) while best-effort work uses"
+                f" {be_milli / 1000:.1f} CPUs: a neighbour takes cache or memory bandwidth. Give"
+                " best-effort work fewer ways and less bandwidth (policies.resctrl), or bound it"
+                " with policies.adaptive.limits.maxPercent"
+            ),
+        ),
+    )
+
+
+def _slowed(state: State, tolerance: float) -> bool:
+    return state.window_at is not None and 0 < tolerance < state.excess

@@ -36,8 +36,9 @@ from koordlet.model import (
 from koordlet.model.record import dataclass
 from koordlet.policy import writing
 
-#: Shares of a group that shall run when nobody else wants to: the least that the kernel takes.
-LEAST_SHARES = 2
+#: Shares of a group that shall run when nobody else wants to: as many as an idle group has
+#: (``WEIGHT_IDLEPRIO``, kernel/sched/sched.h), so its file says the same before and after.
+LEAST_SHARES = 3
 #: A group that uses less than its part keeps this much more than it uses, to grow into.
 _ROOM_MILLI = 100
 
@@ -253,26 +254,34 @@ class Writer:
         return made
 
 
-def weights(
-    layout: cgroup.Layout, there: Iterable[Place], policy: str, reason: str
-) -> list[action.Action]:
-    """The least weight for every workload. The tier has it from the kubelet."""
-    made: list[action.Action] = []
-    for one in there:
-        if not one.tier:
-            found = limits.cpu_shares(layout, one.group, LEAST_SHARES)
-            made += _protective(one.group, found, policy, reason)
-    return made
+def yielding(
+    now: snapshot.Snapshot, there: Iterable[Place], policy: str, reason: str
+) -> tuple[action.Action, ...]:
+    """The files that make best-effort work run when nobody else wants to.
+
+    Only of groups that koordlet made or that were declared to it. The kubelet's tier has the least
+    weight from the kubelet, whose writes ``cpu.idle`` would make fail, and the kubelet exit.
+    """
+    units = ("idle" if now.unit_idle else "weight") if now.through_systemd else ""
+    return _yielding(now.layout, units, tuple(there), policy, reason)
 
 
-def idle(
-    layout: cgroup.Layout, groups: Iterable[str], policy: str, reason: str
-) -> list[action.Action]:
-    """Run only when nobody else wants to. Only for groups that koordlet made."""
+@remember.last
+def _yielding(
+    layout: cgroup.Layout, units: str, there: tuple[Place, ...], policy: str, reason: str
+) -> tuple[action.Action, ...]:
+    """``units``: the property by which systemd makes one yield; empty where it is not asked."""
     made: list[action.Action] = []
-    for group in groups:
-        made += _protective(group, limits.cpu_idle(layout, group, idle=True), policy, reason)
-    return made
+    for place in there:
+        if place.tier:
+            continue
+        weight = limits.cpu_shares(layout, place.group, LEAST_SHARES)
+        idle = limits.cpu_idle(layout, place.group, idle=True)
+        if units and cgroup.unit_of(place.group):
+            # One property is both files.
+            weight, idle = ((), idle) if units == "idle" and idle else (weight, ())
+        made += _protective(place.group, (*weight, *idle), policy, reason)
+    return tuple(made)
 
 
 def _protective(

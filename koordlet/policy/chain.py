@@ -108,6 +108,7 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         None if now.kubelet is None else now.kubelet.cpu,
         None if now.kubelet is None else now.kubelet.configuration,
         now.through_systemd,
+        now.unit_idle,
         now.blocks,
     )
 

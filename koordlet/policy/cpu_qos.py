@@ -1,7 +1,7 @@
 """cpu_qos: what the kernel's scheduler is told of a workload's class, where it wants to know.
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
-workloads; ``cpu.idle`` of groups that koordlet made.
+workloads; ``cpu.idle`` of groups that koordlet made or that were declared to it.
 Does not cover: weights and quotas, the kernel's own switches (``system_qos``), cookies of cores
 (``core_scheduling``).
 
@@ -16,8 +16,8 @@ Rules:
 2. The annotation ``koordinator.sh/cpuQOS`` counts for LS pods alone: not enabled is 0.
 3. While nothing but 0 is asked for, no file is ours. As soon as one group is told something all of
    them are, because a group is born with what the one above it has.
-4. ``cpu.idle`` is set on groups that koordlet made and on no others: while it is 1 the kernel
-   refuses weights (EINVAL), which a kubelet that writes them does not survive.
+4. ``cpu.idle`` is never set on the kubelet's groups: while it is 1 the kernel refuses weights
+   (EINVAL), which a kubelet that writes them does not survive.
 5. A node whose policy is ``coreSched`` has no identities: the peer has one or the other. Where
    ``core_scheduling`` is off, one condition names whoever asks for it.
 """
@@ -45,8 +45,6 @@ from koordlet.policy import be_groups, core_scheduling, writing
 
 STEM = "cpu_qos"
 CLASSES = ("LSR", "LS", "BE")
-#: Sources whose groups koordlet has made.
-_OURS = ("demo",)
 _CLASS = {qos.Qos.LSE: "LSR", qos.Qos.LSR: "LSR", qos.Qos.LS: "LS", qos.Qos.BE: "BE"}
 _KUBE_CLASS = {
     qos.KubeQos.GUARANTEED: "LSR",
@@ -173,20 +171,19 @@ class _Deciding:
         """Best-effort work that runs when nobody else wants to."""
         if not self.classes["BE"].sched_idle:
             return
-        left = []
-        for one in self.pods:
-            if not be_groups.is_best_effort(one):
-                continue
-            if one.source in _OURS:
-                self._write(knob.CPU_IDLE, one.group or "", 1, f"{one.key}: schedIdle")
-            else:
-                left.append(one.key)
+        places = be_groups.places(self.now)
+        self.actions += be_groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
+        left = [
+            each.key
+            for each in self.pods
+            if be_groups.is_best_effort(each) and each.kube_qos is not None
+        ]
         if left:
             self._say(
                 "CpuIdleLeft",
                 f"schedIdle: cpu.idle of {len(left)} workloads ({', '.join(sorted(left)[:3])}) is"
-                " left alone, because koordlet did not make their groups and whoever did could set"
-                " no weight any more; policies.adaptive gives them the least weight",
+                " left alone: their groups are the kubelet's, whose writes of weights it would make"
+                " fail, and the kubelet exit; they have the least weight from the kubelet",
             )
 
     # Core scheduling (rule 5) ---------------------------------------------------------------------

@@ -14,10 +14,12 @@ Rules:
    at least; less than one percent of the machine is no change; it grows by a tenth, and shrinks, or
    comes from no limit, at once.
 3. Only the files of the actuator in use are named, so the other's are put back in the same plan.
-4. What is not known never raises the limit. It is held for ``max_age``; then it moves by a tenth of
+4. Where latency-sensitive work uses a tenth of the machine more than at the last pass, the next one
+   does not wait for its tick, and counts with that (the peer waits for its second).
+5. What is not known never raises the limit. It is held for ``max_age``; then it moves by a tenth of
    the machine each time to what the node's own counters allow, where best-effort work counts like
    any other; where those are old, too, to the least that the actuator allows.
-5. ``limits.maxPercent`` is applied last: no value of anybody exceeds it.
+6. ``limits.maxPercent`` is applied last: no value of anybody exceeds it.
 
 Peers skip a round where the BE pool is empty; so do we, and a condition says it.
 """
@@ -36,6 +38,7 @@ from koordlet.model import (
     decision,
     ledger,
     snapshot,
+    strain,
 )
 from koordlet.model.record import dataclass
 from koordlet.policy import be_cpus, be_groups, be_usage, shared_pools
@@ -82,6 +85,8 @@ class State:
     milli: int | None = None
     #: Monotonic time of the last moment at which everything was known.
     fresh_at: float | None = None
+    #: Latency-sensitive use from which on the next pass does not wait for its tick.
+    alarm_milli: int | None = None
 
 
 def revive(body: Mapping[str, object]) -> State:
@@ -100,11 +105,16 @@ def revive(body: Mapping[str, object]) -> State:
 
 def keep(state: State) -> State:
     """What of the state is worth a checkpoint: a limit outlives the agent, its age begins anew."""
-    return replace(state, fresh_at=None)
+    return replace(state, fresh_at=None, alarm_milli=None)
+
+
+def urgent(felt: strain.Strain, state: State) -> bool:
+    """Whether latency-sensitive work has just begun to use much more than the limit knows of."""
+    return state.alarm_milli is not None and 1000 * (felt.ls_lately or 0.0) > state.alarm_milli
 
 
 class Sure(enum.Enum):
-    """How much is known (rule 4)."""
+    """How much is known (rule 5)."""
 
     #: Everything: the limit may move both ways.
     ALL = "all"
@@ -150,7 +160,7 @@ def decide(
     if not force.enable:
         return decision.Decision(next_state=State(), explanation={"limit": "not enabled"})
     there = be_groups.places(now)
-    use = be_usage.measure(now, past, seed=force.seed)
+    use = _jumped(be_usage.measure(now, past, seed=force.seed), now.strain, state)
     wish, fresh_at = _wish(now.at, use, force, state)
     if wish is None:
         return decision.Decision(
@@ -168,6 +178,7 @@ def decide(
             cpus=str(cpus or ""),
             milli=milli if force.actuator == QUOTA else None,
             fresh_at=fresh_at,
+            alarm_milli=use.ls + use.capacity // _GROWTH if using and use.ls is not None else None,
         ),
         actions=tuple(deciding.actions),
         signals=(_signal(use, force),),
@@ -175,6 +186,13 @@ def decide(
         limit=_limit(using, milli, cpus, use, wish),
         explanation={"limit": wish.reason, "actuator": force.actuator},
     )
+
+
+def _jumped(use: be_usage.Use, felt: strain.Strain | None, state: State) -> be_usage.Use:
+    """Where use has just jumped, that of the last tenth of a second: counters are a second old."""
+    if felt is None or use.ls is None or not urgent(felt, state):
+        return use
+    return replace(use, ls=max(use.ls, int(1000 * (felt.ls_lately or 0.0))))
 
 
 def _signal(use: be_usage.Use, force: Settings) -> decision.Signal:

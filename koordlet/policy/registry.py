@@ -205,13 +205,11 @@ POLICIES: tuple[Row, ...] = (
     ),
     row(
         stem=adaptive.STEM,
-        summary="how much CPU best-effort work may have, by what latency-sensitive work feels",
+        summary="best-effort work runs when nobody else wants to; who waits all the same",
         decide=adaptive.decide,
         settings=adaptive.Settings(),
         state=adaptive.State(),
-        revive=adaptive.revive,
         schema=adaptive.SCHEMA,
-        keep=adaptive.keep,
     ),
     row(
         stem=batch_resources.STEM,

@@ -74,11 +74,10 @@ PARTS: Mapping[str, Parts] = {
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "adaptive": Parts(
-        "pain = (waiting - own waiting) / tolerance, or cycles per instruction beyond the usual /"
-        " tolerance; above 1 the limit is cut to 60 %, and has all of it back where that does not"
-        " help; without pain it grows by a tenth of the machine each second",
-        f"`cpu.idle` or the least `cpu.weight`; then {_SET}, or a quota, `cpu.max`, where that"
-        " would leave too few CPUs, and below one CPU",
+        "none: it yields always; told is waiting beyond its own, and cycles per instruction beyond"
+        " the usual, above their tolerance",
+        "`cpu.idle` (`CPUWeight=idle` of a unit) and the least `cpu.weight`; `cpu.max`, on v1"
+        " `cpu.cfs_quota_us`, where `limits.maxPercent` is set",
         "`koordlet top`, *CPU over time* on the console, `bestEffort` in `/api/v1/node`",
     ),
     "batch_resources": Parts(

@@ -6,6 +6,7 @@ Covers: properties of units, and the files that they become. Does not cover: its
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
@@ -19,14 +20,19 @@ _UNSET: Mapping[str, dbus.Variant] = {
     "AllowedCPUs": dbus.Variant("ay", b""),
     "CPUWeight": dbus.Variant("t", unit_properties.INFINITY),
 }
+#: The first version with ``CPUWeight=idle``.
+_KNOWS_IDLE = 252
 _FILES = {"AllowedCPUs": "cpuset.cpus", "CPUWeight": "cpu.weight"}
 
 
 class Systemd:
     """What it knows of its units, and whom it kills: the n-th asker who sets something."""
 
-    def __init__(self, host: root.HostRoot, places: Mapping[str, str]) -> None:
+    def __init__(
+        self, host: root.HostRoot, places: Mapping[str, str], *, version: int = 252
+    ) -> None:
         self._host = host
+        self._version = version
         #: Unit to the directory of its group.
         self._places = places
         self._said: dict[tuple[str, str], dbus.Variant] = {}
@@ -49,12 +55,20 @@ class Systemd:
         dies, done = self.deadly or (0, False)
         if self.asked == dies and not done:
             raise dying.Killed
+        idle = name == "CPUWeight" and value.value == 0
+        if idle and self._version < _KNOWS_IDLE:
+            raise OSError(errno.EINVAL, "Value specified in CPUWeight is out of range")
         self._said[unit, name] = value
-        text = _text(value)
+        if name == "CPUWeight":
+            self._write(unit, "cpu.idle", str(int(idle)))
+        text = "" if idle else _text(value)
         if text:
-            self._host.write(self._host.at(f"{self._places[unit]}/{_FILES[name]}"), text.encode())
+            self._write(unit, _FILES[name], text)
         if self.asked == dies:
             raise dying.Killed
+
+    def _write(self, unit: str, file: str, text: str) -> None:
+        self._host.write(self._host.at(f"{self._places[unit]}/{file}"), text.encode())
 
 
 def _text(value: dbus.Variant) -> str:

@@ -1,4 +1,4 @@
-"""When it is in charge, which files it names, and what happens where nothing is felt."""
+"""When it is in charge, which files make best-effort work yield, and who is told to wait."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import (
-    cgroup,
-    decision,
-    ledger,
-    resctrl,
-    snapshot,
-    strain,
-    strategies,
-)
+from koordlet.model import cgroup, decision, knob, ledger, resctrl, snapshot, strain, strategies
 from koordlet.policy import adaptive
-from koordlet.policy import adaptive_controller as controller
 from koordlet.policy.adaptive import Settings, State
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
@@ -27,13 +18,12 @@ from tests.kit.colocation import KubeQos, Qos
 EIGHT = moments.machine(1, 4)
 WEB = colocation.declared("web", Qos.LS)
 JOB = colocation.declared("job", Qos.BE)
+YIELDS = {"/c/job/cpu.weight": "1", "/c/job/cpu.idle": "1"}
 
 
 def felt(waiting: float | None, *, ls: float = 1.0, at: float = 100.0) -> strain.Strain:
     """What one look found."""
-    return strain.Strain(
-        at=at, ls_cores=ls, ls_lately=ls, be_cores=1.0, waiting=waiting, waiting_lately=waiting
-    )
+    return strain.Strain(at=at, ls_cores=ls, ls_lately=ls, be_cores=1.0, waiting=waiting)
 
 
 def moment(
@@ -56,221 +46,165 @@ def decided(
     return adaptive.decide(now, used(now.at), settings or Settings(), state or State())
 
 
-def limited(cpus: float, at: float = 99.9, *, ached: bool = False) -> State:
-    """A loop whose limit is so many CPUs."""
-    loop = controller.State(
-        at=at,
-        limit=cpus,
-        allowed=cpus,
-        ceiling=cpus,
-        peak=1.0,
-        learned_peak=1.0,
-        cut_at=at,
-        ached=ached,
-    )
-    return State(loop=loop, felt_at=at, machine=8)
-
-
 def files(made: decision.Decision[State]) -> dict[str, str]:
     """Path of a file to its wanted value."""
     return moments.written(made.actions)
 
 
-def test_weights_come_first_then_fewer_cpus_then_a_quota() -> None:
-    """The gentlest that holds the limit; whole cores are given up first."""
-    found = [files(decided(moment(), limited(cpus))) for cpus in (8.0, 5.3, 2.0, 0.6)]
-
-    assert {"/c/job/cpu.weight": "1"} == found[0]
-    assert {"/c/job/cpu.weight": "1", "/c/job/cpuset.cpus": "1-3,5-7"} == found[1]
-    assert {"/c/job/cpu.weight": "1", "/c/job/cpuset.cpus": "3,7"} == found[2]
-    assert {
-        "/c/job/cpu.weight": "1",
-        "/c/job/cpuset.cpus": "7",
-        "/c/job/cpu.max": "60000 100000",
-    } == found[3]
+def kinds(made: decision.Decision[State]) -> list[str]:
+    """The types of the conditions."""
+    return [condition.type for condition in made.conditions]
 
 
-def test_a_quota_where_no_room_would_be_left_by_fewer_cpus() -> None:
-    """Threads that wake up look for a CPU that nobody uses, and crowd there: three of 2.5 used."""
-    loop = dataclasses.replace(limited(5.0).loop, peak=2.5, learned_peak=2.5)
-    made = adaptive.decide(
-        moment(), used(ls=2.5), Settings(), dataclasses.replace(limited(5.0), loop=loop)
-    )
+def test_a_declared_group_idles_on_both_versions() -> None:
+    """``cpu.idle``, and the weight: clearing the one does not bring the other back."""
+    on_v1 = moment(layout=colocation.V1)
+    job = on_v1.groups["job"]
+    timed = dataclasses.replace(job, values={**job.values, knob.CPU_CFS_PERIOD.name: "100000"})
+    on_v1 = dataclasses.replace(on_v1, groups={**on_v1.groups, "job": timed})
 
-    assert {"/c/job/cpu.weight": "1", "/c/job/cpu.max": "500000 100000"} == files(made)
-
-
-def test_only_groups_of_our_own_idle() -> None:
-    """``cpu.idle`` on somebody else's group would make his writes of weights fail."""
-    demo = dataclasses.replace(JOB, source="demo")
-    now = colocation.moment(EIGHT, [WEB, demo], layout=colocation.V2)
-
-    assert {"/c/job/cpu.idle": "1"} == files(decided(now, limited(8.0)))
+    assert files(decided(moment())) == YIELDS
+    assert files(decided(on_v1)) == {"/c/cpu/job/cpu.shares": "3", "/c/cpu/job/cpu.idle": "1"}
 
 
-def test_the_kubelet_s_tier_keeps_its_weight() -> None:
-    """The kubelet has given it the least already, and writes it again."""
+@pytest.mark.parametrize(
+    ("unit_idle", "written"),
+    [(True, {"cpu.idle": "1"}), (False, {"cpu.weight": "1"})],
+    ids=["systemd 252", "older"],
+)
+def test_systemd_writes_weight_and_idle_by_one_property(
+    unit_idle: bool, written: dict[str, str]
+) -> None:
+    """Of a unit of systemd's one file is named; the weight where its systemd knows no idle."""
+    job = dataclasses.replace(JOB, group="system.slice/job.service")
+    now = colocation.moment(EIGHT, [WEB, job], layout=colocation.V2)
+    now = dataclasses.replace(now, through_systemd=True, unit_idle=unit_idle)
+    past = colocation.history(2.0, {"web": 1.0, str(job.group): 1.0})
+    made = adaptive.decide(now, past, Settings(), State())
+
+    assert files(made) == {f"/c/{job.group}/{name}": text for name, text in written.items()}
+
+
+def test_the_kubelet_s_tier_is_left_to_the_kubelet() -> None:
+    """It has given it the least weight, and could not write it again beside ``cpu.idle``."""
     pods = [colocation.kube("a", KubeQos.BURSTABLE), colocation.kube("b", KubeQos.BEST_EFFORT)]
     now = colocation.moment(EIGHT, pods, layout=colocation.V2)
-    past = colocation.history(2.0, {str(one.group): 1.0 for one in pods})
-    made = adaptive.decide(now, past, Settings(), limited(2.0))
+    past = colocation.history(2.0, {str(each.group): 1.0 for each in pods})
+    made = adaptive.decide(now, past, Settings(), State())
 
-    assert {f"/c/{colocation.TIER}/cpuset.cpus": "3,7"} == files(made)
+    assert files(made) == {}
+    assert kinds(made) == []
 
 
 @pytest.mark.parametrize("enable", [True, False])
 def test_an_object_of_the_cluster_is_in_charge(enable: bool) -> None:
     """Also one that switches everything off: then nobody limits, and nothing stays limited."""
     now = colocation.moment(EIGHT, [WEB, JOB], threshold=strategies.Threshold(enable=enable))
-    made = decided(now, limited(2.0))
+    made = decided(now, State(waits_since=1.0))
 
-    assert ((), None, State()) == (made.actions, made.limit, made.next_state)
+    assert (made.actions, made.limit, made.next_state) == ((), None, State())
 
 
 def test_the_file_may_choose_the_formula() -> None:
     """``policies.cpu_suppress.enable`` makes this one step back."""
-    assert () == decided(moment(), settings=Settings(stand_back=True)).actions
+    assert decided(moment(), settings=Settings(stand_back=True)).actions == ()
 
 
-@pytest.mark.parametrize(
-    ("waiting", "ached"),
-    [pytest.param(2.0, False, id="for long"), pytest.param(0.4, True, id="for two passes")],
-)
-def test_waiting_cuts_and_is_explained(waiting: float, ached: bool) -> None:
-    """More than the tolerance, by the half of it that best-effort work is to blame for."""
-    made = decided(moment(waiting=waiting), limited(8.0, at=90.0, ached=ached))
-
-    assert made.limit is not None
-    assert (4800, "latency-sensitive work waits for a CPU") == (
-        made.limit.milli,
-        made.limit.reason,
+@hypothesis.given(
+    waits=st.lists(
+        st.tuples(st.floats(0, 50) | st.none(), st.floats(0, 8)), min_size=1, max_size=20
     )
-    assert [True] == [one.met for one in made.signals]
-    assert all("waits" in one.reason for one in made.actions if one.target.endswith("cpus"))
-
-
-def test_waiting_for_its_own_limit_is_not_felt() -> None:
-    """Throttled time is taken off before anything is concluded."""
-    found = adaptive.pain(felt(0.3), 8, throttled=0.3, tolerance=0.15)
-
-    assert (0.0, 0.0) == found
-
-
-@pytest.mark.parametrize(("be", "expected"), [(1.0, 1.0), (0.0, 0.0), (3.0, 1.5), (None, 2.0)])
-def test_best_effort_work_is_to_blame_by_its_part(be: float | None, expected: float) -> None:
-    """Who waits, waits behind those that run; what is not known is blamed on it whole."""
-    one = dataclasses.replace(felt(0.3), be_cores=be, be_lately=be)
-
-    assert adaptive.pain(one, 8, throttled=0.0, tolerance=0.15) == pytest.approx(
-        (expected, expected), abs=2e-3
-    )
-
-
-def test_strangers_have_their_part_of_the_blame() -> None:
-    """Daemons and whatever else uses the CPU beside both."""
-    mine, _ = adaptive.pain(felt(0.3), 8, throttled=0.0, tolerance=0.15, others=2.0)
-
-    assert mine == pytest.approx(0.5, abs=1e-3)
-
-
-def test_a_spike_waits_for_itself() -> None:
-    """What it waits in the look in which it came is compared with its own use, not the mean."""
-    one = dataclasses.replace(felt(0.0), ls_lately=7.9, waiting_lately=2.0, be_lately=0.1)
-
-    assert (0.0, 0.0) == adaptive.pain(one, 8, throttled=0.0, tolerance=0.15)
-
-
-@pytest.mark.parametrize(
-    ("waiting", "ls", "state", "urgent"),
-    [
-        pytest.param(2.0, 1.0, limited(8.0), True, id="it waits long"),
-        pytest.param(0.4, 1.0, limited(8.0), False, id="it waits a moment"),
-        pytest.param(0.0, 7.5, limited(8.0, 90.0), True, id="it fills the machine"),
-        pytest.param(2.0, 1.0, limited(0.05), False, id="nothing is left to take"),
-        pytest.param(2.0, 1.0, State(), False, id="nothing was decided yet"),
-    ],
 )
-def test_when_a_pass_does_not_wait(
-    waiting: float,
-    ls: float,
-    state: State,
-    urgent: bool,
-) -> None:
-    """Where the limit would be cut now."""
-    assert urgent is adaptive.urgent(felt(waiting, ls=ls, at=100.2), Settings(), state)
+def test_no_waiting_of_anybody_takes_a_cpu_away(waits: list[tuple[float | None, float]]) -> None:
+    """Whatever is felt, the files are the same: they yield, and hold no set and no quota."""
+    state = State()
+    for second, (waiting, ls) in enumerate(waits):
+        at = 100.0 + second
+        now = dataclasses.replace(moment(at=at), strain=felt(waiting, ls=ls, at=at))
+        made = adaptive.decide(now, used(at, ls), Settings(), state)
+        state = made.next_state
+        assert files(made) == YIELDS
 
 
-def test_reserved_cpus_are_the_system_s() -> None:
-    """They are no part of the machine that workloads fill."""
-    now = colocation.moment(EIGHT, [WEB, JOB], claims={ledger.Owner.RESERVED: "0-5"})
-    past = colocation.history(6.8, {"web": 1.8, "job": 0.0})
-    made = adaptive.decide(now, past, Settings(), State())
-
-    assert made.limit is not None
-    assert (2, 161) == (made.next_state.machine, made.limit.milli)
-
-
-def test_bounds_of_the_file_are_last() -> None:
-    """Also without any pain."""
+def test_the_bound_of_the_file_is_a_quota() -> None:
+    """A quarter of eight CPUs; a bound that is the whole machine is none."""
     made = decided(moment(), settings=Settings(max_percent=25))
 
     assert made.limit is not None
-    assert 2000 == made.limit.milli
+    assert made.limit.milli == 2000
+    assert files(made) == {**YIELDS, "/c/job/cpu.max": "200000 100000"}
+    assert files(decided(moment(), settings=Settings(max_percent=100))) == YIELDS
+
+
+def test_the_bound_leaves_what_the_kernel_takes_at_least() -> None:
+    """0 % is 1 ms of each 100 ms."""
+    made = decided(moment(), settings=Settings(max_percent=0))
+
+    assert files(made)["/c/job/cpu.max"] == "1000 100000"
 
 
 def test_before_anything_is_known_nothing_is_limited() -> None:
-    """Where nobody has counted yet, nothing is limited; the least weight is asked for as always."""
+    """Where nobody has counted yet, nothing is limited; it yields as always."""
     now = dataclasses.replace(moment(), strain=None)
     made = adaptive.decide(now, colocation.history(None), Settings(), State())
 
-    assert {"/c/job/cpu.weight": "1"} == files(made)
+    assert files(made) == YIELDS
     assert made.limit is not None
     assert made.limit.milli is None
 
 
-def test_without_a_signal_the_limit_is_held_then_falls_to_the_floor() -> None:
-    """30 s as it is, then a tenth of the machine each second."""
-    state, found = limited(4.0, at=100.0), []
-    for seconds in (11, 30, 31, 32, 33, 34, 35, 36, 37):
-        now = dataclasses.replace(moment(at=100.0 + seconds), strain=felt(0.0, at=100.0))
-        made = adaptive.decide(now, used(100.0), Settings(), state)
-        state = made.next_state
-        found.append(round(state.loop.limit, 2))
+def test_waiting_that_lasts_is_told_with_a_remedy() -> None:
+    """Half a minute above the tolerance; less, or a moment of rest between, is not told."""
+    state = decided(moment(waiting=1.0)).next_state
+    soon = decided(moment(at=129.0, waiting=1.0), state)
+    late = decided(moment(at=130.0, waiting=1.0), soon.next_state)
+    rested = decided(moment(at=131.0, waiting=0.0), late.next_state)
 
-    assert [4.0, 4.0, 2.4, 1.6, 0.8, 0.05] == found[:6]
-    assert [0.05] * 3 == found[6:]
+    assert kinds(soon) == []
+    assert kinds(late) == ["LatencySensitiveWaits"]
+    assert "30 s long" in late.conditions[0].message
+    assert "limits.maxPercent" in late.conditions[0].message
+    assert rested.next_state.waits_since is None
 
 
-@hypothesis.given(
-    start=st.floats(0.05, 8),
-    looks=st.lists(st.tuples(st.floats(0, 5), st.booleans()), min_size=1, max_size=15),
+def test_what_is_not_known_neither_begins_nor_ends_waiting() -> None:
+    """A gap in what is felt is no relief."""
+    state = decided(moment(waiting=1.0)).next_state
+    gap = decided(moment(at=110.0, waiting=None), state)
+
+    assert gap.next_state.waits_since == 100.0
+    assert [signal.met for signal in gap.signals] == [None]
+
+
+def test_own_waiting_is_that_on_its_own_cpus() -> None:
+    """0.9 CPUs used of eight hardly queue; of the one CPU that it is confined to they do."""
+    now = moment(waiting=1.0)
+    narrow = dict(now.groups)
+    narrow["web"] = moments.group("web", "0", unified=True)
+    past = used(ls=0.9)
+
+    assert adaptive.beyond(now, past) == pytest.approx(1.0, abs=0.01)
+    assert adaptive.beyond(dataclasses.replace(now, groups=narrow), past) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("web", "job", "above"),
+    [
+        pytest.param("web", "job", "", id="siblings"),
+        pytest.param("a.slice/web", "job", "", id="a branch of its own at the top"),
+        pytest.param("a/web", "a/job", "", id="siblings below"),
+        pytest.param("web", "b.slice/job", "b.slice", id="another branch"),
+        pytest.param("a/web", "a/b/c/job", "a/b", id="another branch below"),
+    ],
 )
-def test_what_is_stale_never_raises_a_limit(start: float, looks: list[tuple[float, bool]]) -> None:
-    """Neither stale pods nor old counters."""
-    state, last = limited(start, at=99.0), start
-    for number, (ls, old) in enumerate(looks):
-        at = 100.0 + 5 * number
-        now = moment(at=at)
-        pods = tuple(dataclasses.replace(one, stale=not old) for one in now.pods)
-        now = dataclasses.replace(now, pods=pods, strain=felt(0.0, ls=ls, at=at - 20 * old))
-        past = used(at - 20 * old, ls=ls)
-        state = adaptive.decide(now, past, Settings(), state).next_state
-        assert 0.05 <= state.loop.limit <= last
-        last = state.loop.limit
+def test_who_yields_to_siblings_only_says_so(web: str, job: str, above: str) -> None:
+    """The group that counts is the one where both branches meet; it is named with the remedy."""
+    pods = [dataclasses.replace(WEB, group=web), dataclasses.replace(JOB, group=job)]
+    now = colocation.moment(EIGHT, pods, layout=colocation.V2)
+    made = adaptive.decide(now, colocation.history(2.0, {web: 1.0, job: 1.0}), Settings(), State())
 
-
-@pytest.mark.parametrize("body", [{}, {"loop": 1}, {"loop": {"x": 1}}, {"loop": {"limit": "a"}}])
-def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
-    """It is refused as a whole."""
-    with pytest.raises(ValueError, match=r"."):
-        adaptive.revive(body)
-
-
-def test_only_the_limit_outlives_the_agent() -> None:
-    """What changes with every tick is not written with every tick."""
-    kept = adaptive.keep(limited(2.3456))
-
-    assert State(loop=controller.State(limit=2.35)) == kept
+    assert kinds(made) == (["BestEffortDoesNotYield"] if above else [])
+    assert all(f"Declare {above} as" in told.message for told in made.conditions)
 
 
 def test_a_noisy_neighbour_is_told() -> None:
@@ -282,13 +216,15 @@ def test_a_noisy_neighbour_is_told() -> None:
     for waiting, met in ((0.2, True), (0.0, False), (None, None)):
         there = resctrl.Resctrl(mount="/r", usage=usage)
         made = decided(dataclasses.replace(moment(waiting=waiting), resctrl=there))
-        found = {one.name: one.met for one in made.signals}
-        assert met is found["resctrl.noisy_neighbour.0"]
-    assert not [one for one in decided(moment()).signals if "resctrl" in one.name]
+        signals = {signal.name: signal.met for signal in made.signals}
+        assert signals["resctrl.noisy_neighbour.0"] is met
+    assert not [each for each in decided(moment()).signals if "resctrl" in each.name]
 
 
-def test_a_restart_in_a_crowd_goes_on_with_what_was_allowed() -> None:
-    """What a crowd leaves is of its moment: a checkpoint has what was learned."""
-    loop = controller.State(at=1.0, limit=0.05, allowed=6.0, crowded=True)
+def test_reserved_cpus_are_no_part_of_the_bound() -> None:
+    """A bound above what best-effort work can have at all is no quota."""
+    now = colocation.moment(
+        EIGHT, [WEB, JOB], layout=colocation.V2, claims={ledger.Owner.RESERVED: "0-5"}
+    )
 
-    assert 6.0 == adaptive.keep(State(loop=loop)).loop.limit
+    assert files(decided(now, settings=Settings(max_percent=50))) == YIELDS

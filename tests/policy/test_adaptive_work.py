@@ -1,16 +1,14 @@
-"""Cycles per instruction as a pain: what is usual, what a window does, when it was not us."""
+"""Cycles per instruction: what is usual, and who is told to be slower than that."""
 
 from __future__ import annotations
 
 import dataclasses
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import meter, snapshot
-from koordlet.policy import adaptive, adaptive_work
+from koordlet.policy import adaptive_work
 from koordlet.policy.adaptive_work import State
 from tests.kit import counting
 from tests.policy import test_adaptive
@@ -73,67 +71,24 @@ def test_old_windows_say_nothing() -> None:
     late = dataclasses.replace(moment(21), at=BEGIN + 20 * MINUTE + 200)
 
     assert State() == adaptive_work.look(late, past(*[1.0] * 20, 2.0), seen(*[1.0] * 20, 2.0))
-    assert State() == adaptive_work.look(late, series.History(), State())
 
 
-def test_a_window_cuts_once_and_then_holds() -> None:
-    """Above one at the pass that sees it first, one until the next."""
-    first = State(window_at=10.0, excess=0.5)
+def test_who_is_slowed_beside_best_effort_work_is_told() -> None:
+    """Above the tolerance, while best-effort work runs; 0 switches it off."""
+    slow = seen(*[1.0] * 20, 1.5)
 
-    assert (2.0, first) == adaptive_work.feel(State(), first, 10.0, 1.0, 0.25)
-    assert (1.0, first) == adaptive_work.feel(first, first, 11.0, 1.0, 0.25)
-    assert (0.0, first) == adaptive_work.feel(State(), first, 10.0, 0.0, 0.25), "not to blame"
-    assert (0.0, first) == adaptive_work.feel(State(), first, 10.0, 1.0, 0.0), "not listened to"
-
-
-def life(excesses: list[float]) -> tuple[list[float], State]:
-    """Pains of windows, one a minute, each cut while it hurts."""
-    state, pains = State(), []
-    for number, each in enumerate(excesses):
-        at = MINUTE * number
-        looked = dataclasses.replace(state, window_at=at, excess=each)
-        pain, state = adaptive_work.feel(state, looked, at, 1.0, 0.25)
-        state = adaptive_work.cut(pain, state)
-        pains.append(pain)
-    return pains, state
+    assert [told.type for told in adaptive_work.conditions(slow, 0.25, 1000)] == [
+        "LatencySensitiveSlowed"
+    ]
+    assert adaptive_work.conditions(slow, 0.5, 1000) == ()
+    assert adaptive_work.conditions(slow, 0.0, 1000) == ()
+    assert adaptive_work.conditions(slow, 0.25, 0) == ()
+    assert adaptive_work.conditions(State(), 0.25, 1000) == ()
 
 
-def test_cuts_that_do_not_help_end() -> None:
-    """After three windows as bad as before it is not felt for half an hour; then it is again."""
-    pains, state = life([0.5] * 5)
-    assert ([2.0, 2.0, 2.0, 0.0, 0.0], 3 * MINUTE + 1800) == (pains, state.deaf_until)
-    assert 2.0 == life([0.5] * 34)[0][-1]
+def test_the_signal_says_what_the_newest_window_said() -> None:
+    """Nothing where nobody counts."""
+    (signal,) = adaptive_work.signal(seen(*[1.0] * 20, 1.5), 0.25)
 
-
-def test_cuts_that_help_go_on() -> None:
-    """Less pain than before is what a cut is for, also where it is not enough yet."""
-    pains, state = life([1.0, 0.8, 0.7, 0.5, 0.4, 0.3])
-    assert [4.0, 3.2, 2.8, 2.0, 1.6, 1.2] == pytest.approx(pains)
-    assert -1.0 == state.deaf_until
-
-
-@hypothesis.given(st.lists(st.floats(0, 10), max_size=60))
-def test_whatever_is_counted_most_of_it_is_not_ours(excesses: list[float]) -> None:
-    """Pain is never negative and never more than the excess; deaf, it is none."""
-    pains, _ = life(excesses)
-    assert all(0 <= pain <= each / 0.25 for pain, each in zip(pains, excesses, strict=True))
-
-
-def test_adaptive_cuts_for_it_and_says_so() -> None:
-    """Nobody waits, and the limit falls all the same; the next pass does not cut again."""
-    now, windows = moment(21), past(*[1.0] * 20, 2.0)
-    used = test_adaptive.used(now.at)
-    windows.groups, windows.node = used.groups, used.node
-    free = test_adaptive.limited(8.0, at=now.at - 9)
-    made = adaptive.decide(now, windows, adaptive.Settings(), free)
-
-    assert made.limit is not None
-    assert (4800, adaptive._CYCLES) == (made.limit.milli, made.limit.reason)
-    assert {"cpu.waiting": False, "cpu.cycles": True} == {s.name: s.met for s in made.signals}
-    later = dataclasses.replace(now, at=now.at + 5, strain=test_adaptive.felt(0.0, at=now.at + 5))
-    again = adaptive.decide(later, windows, adaptive.Settings(), made.next_state)
-    assert again.limit is not None
-    assert 4800 == again.limit.milli
-    deaf = adaptive.decide(now, windows, adaptive.Settings(work_tolerance=0), free)
-    assert deaf.limit is not None
-    assert deaf.limit.milli is None
+    assert (signal.observed, signal.met) == ("50% more than usual", True)
+    assert adaptive_work.signal(State(), 0.25) == ()

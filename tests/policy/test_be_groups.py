@@ -56,17 +56,14 @@ def test_where_limits_of_sensitive_work_are_counted() -> None:
     assert [web.group, f"{web.group}/a", f"{web.group}/b"] == found
 
 
-def test_only_groups_of_our_own_idle() -> None:
-    """Weights are for every declared workload; ``cpu.idle`` for what the caller made."""
+def test_declared_groups_yield_and_the_kubelet_s_are_left() -> None:
+    """Weight and ``cpu.idle`` of every declared workload; the kubelet writes its own weights."""
     now = colocation.moment(
         EIGHT, [colocation.declared("job", Qos.BE), colocation.kube("a", KubeQos.BEST_EFFORT)]
     )
-    weights = be_groups.weights(now.layout, be_groups.places(now), "x", "because")
-    idle = be_groups.idle(now.layout, ["ours"], "x", "because")
+    found = be_groups.yielding(now, be_groups.places(now), "x", "because")
 
-    assert ["/c/cpu/job/cpu.shares", "/c/cpu/ours/cpu.idle"] == [
-        one.target for one in (*weights, *idle)
-    ]
+    assert [write.target for write in found] == ["/c/cpu/job/cpu.shares", "/c/cpu/job/cpu.idle"]
 
 
 @hypothesis.given(

@@ -159,14 +159,14 @@ def test_a_nodeslo_replaces_the_configuration() -> None:
     assert "2" == found["kubepods/burstable/podweb/cpu.bvt_warp_ns"]
 
 
-def test_only_groups_of_our_own_are_idle() -> None:
+def test_the_kubelet_s_groups_are_not_idle() -> None:
     """A kubelet could set no weight in an idle group: its groups are left, which is said."""
     idle = {"BE": strategies.CpuQos(enable=True, group_identity=0, sched_idle=1)}
     theirs = workload(qos.Qos.BE, qos.KubeQos.BEST_EFFORT)
-    ours = replace(workload(qos.Qos.BE, None), source="demo", uid="ours", name="ours")
+    ours = replace(workload(qos.Qos.BE, None), uid="ours", name="ours")
     found = decide(theirs, ours, classes=idle)
 
-    assert {"web/cpu.idle": "1"} == told(found)
+    assert told(found) == {"web/cpu.weight": "1", "web/cpu.idle": "1"}
     (said,) = found.conditions
     assert ("CpuIdleLeft", True) == (said.type, "(t/web)" in said.message), said
     assert {} == told(decide(workload(qos.Qos.LS, None), classes=idle))

@@ -10,7 +10,6 @@ from koordlet.history import series
 from koordlet.model import action, cpuset, kubelet, pod, snapshot
 from koordlet.model.qos import Qos
 from koordlet.policy import (
-    be_cpus,
     cpu_holdings,
     exclusive_cpus,
     isolated_cpus,
@@ -90,7 +89,7 @@ def test_best_effort_work_is_chosen_cpus_of_its_pool() -> None:
     """A limit of CPUs never names one that is in no pool."""
     now = moment(workload("job", Qos.BE))
 
-    assert cpuset.CPUSet.parse("0-5") == be_cpus.pool(now)
+    assert cpuset.CPUSet.parse("0-5") == shared_pools.divide(now).be
     assert cpuset.CPUSet.parse("6-7") == isolated_cpus.aside(now)
 
 
