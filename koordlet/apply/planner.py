@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
+from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
@@ -126,10 +126,10 @@ def draft(
         for t, a in wanted.actions.items()
         if wanted.modes[t] is plan.Mode.ENFORCE
     }
-    keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
-    back = undoing.undo(
-        now, there, (e for t, e in entries.items() if t not in keep), enforced.values()
-    )
+    unwanted = {t: e for t, e in entries.items() if t not in enforced and e.policy not in failed}
+    enforced = bursts.fit(now.layout, enforced, there.texts, unwanted)
+    unwanted = {t: e for t, e in unwanted.items() if t not in enforced}
+    back = undoing.undo(now, there, unwanted.values(), enforced.values())
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
@@ -235,7 +235,8 @@ def _steps(
 def _shadow_steps(
     wanted: Wanted, now: snapshot.Snapshot, there: present.Present, first: int
 ) -> list[plan.Step]:
-    shadow = [one for t, one in wanted.actions.items() if wanted.modes[t] is plan.Mode.SHADOW]
+    shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
+    shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
     changes = [one for one in shadow if not _is_so(one, there)]
     return [
         plan.Step(
