@@ -340,7 +340,7 @@ class _Deciding:
         if count < len(order) and (room or not self.counted):
             cpus = cpuset.CPUSet.of(order[: max(1, count)])
             why = f"{self.reason}: {milli / 1000:.2f} CPUs"
-            found, problems = self.writer.sets(self.there, cpus, cpuset.CPUSet.of(order), why)
+            found, problems = self.writer.sets(self.there, cpus, why)
             self.actions += found
             self.conditions += (_not_applied(problem) for problem in problems)
             used = "cpuset" if found else used
