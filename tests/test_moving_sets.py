@@ -78,7 +78,7 @@ class Node:
 
 
 def kube(
-    name: str, kind: Qos, tier: KubeQos, cpus: str | None = None, *, boxes: str = ""
+    name: str, kind: qos.Qos, tier: qos.KubeQos, cpus: str | None = None, *, boxes: str = ""
 ) -> pod.Pod:
     """A pod of the kubelet, with a container for each letter."""
     return moments.workload(

@@ -131,6 +131,14 @@ def decide(
     conditions = [
         _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
     ]
+    conditions += [
+        _condition(
+            one, "ContainerStartFailed", f"container {box.name} did not start: {box.refused}"
+        )
+        for one in now.pods
+        for box in one.containers
+        if box.refused
+    ]
     if not shares.ls:
         conditions.append(_EMPTY)
     alone = _leaves(now)
