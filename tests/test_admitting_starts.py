@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import Event
-from tests.test_admitting import BOX, GROUP, Scene, be_pool
-from tests.test_admitting import scene as scene
+from tests.test_admitting import BOX, GROUP, Scene, be_pool, stage
+
+
+@pytest.fixture
+def scene(ram: Path) -> Iterator[Scene]:
+    """An agent and its desk."""
+    with stage(ram) as made:
+        yield made
 
 
 @pytest.mark.parametrize("ceased", [False, True])
