@@ -217,7 +217,7 @@ class _Writer:
             self.narrow.append(path)
             if path in before:
                 message = f"container {name} runs on {runs} of {granted}, which it was granted"
-                fix = "somebody else writes its set: end that, or look for it in the audit"
+                fix = "a limit on a group around it, or another writer: koordlet explain and audit"
                 self._say(one, "CPUSetTooNarrow", f"{message}; {fix}")
 
     def _say(self, one: Wanted, kind: str, message: str) -> None:
