@@ -16,6 +16,9 @@ Rules:
    record names CPUs, it follows what we write later; an update that asks for other CPUs, as the
    kubelet's CPU manager does, gets those that were decided. On v2 one that only inherits is cut by
    the kernel, and left.
+5. A request that names CPUs outside of its pod's group is refused by a v1 kernel, and the container
+   does not start: it gets what was decided, also where we no longer adjust. One that was made and
+   never started is told, where anything was decided around it.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from koordlet.model import (
     action,
     adjustment,
     container_names,
+    cpuset,
     grouppath,
     knob,
     pod,
@@ -37,6 +41,7 @@ from koordlet.model import (
     result,
 )
 from koordlet.model.record import dataclass
+from koordlet.policy import shared_pools
 from koordlet.workloads import poddecode
 from koordlet.workloads.nri import messages, places, session, trust
 from koordlet.workloads.nri.messages import Event
@@ -46,6 +51,8 @@ _NOTHING = adjustment.Adjustment()
 #: Passes until a new pod's groups are as they shall be.
 _SETTLE = 3
 _SHARES, _MILLI = 1024, 1000
+#: Containers that never started and are told.
+_MOST = 32
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,6 +80,9 @@ class Desk:
     open: bool = False
     #: Set once it is known what is there.
     heard_of: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Containers that never started, by pod and name: a sentence for each.
+    unstarted: dict[str, str] = field(default_factory=dict)
+    _making: set[str] = field(default_factory=set)
     _given: dict[str, births.Given] = field(default_factory=dict)
     _pods: set[str] = field(default_factory=set)
     #: Groups of containers in whose record the runtime has CPUs, to their ids.
@@ -113,6 +123,8 @@ class Desk:
                 # What two plugins quarrel about, or the kernel refuses, has failed before. The news
                 # that it runs (POST_START) may come after that of its end, if its life is short.
                 self.trust.started(box)
+                self._making.discard(box)
+                self.unstarted.pop(_who(one), None)
                 self._begin(one)
             case Event.UPDATE_CONTAINER:
                 return self._update(one)
@@ -120,6 +132,10 @@ class Desk:
                 self._ended(one)
             case Event.REMOVE_POD_SANDBOX:
                 self._pods.discard(one.pod.uid)
+                gone = f"{one.pod.namespace}/{one.pod.name} "
+                self.unstarted = {
+                    who: why for who, why in self.unstarted.items() if not who.startswith(gone)
+                }
                 self.who.line.newcomers.departed(one.pod.uid)
             case _:
                 pass
@@ -235,6 +251,8 @@ class Desk:
         wanted = _NOTHING
         if self.trust.may(uid, box.name, now):
             wanted = self._fitted(self.who.admit(newcomer, box.name), newcomer.group)
+        wanted = self._inside(wanted, box.cpus, newcomer.group)
+        self._making.add(box.id)
         self.trust.answered(box.id, uid, box.name, adjusted=not wanted.empty, now=now)
         group = self._group(box.cgroup)
         if not wanted.empty and group is not None:
@@ -257,6 +275,20 @@ class Desk:
         cpus = wanted.cpus & room
         return replace(wanted, cpus=None if not cpus or cpus == room else cpus)
 
+    def _inside(
+        self, wanted: adjustment.Adjustment, cpus: str, around: str | None
+    ) -> adjustment.Adjustment:
+        """Rule 5: something else than a request for CPUs that the group around does not have."""
+        asked = births.parsed(cpus)
+        if asked is None or wanted.cpus is not None or around is None or self._unified():
+            return wanted
+        room = self.newborn.cpus(around)
+        if room is None or asked <= room:
+            return wanted
+        decided = (self.newborn.wanted(around) or room) & room or room
+        why = {shared_pools.STEM: f"{asked} was asked for, the pod's group has {room}"}
+        return replace(wanted, cpus=asked & decided or decided, reasons={**wanted.reasons, **why})
+
     def _begin(self, one: session.Heard) -> None:
         """Rules 2 and 3: its process is there, and nothing of its image has run."""
         group = self._home(one.container.cgroup)
@@ -273,20 +305,25 @@ class Desk:
             return _NOTHING
         self._recorded[group] = one.container.id
         wanted = self.newborn.wanted(group)
-        if not wanted or asked <= wanted or self._cut_above(group):
-            return _NOTHING
-        self.kept += 1
-        return adjustment.Adjustment(cpus=asked & wanted or wanted)
+        answer = _NOTHING
+        if wanted and not asked <= wanted and not self._cut_above(group):
+            answer = adjustment.Adjustment(cpus=asked & wanted or wanted)
+        around = self._group(one.container.cgroup)
+        around = None if around is None else around.rpartition("/")[0]
+        answer = self._inside(answer, one.cpus, around)
+        self.kept += not answer.empty
+        return answer
 
     def _cut_above(self, group: str) -> bool:
         """On v2 a container that only inherits may ask for more: the group above cuts it.
 
         What it were given instead would be a set of its own that is nobody's to put back.
         """
-        line = self.who.line
-        holder = line.observer.layout.holder("cpuset")
-        unified = holder is not None and holder.unified
-        return unified and not line.decided(knob.CPUSET_CPUS, group)
+        return self._unified() and not self.who.line.decided(knob.CPUSET_CPUS, group)
+
+    def _unified(self) -> bool:
+        holder = self.who.line.observer.layout.holder("cpuset")
+        return holder is not None and holder.unified
 
     def _ended(self, one: session.Heard) -> None:
         box = one.container.id
@@ -295,6 +332,11 @@ class Desk:
         self._given.pop(box, None)
         self._recorded = {path: known for path, known in self._recorded.items() if known != box}
         line, group = self.who.line, self._group(one.container.cgroup)
+        if box in self._making:
+            self._making.discard(box)
+            around = self.newborn.wanted(group) if group is not None else None
+            if around and self.who.enforce:
+                self._never_started(one, around)
         if box in line.begun.values():
             line.begun = {who: known for who, known in line.begun.items() if known != box}
         if group is not None:
@@ -305,7 +347,24 @@ class Desk:
         if one.event is Event.REMOVE_CONTAINER:
             self.known.discard(box)
 
+    def _never_started(self, one: session.Heard, around: cpuset.CPUSet) -> None:
+        """Rule 5; the newest of each container of each pod, and not more than anybody reads."""
+        name = _who(one)
+        self.unstarted.pop(name, None)
+        self.unstarted[name] = (
+            f"{name}: made and never started; decided around it are CPUs {around}, it asked for"
+            f" {one.container.cpus or 'none'}: see the events of the pod for the runtime's reason"
+        )
+        self.unstarted = dict(list(self.unstarted.items())[-_MOST:])
+        teller = self.who.teller
+        teller.repeats.say(teller.log.warning, "nri.unstarted", name, detail=self.unstarted[name])
+
     def _record(self, box: messages.Container) -> None:
         group = self._home(box.cgroup)
         if group is not None and box.cpus:
             self._recorded[group] = box.id
+
+
+def _who(one: session.Heard) -> str:
+    """A container by its names, which stay while it is made again and again."""
+    return f"{one.pod.namespace}/{one.pod.name} container {one.container.name}"

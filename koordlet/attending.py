@@ -129,6 +129,7 @@ class Attending:
             why = f"containers that were adjusted never started ({failed})"
             fix = "does another plugin set the same fields? Send SIGHUP when that is settled"
             found.append(("ContainerAdjustmentCeased", f"{why}: {fix}"))
+        found += [("ContainerStartFailed", why) for why in self.desk.unstarted.values()]
         found += [
             ("ContainerBeganWrong", sentence) for sentence in self._births.complaints.values()
         ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet import asking, assembly, feeling, guarding, pressure_settings
-from koordlet.apply import drafting, planner, present, units
+from koordlet.apply import drafting, originals, planner, present, units
 from koordlet.history import series
 from koordlet.host import machine, observe, pressure, root, usage
 from koordlet.model import (
@@ -83,13 +83,13 @@ class Line:
         #: Containers that nobody declared.
         self.strangers = unmanaged.Finder(host)
         self._missing: tuple[absence.Unsupported, ...] = ()
-        through_systemd = effective.config.cgroups.systemd == "auto"
-        self.units = units.Manager(host, wanted=through_systemd)
+        self.units = units.Manager(host, wanted=effective.config.cgroups.systemd == "auto")
         self.states: dict[str, object] = {row.stem: row.state for row in rows}
         self.last: dict[str, decision.Decision[object]] = {}
         self._memory = chain.Memory()
         self._before: Pass | None = None
         self._drafter = drafting.Drafter(host)
+        self._originals = originals.Originals()
         #: The workloads as they were found last, and what was known then.
         self._found: tuple[tuple[object, ...], tuple[pod.Pod, ...]] = ((), ())
         #: Settings and pods beyond the configuration file: the demo's, those of ``--pods``.
@@ -196,6 +196,7 @@ class Line:
             unsupported=self._unsupported(seen.unsupported),
             born=self.born,
             unanswered=self.host.silence.so_far(),
+            sets=self._originals.sets,
         )
 
     def strained(self) -> bool:
@@ -340,6 +341,7 @@ class Line:
     ) -> Pass:
         """Look, decide and draft; ``acting``: it will be done; ``groups``: of the entries."""
         also = (one.group for one in entries.values()) if groups is None else groups
+        self._originals.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
         said = self.decide(seen)
         reader = self.observer.reader

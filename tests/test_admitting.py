@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -86,8 +87,8 @@ class Scene:
         self.happens(Event.RUN_POD_SANDBOX)
 
 
-@pytest.fixture
-def scene(ram: Path) -> Iterator[Scene]:
+@contextlib.contextmanager
+def stage(ram: Path) -> Iterator[Scene]:
     """Three declared workloads, and a runtime without a kubelet."""
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
@@ -103,6 +104,13 @@ def scene(ram: Path) -> Iterator[Scene]:
         )
         made = Scene(site, who, desk)
         desk.tell = made.tell
+        yield made
+
+
+@pytest.fixture
+def scene(ram: Path) -> Iterator[Scene]:
+    """The same for each test."""
+    with stage(ram) as made:
         yield made
 
 

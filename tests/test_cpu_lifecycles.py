@@ -94,6 +94,22 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def _remove(self, path: str) -> None:
         self.host.rmdir(self.host.at(f"{trees.top(self.version)}/{path}"))
 
+    def _remove_all(self, one: Lodger) -> None:
+        """A pod's group and what is in it, from the inside."""
+        home, top = self._home(one.pod.qos, one.pod.uid), KUBE.pod(KINDS[one.pod.qos], one.pod.uid)
+        self._remove(home)
+        if home != top:
+            self._remove(top)
+
+    def _home(self, kind: qos.Qos, name: str) -> str:
+        """The group in which the process of a pod lives."""
+        return KUBE.pod(KINDS[kind], name)
+
+    def _containers(self, name: str) -> tuple[pod.Container, ...]:
+        """The containers of a pod."""
+        del name
+        return ()
+
     # Agents --------------------------------------------------------------------------------------
 
     def _start(self) -> None:
@@ -136,7 +152,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         """A pod that names CPUs, asks for a number, or neither; admitted as a runtime asks."""
         self.count += 1
         name = f"p{self.count}"
-        path = KUBE.pod(KINDS[kind], name)
+        path = self._home(kind, name)
         self._make(path)
         pid = self.host.spawn(f"{trees.top(self.version)}/{path}")
         one = moments.workload(
@@ -150,6 +166,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
             raw_qos=kind,
             cpu_count=count if cpus is None else None,
             priority=priority,
+            containers=self._containers(name),
         )
         assert self.who is not None
         self.who.admit(one, "main")
@@ -165,7 +182,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         if data.draw(st.booleans()):
             self._settle()
         self.host.exit(one.pid)
-        self._remove(KUBE.pod(KINDS[one.pod.qos], name))
+        self._remove_all(one)
         assert self.who is not None
         self.who.line.newcomers.departed(name)
         self._settle()
@@ -246,7 +263,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
 
     def _evacuated(self, one: Lodger) -> bool:
         """v1: the kernel itself has moved it out, when the last CPU of its group went offline."""
-        group = f"{trees.top(self.version)}/{KUBE.pod(KINDS[one.pod.qos], one.pod.uid)}"
+        group = f"{trees.top(self.version)}/{self._home(one.pod.qos, one.pod.uid)}"
         return one.pid not in self.host.pids(group)
 
     @stateful.invariant()

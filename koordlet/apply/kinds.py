@@ -53,19 +53,21 @@ class Phase(enum.IntEnum):
     MAKE = 0
     #: v2 controllers switched on, before the files that they bring are written.
     SWITCH_ON = 1
+    #: What would have limits and weights refused: a burst above the quota, ``cpu.idle``.
+    CLEAR = 2
     #: Units before the groups inside them: systemd hands down what a property needs by itself.
-    UNITS = 2
+    UNITS = 3
     #: Sets: widened from the top, then narrowed from the bottom.
-    SETS = 3
-    FREE = 4
-    QUEUES = 5
-    MOVE = 6
-    RECLAIM = 7
-    SWITCH_OFF = 8
-    REMOVE = 9
-    UNMOUNT = 10
+    SETS = 4
+    FREE = 5
+    QUEUES = 6
+    MOVE = 7
+    RECLAIM = 8
+    SWITCH_OFF = 9
+    REMOVE = 10
+    UNMOUNT = 11
     #: Whatever protects others is in place before anybody has to go.
-    EVICT = 11
+    EVICT = 12
 
 
 def row_of(one: FileAction) -> knob.Knob | None:

@@ -60,13 +60,13 @@ def order(
     effects = in_effect or {}
     phases: dict[kinds.Phase, list[action.Action]] = {phase: [] for phase in kinds.Phase}
     for one in actions:
-        phases[kinds.phase(one)].append(one)
+        phases[_phase(one, texts)].append(one)
     ordered: list[Ordered] = []
     for phase, found in phases.items():
         if phase is kinds.Phase.SETS:
             writes = [one for one in found if isinstance(one, action.WriteFile)]
             ordered.extend(_sets(writes, texts, effects))
-        elif phase is kinds.Phase.FREE:
+        elif phase in (kinds.Phase.CLEAR, kinds.Phase.FREE):
             writes = [one for one in found if isinstance(one, action.WriteFile)]
             writes.sort(key=lambda one: turns.turn(one, texts.get(one.target, "")))
             ordered.extend(Ordered(action=one) for one in writes)
@@ -76,6 +76,15 @@ def order(
             found.sort(key=_top_down, reverse=falling)
             ordered.extend(Ordered(action=one) for one in found)
     return tuple(ordered)
+
+
+def _phase(one: action.Action, texts: Mapping[str, str]) -> kinds.Phase:
+    """The coarse order; what limits would be refused beside is out of the way of units, too."""
+    phase = kinds.phase(one)
+    if phase is kinds.Phase.FREE and isinstance(one, action.WriteFile):
+        clears = turns.clears(one, texts.get(one.target, ""))
+        return kinds.Phase.CLEAR if clears else phase
+    return phase
 
 
 def _top_down(one: action.Action) -> tuple[int, str]:

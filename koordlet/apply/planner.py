@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
+from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
 from koordlet.model import action, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
@@ -131,7 +131,10 @@ def draft(
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
     if any(not one.held for one in now.unanswered):
         keep = set(entries)
-    back = _undo(now, there, [e for t, e in entries.items() if t not in keep], enforced.values())
+    unwanted = {t: e for t, e in entries.items() if t not in keep}
+    enforced = bursts.fit(now.layout, enforced, there.texts, unwanted)
+    unwanted = {t: e for t, e in unwanted.items() if t not in enforced}
+    back = _undo(now, there, list(unwanted.values()), enforced.values())
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
@@ -257,7 +260,8 @@ def _steps(
 def _shadow_steps(
     wanted: Wanted, now: snapshot.Snapshot, there: present.Present, first: int
 ) -> list[plan.Step]:
-    shadow = [one for t, one in wanted.actions.items() if wanted.modes[t] is plan.Mode.SHADOW]
+    shown = bursts.fit(now.layout, wanted.actions, there.texts, {})
+    shadow = [shown[t] for t in wanted.actions if wanted.modes[t] is plan.Mode.SHADOW]
     changes = [one for one in shadow if one.target not in there.unknown and not _is_so(one, there)]
     return [
         plan.Step(

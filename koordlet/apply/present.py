@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
-from koordlet.apply import kinds, resctrl
+from koordlet.apply import bursts, kinds, resctrl
 from koordlet.host import processes, root
 from koordlet.model import absence, action, cgroup, knob, queueing, snapshot
 from koordlet.model.record import dataclass
@@ -51,19 +51,20 @@ def read(
     """Look at every target of ``actions`` and of ``journaled``.
 
     Files that the snapshot already holds are not read again, nor those that are ``known`` to say
-    what is wanted.
+    what is wanted, or what stands beside it.
     """
-    look = _Look(host, now)
+    look = _Look(host, now, known)
     through_systemd = []
     # Wishes first: they know which files make a directory usable.
     for one in actions:
         # Of a thousand actions nearly all are files.
         if isinstance(one, kinds.FILES):
-            text, inode = known.texts.get(one.target), known.inodes.get(one.target)
-            if text is not None and inode is not None and kinds.same(one, one.value, text):
-                look.texts[one.target], look.inodes[one.target] = text, inode
-            else:
+            text = known.texts.get(one.target)
+            if text is None or not kinds.same(one, one.value, text) or not look.knew(one.target):
                 look.file(one.target, one.group, one.knob)
+            other = bursts.beside(now.layout, one)
+            if other is not None and not look.knew(other[0]):
+                look.file(other[0], one.group, other[1])
         else:
             look.at(one)
         if isinstance(one, action.SetUnitProperty):
@@ -88,8 +89,9 @@ def read(
 
 
 class _Look:
-    def __init__(self, host: root.HostRoot, now: snapshot.Snapshot) -> None:
+    def __init__(self, host: root.HostRoot, now: snapshot.Snapshot, known: Present) -> None:
         self.host = host
+        self._known = known
         self.layout = now.layout
         self.texts: dict[str, str] = {}
         self.inodes: dict[str, int] = {}
@@ -99,6 +101,14 @@ class _Look:
         #: Row to what comes before a group's path and after it in the path of its file.
         self._around: dict[str, tuple[str, str] | None] = {}
         self._links = now.links.links
+
+    def knew(self, target: str) -> bool:
+        """Take what is known of a file already; ``False`` where that is nothing."""
+        text, inode = self._known.texts.get(target), self._known.inodes.get(target)
+        if text is None or inode is None:
+            return False
+        self.texts[target], self.inodes[target] = text, inode
+        return True
 
     def at(self, one: action.Action) -> None:
         """Of whatever is no file."""

@@ -24,6 +24,9 @@ from koordlet.model import action, cgroup
 
 Key = tuple[int, int, str]
 
+#: Up to this rank a write makes way for limits and weights: systemd writes those before all files.
+_CLEARS = 10
+
 
 def turn(one: action.WriteFile, current: str) -> Key:
     """When a write takes its turn: rank, depth (from the side that is written first), target."""
@@ -33,3 +36,8 @@ def turn(one: action.WriteFile, current: str) -> Key:
         return (50, depth, one.target)
     rises = row.form.measure(one.value) >= row.form.measure(current)
     return (row.turn.rises, depth, one.target) if rises else (row.turn.falls, -depth, one.target)
+
+
+def clears(one: action.WriteFile, current: str) -> bool:
+    """Whether what is there would have limits and weights of the same group refused."""
+    return turn(one, current)[0] <= _CLEARS

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Generic, TypeVar
 
-from koordlet.model import action, best_effort, eviction, ledger
+from koordlet.model import action, best_effort, cpuset, eviction, ledger
 from koordlet.model.record import dataclass
 
 StateT = TypeVar("StateT")
@@ -60,6 +60,8 @@ class Decision(Generic[StateT]):
     evictions: tuple[eviction.Eviction, ...] = ()
     claims: tuple[ledger.Claim, ...] = ()
     pools: tuple[ledger.Pool, ...] = ()
+    #: Groups to the set of CPUs that they will have, for the policies after it.
+    sets: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: How much best-effort work may have, of the policies that say it.
     limit: best_effort.Limit | None = None
     #: What is offered to best-effort work, of the policy that says it.

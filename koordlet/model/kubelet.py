@@ -141,3 +141,9 @@ class Kubelet:
     cpu: CpuState | None = None
     memory: MemoryState | None = None
     holdings: Holdings | None = None
+
+    @property
+    def static_cpus(self) -> bool:
+        """Whether it writes sets of CPUs into containers by itself."""
+        policy = self.configuration.cpu_manager_policy if self.configuration is not None else ""
+        return policy == "static" or (self.cpu is not None and self.cpu.policy == "static")

@@ -55,6 +55,8 @@ class Container:
     runtime: str = ""
     kind: Kind = Kind.REGULAR
     running: bool = False
+    #: Why it did not start, where it was the kernel that refused something of its cgroups.
+    refused: str = ""
     #: Cgroup below the layout's root; ``None`` while unknown.
     group: str | None = None
     requests: resources.Amounts = field(default_factory=dict)

@@ -137,6 +137,9 @@ class Snapshot:
     links: queueing.Links = field(default_factory=queueing.Links)
     #: Containers that began with a set of ours: group to the set that they would have had.
     born: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
+    #: Groups whose set is decided already, or goes back to what it was before us unless somebody
+    #: decides it: to that set, empty where it is the one of the group above.
+    sets: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)

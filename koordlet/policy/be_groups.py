@@ -8,9 +8,9 @@ Rules:
    best-effort workload by its own group. A workload inside another place belongs to that place.
 2. On v2 a set or quota on the place holds for all that is inside: one file, not one for each
    container. On v1 every group inside must stay inside, so each of them is named.
-3. Under the kubelet's static CPU manager on v1, tier and pods keep every CPU that best-effort work
-   may ever have and only containers are narrowed: the kubelet writes containers' sets by itself and
-   would be refused otherwise.
+3. Under the kubelet's static CPU manager on v1, tier and pods keep what they have and only
+   containers are narrowed: the kubelet writes its default set, with reserved CPUs in it, into
+   containers, and would be refused otherwise.
 4. On v1 no group may have more quota than the one above: groups inside the tier lose theirs while
    the tier has one. The budget of the tier is what holds them.
 """
@@ -34,7 +34,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import writing
+from koordlet.policy import cpuset_room, writing
 
 #: Shares of a group that shall run when nobody else wants to: as many as an idle group has
 #: (``WEIGHT_IDLEPRIO``, kernel/sched/sched.h), so its file says the same before and after.
@@ -174,9 +174,9 @@ class Writer:
     # Sets ----------------------------------------------------------------------------------------
 
     def sets(
-        self, there: Sequence[Place], cpus: cpuset.CPUSet, widest: cpuset.CPUSet, reason: str
+        self, there: Sequence[Place], cpus: cpuset.CPUSet, reason: str
     ) -> tuple[list[action.Action], list[str]]:
-        """The set of every place, and why some cannot have it. ``widest`` is for rule 3."""
+        """The set of every place, and why some cannot have it."""
         made: list[action.Action] = []
         problems: list[str] = []
         for one in there:
@@ -187,20 +187,19 @@ class Writer:
             if knob.CPUSET_CPUS.name not in self.now.groups[one.group].values:
                 problems.append(f"{one.who}: no cpuset controller in cgroup {one.group}")
                 continue
-            made += self._place(one, cpus & room, widest & room, reason)
+            made += self._place(one, cpus & room, reason)
         return made, problems
 
-    def _place(
-        self, one: Place, cpus: cpuset.CPUSet, widest: cpuset.CPUSet, reason: str
-    ) -> Iterator[action.Action]:
+    def _place(self, one: Place, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
         if self._unified(knob.CPUSET_CPUS):
             yield from self._set(one.group, cpus, reason)
             return
-        wide = one.tier and self._static()
-        yield from self._set(one.group, widest if wide else cpus, reason)
+        leaves = one.tier and self.now.kubelet is not None and self.now.kubelet.static_cpus
+        if not leaves:
+            yield from self._set(one.group, cpus, reason)
         for group in self._inside(one.group):
-            pods = wide and grouppath.parse(group.path).container is None
-            yield from self._set(group.path, widest if pods else cpus, reason)
+            if not leaves or grouppath.parse(group.path).container is not None:
+                yield from self._set(group.path, cpus, reason)
 
     def _set(self, group: str, cpus: cpuset.CPUSet, reason: str) -> Iterator[action.Action]:
         target = self.now.layout.file(knob.CPUSET_CPUS, group)
@@ -217,13 +216,7 @@ class Writer:
             )
 
     def _room(self, group: str) -> cpuset.CPUSet:
-        above = self.now.groups.get(group.rpartition("/")[0])
-        limit = None if above is None else above.effective() or above.cpus()
-        return self.now.topology.online if limit is None else limit & self.now.topology.online
-
-    def _static(self) -> bool:
-        told = self.now.kubelet.configuration if self.now.kubelet is not None else None
-        return told is not None and told.cpu_manager_policy == "static"
+        return cpuset_room.of(self.now, group) & self.now.topology.online
 
     def _unified(self, row: knob.Knob) -> bool:
         holder = self.now.layout.holder(row.controller)

@@ -110,6 +110,7 @@ def _timeless(now: snapshot.Snapshot) -> tuple[object, ...]:
         now.through_systemd,
         now.unit_idle,
         now.blocks,
+        now.sets,
     )
 
 
@@ -132,6 +133,7 @@ def decide(
     """
     outcomes: list[Outcome] = []
     binding = shown = now.ledger
+    sets = now.sets
     asked, compares = now, False
     if memory is not None:
         memory.look(now)
@@ -139,8 +141,8 @@ def decide(
         mode = modes.get(row.stem, row.default_mode)
         if mode is plan.Mode.OFF:
             continue
-        if asked.ledger is not binding:
-            asked = dataclasses.replace(now, ledger=binding)
+        if asked.ledger is not binding or asked.sets is not sets:
+            asked = dataclasses.replace(now, ledger=binding, sets=sets)
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
         recalled = memory.recall(row, binding, *with_) if memory is not None else None
         try:
@@ -154,10 +156,12 @@ def decide(
             if memory is not None and recalled is None:
                 memory.keep(row, binding, *with_, said)
             compares |= row.compares and any(one.met for one in said.signals)
+        binds = mode is plan.Mode.ENFORCE
+        sets = {**sets, **said.sets} if binds and said.sets else sets
         if not (said.claims or said.pools):
             continue
         shown = shown.with_(said.claims, said.pools)
-        if mode is plan.Mode.ENFORCE:
+        if binds:
             binding = binding.with_(said.claims, said.pools)
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
 

@@ -8,7 +8,8 @@ has (NodeSLO, configuration, annotation: ``model.strategies``).
 Rules:
 1. Only pods whose class is not LSE, LSR or BE; only containers with a CPU limit.
 2. A burst is cut to the limit: the kernel refuses more on both cgroup versions, and Koordinator's
-   agent, which does not cut it, never bursts where its default of 1000 % applies.
+   agent, which does not cut it, never bursts where its default of 1000 % applies. Where another
+   policy lowers that limit, the burst is cut to what is left of it (``apply.bursts``).
 3. The raised limit moves once a second by a fifth, between the container's own limit and
    ``cfsQuotaBurstPercent`` of it: up while it was throttled and the shared pool is idle, down while
    the pool is overloaded or its budget is used up. Where nothing is raised, nothing is written.

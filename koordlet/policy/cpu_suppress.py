@@ -297,7 +297,7 @@ class _Deciding:
         if not chosen:
             return None, None
         found, problems = be_groups.Writer(self.now, STEM).sets(
-            self.there, chosen, usable, f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
+            self.there, chosen, f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
         )
         self.actions += found
         for problem in problems:

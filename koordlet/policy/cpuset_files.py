@@ -7,13 +7,18 @@ Does not cover: who shall run where (``shared_pools``), the order of writes (``a
 Rules:
 1. Only groups that are wanted are written, on v1 with what is below them. Files of the kubelet are
    compared and reported, never rewritten.
-2. A group above may leave fewer CPUs: the set is cut to that. When nothing remains, nothing is
-   written: v2 would silently hand out the parent's whole set, v1 refuses.
+2. A group above may leave fewer CPUs: the set is cut to what it will have by the same plan
+   (``cpuset_room``). When nothing remains, nothing is written: v2 would silently hand out the
+   parent's whole set, v1 refuses.
 3. On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
    overwritten, so it is remembered here. A v1 group is born with its parent's set: one that still
    has it wants whatever the parent has.
-4. Where only ``leaves`` are wanted, the group itself keeps what it has: a kubelet with the static
-   policy writes its default set into new containers, and v1 refuses that below a narrower group.
+4. Where only ``leaves`` are wanted, the group itself keeps what it has, or is widened: a kubelet
+   with the static policy writes its default set into new containers, and v1 refuses that below a
+   narrower group. One without a container yet is no leaf.
+5. A container of a kubelet has no wish of its own where nobody but us writes its set: what an agent
+   before us has left in it is decided anew. One that runs on less than was granted at two
+   decisions in a row, whoever writes it, is told.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from koordlet.model import action, cgroup, cpuset, decision, knob, snapshot
+from koordlet.model import action, cgroup, container_names, cpuset, decision, knob, snapshot
 from koordlet.model.record import dataclass
+from koordlet.policy import cpuset_room
 
 #: Who wants what is nobody's in particular.
 NODE = "node"
@@ -46,6 +52,12 @@ class Wanted:
     compare: bool = False
     #: Write the groups without children in it (rule 4).
     leaves: bool = False
+    #: … and this one, to these CPUs.
+    around: cpuset.CPUSet | None = None
+    #: Sets that its containers have are nobody's wish (rule 5).
+    anew: bool = False
+    #: The groups of its containers by their names, where somebody shall hear of less than granted.
+    boxes: Mapping[str, str] = field(default_factory=dict)
     #: Said where its group does not exist.
     match: str = ""
 
@@ -60,6 +72,10 @@ class Files:
     wishes: Mapping[str, str] = field(default_factory=dict)
     #: Who to why.
     why: Mapping[str, str] = field(default_factory=dict)
+    #: Groups to the set that they will have.
+    sets: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
+    #: Containers that run on less than they were granted, by group.
+    narrow: tuple[str, ...] = ()
 
 
 def write(
@@ -69,17 +85,25 @@ def write(
     policy: str,
     wishes: Mapping[str, str],
     hand_down: bool,
+    narrow: tuple[str, ...] = (),
 ) -> Files:
-    """The files of everybody. ``hand_down`` allows switching the controller on (v2)."""
+    """The files of everybody. ``hand_down`` allows switching the controller on (v2).
+
+    ``narrow`` is what the last decision said of that.
+    """
     listed = sorted(wanted, key=lambda one: (cgroup.depth(one.group or ""), one.who))
     writer = _Writer(now, listed, policy, wishes, hand_down=hand_down)
     for one in listed:
         writer.place(one)
+    for one in listed:
+        writer.look_inside(one, narrow)
     return Files(
         actions=tuple(writer.actions),
         conditions=tuple(writer.conditions),
         wishes=writer.wishes,
         why=writer.why,
+        sets=writer.sets,
+        narrow=tuple(writer.narrow),
     )
 
 
@@ -103,7 +127,8 @@ class _Writer:
         self.conditions: list[decision.Condition] = []
         self.wishes: dict[str, str] = {}
         self.why: dict[str, str] = {}
-        self._targets: dict[str, cpuset.CPUSet] = {}
+        self.narrow: list[str] = []
+        self.sets: dict[str, cpuset.CPUSet] = {}
         self._enabled: set[str] = set()
         self._children = now.children()
         self._declared = {one.group for one in wanted if one.group is not None}
@@ -121,7 +146,7 @@ class _Writer:
         if one.cpus is None:
             self._hold(one, group)
             return
-        if group.path in self._targets:
+        if group.path in self.sets:
             self._complain(one, f"cgroup {group.path} already belongs to another workload")
             return
         by_systemd = self.now.through_systemd and bool(cgroup.unit_of(group.path))
@@ -142,12 +167,14 @@ class _Writer:
         if one.compare:
             self._compare(one, group, allowed)
             return
-        if one.leaves and self._children.get(group.path):
+        if one.leaves:
+            if one.around is not None:
+                self._around(one, group, one.around)
             for inner in self._undeclared(group.path):
                 if not self._children.get(inner.path) and allowed & self._room(inner):
                     self._write(one, inner, allowed & self._room(inner), one.reason)
             return
-        self._targets[group.path] = allowed
+        self.sets[group.path] = allowed
         self._write(one, group, allowed, one.reason)
         if not self._unified:
             before = group.cpus()
@@ -155,6 +182,43 @@ class _Writer:
                 # For when nobody lists it any more, and it lives on inside of another group.
                 self._wish(group, before)
             self._inside(one, group, allowed)
+        elif one.anew:
+            self._anew(one, group, allowed)
+
+    def _around(self, one: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet) -> None:
+        """Rule 4: the group around the leaves."""
+        before, room = group.cpus(), self._room(group)
+        self.sets[group.path] = cpus & room or room
+        self._write(one, group, self.sets[group.path], "the kubelet's own set fits into it")
+        if before is not None:
+            self._wish(group, before)
+
+    def _anew(self, one: Wanted, top: cgroup.Group, allowed: cpuset.CPUSet) -> None:
+        """Rule 5 on v2: who has no set of its own lives on the pod's."""
+        for inner in self._undeclared(top.path):
+            if _is_container(inner.path, top.path) and inner.cpus() is not None:
+                self.sets[inner.path] = allowed
+                self._write(one, inner, allowed, one.reason)
+
+    def look_inside(self, one: Wanted, before: tuple[str, ...]) -> None:
+        """Rule 5: containers that run on less than was granted."""
+        for name, path in one.boxes.items() if one.cpus is not None else ():
+            box = self.now.groups.get(path)
+            runs = box.effective() if box is not None else None
+            if box is None or runs is None:
+                continue
+            granted = (one.cpus or runs) & self._room(box)
+            if one.protective:
+                # What narrows best-effort work further narrows the group around it, too.
+                around = self.now.groups.get(one.group or "")
+                granted &= (around.effective() if around is not None else None) or granted
+            if granted <= runs:
+                continue
+            self.narrow.append(path)
+            if path in before:
+                message = f"container {name} runs on {runs} of {granted}, which it was granted"
+                fix = "a limit on a group around it, or another writer: koordlet explain and audit"
+                self._say(one, "CPUSetTooNarrow", f"{message}; {fix}")
 
     def _say(self, one: Wanted, kind: str, message: str) -> None:
         self.conditions.append(
@@ -173,17 +237,8 @@ class _Writer:
             self._say(one, "CPUSetViolated", f"{message}; the kubelet owns its cpuset")
 
     def _room(self, group: cgroup.Group) -> cpuset.CPUSet:
-        """What the groups above leave: the nearest one that we decide, or what was observed."""
-        for above in cgroup.ancestors(group.path):
-            if above in self._targets:
-                return self._targets[above]
-            seen = self.now.groups.get(above)
-            if seen is not None:
-                # v1 compares with the configured set, v2 intersects the effective ones.
-                limit = seen.effective() if self._unified else seen.cpus() or seen.effective()
-                if limit is not None:
-                    return limit
-        return self.now.topology.online
+        """What the groups above will leave."""
+        return cpuset_room.of(self.now, group.path, self.sets)
 
     def _write(self, one: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
         self._file(one, group, knob.CPUSET_CPUS, str(cpus), reason)
@@ -236,31 +291,33 @@ class _Writer:
         cpus = group.cpus()
         if cpus is None:
             return
-        wish = self._wish(group, cpus)
+        wish = self._wish(group, cpus, anew=one.anew and _is_container(group.path, top))
         room = self._room(group) & allowed
         target = wish & room or room
-        self._targets[group.path] = target
+        self.sets[group.path] = target
         self._write(one, group, target, f"inside {top}, whose cpuset it must stay in")
 
     def _hold(self, one: Wanted, group: cgroup.Group) -> None:
         """v1: a workload without a set of its own still has to fit into another one around it."""
         above = cgroup.ancestors(group.path)
-        top = next((path for path in above if path in self._targets), None)
-        if top is None or self._unified or one.compare or group.path in self._targets:
+        top = next((path for path in above if path in self.sets), None)
+        if top is None or self._unified or one.compare or group.path in self.sets:
             return
-        self._fit(one, group, top, self._targets[top])
-        if group.path in self._targets:
-            self._inside(one, group, self._targets[group.path])
+        self._fit(one, group, top, self.sets[top])
+        if group.path in self.sets:
+            self._inside(one, group, self.sets[group.path])
 
-    def _wish(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> cpuset.CPUSet:
+    def _wish(
+        self, group: cgroup.Group, cpus: cpuset.CPUSet, *, anew: bool = False
+    ) -> cpuset.CPUSet:
         kept = self.before.get(group.path, "")
         inode, _, text = kept.partition(":")
         if group.path in self.now.born:
             # What it has is our own doing.
             wish = self.now.born[group.path]
-        elif inode == str(group.inode):
+        elif inode == str(group.inode) and not anew:
             wish = cpuset.CPUSet.parse(text)
-        elif self._is_copy(group, cpus):
+        elif anew or self._is_copy(group, cpus):
             wish = self.now.topology.present or self.now.topology.online
         else:
             wish = cpus
@@ -270,7 +327,7 @@ class _Writer:
     def _is_copy(self, group: cgroup.Group, cpus: cpuset.CPUSet) -> bool:
         """A new v1 group is given a copy of the set above it: it has no wish, and follows that."""
         above = self.now.groups.get(group.parent)
-        return above is not None and above.path in self._targets and above.cpus() == cpus
+        return above is not None and above.path in self.sets and above.cpus() == cpus
 
     # v2: the controller --------------------------------------------------------------------------
 
@@ -307,3 +364,11 @@ class _Writer:
                 group=path,
             )
         )
+
+
+def _is_container(path: str, top: str) -> bool:
+    """Whether a group inside of a pod's is a container, or the one that crun nests in its scope."""
+    if cgroup.depth(path) == cgroup.depth(top) + 1:
+        return True
+    above, _, name = path.rpartition("/")
+    return name == container_names.NESTED and _is_container(above, top)

@@ -154,6 +154,7 @@ POLICIES: tuple[Row, ...] = (
         state=shared_pools.State(),
         revive=shared_pools.revive,
         schema=shared_pools.SCHEMA,
+        keep=shared_pools.keep,
         admit=shared_pools.admit,
         timeless=True,
     ),

@@ -21,13 +21,15 @@ Rules:
    instruction: to the pool of the class, and what workloads inside need beyond it.
 4. Under the kubelet's static policy its own containers are compared, never written. On v1 only
    containers are narrowed then: the kubelet writes its default set into new ones, and a tier or pod
-   without those CPUs would keep them from starting.
+   without those CPUs would keep them from starting. One that another agent left so is widened.
+5. Without it nobody else writes the sets of a kubelet's containers: what an agent before us has
+   left there is decided anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -35,7 +37,6 @@ from koordlet.model import (
     cgroup,
     cpuset,
     decision,
-    grouppath,
     ledger,
     pod,
     qos,
@@ -43,7 +44,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_files, isolated_cpus, pool_homes
+from koordlet.policy import cpuset_files, isolated_cpus, pool_homes, pool_tiers
 from koordlet.policy.cpuset_files import Wanted
 
 STEM = "shared_pools"
@@ -72,6 +73,13 @@ class State:
     wishes: Mapping[str, str] = field(default_factory=dict)
     #: UID to the nodes in whose pools it runs.
     homes: Homes = field(default_factory=dict)
+    #: Groups of containers that ran on less than they were granted.
+    narrow: tuple[str, ...] = ()
+
+
+def keep(state: State) -> State:
+    """What of the state is worth a checkpoint: who runs where is looked at anew."""
+    return replace(state, narrow=())
 
 
 def revive(body: Mapping[str, object]) -> State:
@@ -125,18 +133,29 @@ def decide(
         _condition(one, "MalformedPod", problem) for one in now.pods for problem in one.problems
     ]
     conditions += isolated_cpus.conditions(now)
+    conditions += [
+        _condition(
+            one, "ContainerStartFailed", f"container {box.name} did not start: {box.refused}"
+        )
+        for one in now.pods
+        for box in one.containers
+        if box.refused
+    ]
     if not shares.ls:
         conditions.append(_EMPTY)
     alone = _leaves(now)
     wanted = [each for one in now.pods for each in _wanted(now, one, shares, homes, leaves=alone)]
-    if settings.tiers and not alone:
-        wanted += _tiers(now, shares, wanted, state)
+    if alone:
+        wanted = pool_tiers.opened(now, wanted, state.wishes)
+    elif settings.tiers:
+        wanted += pool_tiers.narrowed(now, _of_tiers(shares), wanted, state.wishes)
     files = cpuset_files.write(
         now,
         wanted,
         policy=STEM,
         wishes=state.wishes,
         hand_down=settings.enable_controllers,
+        narrow=state.narrow,
     )
     pools = tuple(
         ledger.Pool(kind=kind, cpus=cpus, socket=socket, node=node)
@@ -144,10 +163,11 @@ def decide(
         for socket, node, cpus in now.topology.by_node(whole)
     )
     return decision.Decision(
-        next_state=State(wishes=files.wishes, homes=homes),
+        next_state=State(wishes=files.wishes, homes=homes, narrow=files.narrow),
         actions=files.actions,
         conditions=(*conditions, *files.conditions),
         pools=pools,
+        sets=files.sets,
         explanation={"LS pool": str(shares.ls), "BE pool": str(shares.be), **files.why},
     )
 
@@ -231,8 +251,10 @@ def _wanted(
                 cpus=expected or shares.ls or None,
                 reason=why,
                 compare=True,
+                boxes={box.name: box.group} if expected and box.group is not None else {},
             )
         return
+    kube = one.kube_qos is not None
     yield Wanted(
         group=one.group,
         who=one.key,
@@ -241,90 +263,34 @@ def _wanted(
         mems=_mems(one),
         protective=one.qos is qos.Qos.BE,
         compare=one.kubelet_owned,
-        leaves=leaves and one.kube_qos is not None,
+        leaves=leaves and kube,
+        anew=kube and not one.kubelet_owned and not _static(now),
+        # With only the leaves narrowed nobody can tell who narrowed best-effort work further.
+        boxes={box.name: box.group for box in one.containers if box.group is not None}
+        if kube and not (leaves and one.qos is qos.Qos.BE)
+        else {},
         match=one.match,
     )
+
+
+def _static(now: snapshot.Snapshot) -> bool:
+    return now.kubelet is not None and now.kubelet.static_cpus
 
 
 def _leaves(now: snapshot.Snapshot) -> bool:
     """Rule 4: whether only containers may be narrowed."""
     holder = now.layout.holder("cpuset")
-    told = now.kubelet
-    if holder is None or holder.unified or told is None:
-        return False
-    policy = told.configuration.cpu_manager_policy if told.configuration is not None else ""
-    return policy == "static" or (told.cpu is not None and told.cpu.policy == "static")
+    return holder is not None and not holder.unified and _static(now)
 
 
-_TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
-
-
-def _tiers(
-    now: snapshot.Snapshot, shares: Shares, wanted: list[Wanted], state: State
-) -> list[Wanted]:
-    """Rule 3: the tiers of every tree that holds a pod."""
-    trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
-    declared = {one.group for one in wanted}
-    made: list[Wanted] = []
-    for tree in sorted(tree for tree in trees if tree is not None):
-        for tier in _TIERS:
-            path = tree.tier(tier)
-            pool = _pool_of(tier, shares)
-            if path in declared or path not in now.groups or not pool:
-                continue
-            inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
-            if any(one.cpus is None or one.compare for one in inside):
-                # Somebody in there may run anywhere.
-                made += _whole(now, path, tier, state)
-                continue
-            more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
-            extra = f" and {more} of workloads inside" if more else ""
-            made.append(
-                Wanted(
-                    group=path,
-                    who=cpuset_files.NODE,
-                    cpus=pool | more,
-                    reason=f"the kubelet's {tier.value} pods: {_NAMES[tier]}{extra}",
-                    protective=tier is qos.KubeQos.BEST_EFFORT,
-                )
-            )
-    return made
-
-
-def _whole(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, state: State) -> Iterator[Wanted]:
-    """v1: a tier that shall not be narrowed, and that the kernel took CPUs from that came back.
-
-    It stays named from then on, as one does that was narrowed before: groups that were born in it
-    meanwhile have what it had, and the kernel takes nothing from it that they have.
-    """
-    holder = now.layout.holder("cpuset")
-    cpus = now.groups[path].cpus()
-    if holder is None or holder.unified or not cpus:
-        return
-    lost = now.went_offline & now.topology.online - cpus
-    if lost or path in state.wishes:
-        yield Wanted(
-            group=path,
-            who=cpuset_files.NODE,
-            cpus=now.topology.online,
-            reason=f"the kubelet's {tier.value} pods: somebody in there may run anywhere",
-        )
-
-
-_NAMES = {
-    qos.KubeQos.GUARANTEED: "all that is not reserved",
-    qos.KubeQos.BURSTABLE: "the LS pool",
-    qos.KubeQos.BEST_EFFORT: "the BE pool",
-}
-
-
-def _pool_of(tier: qos.KubeQos, shares: Shares) -> cpuset.CPUSet:
-    if tier is qos.KubeQos.BURSTABLE:
-        return shares.ls
-    if tier is qos.KubeQos.BEST_EFFORT:
-        return shares.be
+def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
+    """The pool of the pods of each tier."""
     held = cpuset.union(claim.cpus for claim in shares.exclusive.values())
-    return shares.ls | shares.be | held
+    return {
+        qos.KubeQos.GUARANTEED: shares.ls | shares.be | held,
+        qos.KubeQos.BURSTABLE: shares.ls,
+        qos.KubeQos.BEST_EFFORT: shares.be,
+    }
 
 
 # Containers that start ----------------------------------------------------------------------------

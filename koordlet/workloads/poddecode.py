@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.model import cpuset, pod, qos, resources, wishes
-from koordlet.workloads import classes, effective, matching, podwire, shapes
+from koordlet.workloads import classes, effective, matching, podwire, refused_starts, shapes
 from koordlet.workloads.annotations import eviction, extended_resources, registry
 
 #: The source of pods that the API server lists.
@@ -235,6 +235,7 @@ def _container(
         runtime=runtime,
         kind=pod.Kind.SIDECAR if stays else kind,
         running=now is not None and "running" in (now.state or ()),
+        refused=refused_starts.of(now),
         requests=asked[0] if asks else {},
         limits=asked[1] if asks else {},
     )

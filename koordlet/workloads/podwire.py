@@ -92,6 +92,7 @@ class ContainerStatus(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     container_id: str | None = msgspec.field(default=None, name="containerID")
     state: _Loose | None = None
+    last_state: _Loose | None = None
     allocated_resources: _Loose | None = None
     resources: Asked | None = None
 

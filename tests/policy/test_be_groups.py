@@ -38,7 +38,7 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     narrow = dataclasses.replace(now, groups={**now.groups, "": moments.group("", "0-3")})
     there = be_groups.places(now)
     writer = be_groups.Writer(narrow, "x")
-    made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), EIGHT.online, "because")
+    made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), "because")
 
     assert [] == made
     assert ["t/job: 6-7 is outside of 0-3, the set above it"] == problems

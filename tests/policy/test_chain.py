@@ -22,6 +22,8 @@ class Said:
     fails: bool = False
     #: Whether its signal is met.
     met: bool = False
+    #: The set that the group ``g`` will have.
+    sets: str = ""
 
 
 def _decide(
@@ -32,10 +34,11 @@ def _decide(
         msg = "cannot"
         raise RuntimeError(msg)
     claims = moments.reserved(settings.claims).claims if settings.claims else ()
-    seen = {"held": str(now.ledger.held())}
+    seen = {"held": str(now.ledger.held()), "g": str(now.sets.get("g", ""))}
+    sets = {"g": cpuset.CPUSet.parse(settings.sets)} if settings.sets else {}
     signal = decision.Signal(name="s", observed="1", threshold="1", met=settings.met)
     return decision.Decision(
-        next_state=state + 1, claims=claims, signals=(signal,), explanation=seen
+        next_state=state + 1, claims=claims, signals=(signal,), explanation=seen, sets=sets
     )
 
 
@@ -88,6 +91,15 @@ def test_later_policies_see_earlier_claims() -> None:
 
     assert {"a": "", "b": "0", "c": "0-1"} == saw
     assert "0-1" == str(made.ledger.held())
+
+
+def test_later_policies_see_where_groups_go() -> None:
+    """Sets that a policy enforces are those that groups will have; in shadow nothing moves."""
+    for mode, seen in ((Mode.ENFORCE, "0-3"), (Mode.SHADOW, "")):
+        made, _ = asked({"a": Said(sets="0-3")}, {"a": mode})
+        said = [one.decision for one in made.outcomes]
+
+        assert ["", seen, seen] == [one.explanation["g"] for one in said if one is not None]
 
 
 def test_claims_in_shadow_are_shown_and_bind_nobody() -> None:

@@ -362,3 +362,12 @@ def test_the_order_of_workloads_does_not_matter(data: st.DataObject) -> None:
     one, other = (decided(moments.moment(EIGHT, chosen, groups=groups)) for chosen in (pods, mixed))
 
     assert (sets(one), one.pools) == (sets(other), other.pools)
+
+
+def test_a_container_that_did_not_start_is_told() -> None:
+    """In the pass in which its status says so, with the runtime's words."""
+    box = pod.Container(name="c", refused="cpuset.cpus: permission denied")
+    made = decided(moments.moment(EIGHT, [workload("w", containers=(box,)), workload("x")]))
+
+    assert [("ContainerStartFailed", "t/w")] == said(made)
+    assert made.conditions[0].message.endswith("cpuset.cpus: permission denied")

@@ -9,14 +9,16 @@ Rules:
 2. An object has ``_MOST`` remarks of its own; further mistakes are counted in one more, so that a
    pod of a thousand broken annotations is nine events.
 3. Workloads of this machine's files are no objects of the cluster: nothing is said about them here.
+4. A pod whose container did not start because its cgroups refused something has one event for that.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from koordlet.model import happening, kinds, nodeslo, snapshot
+from koordlet.model import happening, kinds, nodeslo, pod, snapshot
 
 #: What a pod's source is called where the cluster knows the pod.
 _OF_CLUSTER = frozenset({"cluster", "kubelet"})
@@ -43,28 +45,37 @@ def of(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]] = ()
 ) -> tuple[happening.Happening, ...]:
     """All of this moment. ``conditions`` are types and messages of those that hold of the node."""
-    return tuple(
-        told for subject, mistakes in _listed(now, conditions) for told in _each(subject, mistakes)
-    )
+    mistakes = _listed(now, conditions)
+    return (*_starts(now), *(told for subject, texts in mistakes for told in _each(subject, texts)))
+
+
+def _starts(now: snapshot.Snapshot) -> Iterator[happening.Happening]:
+    """Rule 4."""
+    for one in now.pods:
+        refused = [box for box in one.containers if box.refused]
+        if not refused or one.source not in _OF_CLUSTER:
+            continue
+        note = (
+            f"Container {refused[0].name} did not start, maybe for a limit that koordlet keeps"
+            f" around it: {refused[0].refused}"
+        )
+        told = _remark(_pod(one), f"start\0{refused[0].name}", note)
+        yield replace(told, reason="StartFailed", action="Limit")
 
 
 def _listed(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[happening.Subject, Iterable[str]]]:
-    for pod in now.pods:
-        if pod.problems and pod.source in _OF_CLUSTER:
-            uid = pod.uid if pod.uid != pod.key else ""
-            yield (
-                happening.Subject(kind=kinds.PODS, name=pod.name, namespace=pod.namespace, uid=uid),
-                pod.problems,
-            )
+    for one in now.pods:
+        if one.problems and one.source in _OF_CLUSTER:
+            yield _pod(one), one.problems
     if now.slo is not None and now.slo.problems:
         yield _strategies(now.node.name, now.slo), now.slo.problems
-    for one in now.reservations:
-        if one.problems:
+    for held in now.reservations:
+        if held.problems:
             yield (
-                happening.Subject(kind=kinds.RESERVATIONS, name=one.name, uid=one.uid),
-                one.problems,
+                happening.Subject(kind=kinds.RESERVATIONS, name=held.name, uid=held.uid),
+                held.problems,
             )
     for broken in now.unread:
         if broken.name and broken.kind in _READ:
@@ -81,6 +92,11 @@ def _listed(
     # As the kubelet does it: the UID of a Node in events is its name.
     node = happening.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
     yield node, (*now.node.problems, *said)
+
+
+def _pod(one: pod.Pod) -> happening.Subject:
+    uid = one.uid if one.uid != one.key else ""
+    return happening.Subject(kind=kinds.PODS, name=one.name, namespace=one.namespace, uid=uid)
 
 
 def _strategies(node: str, slo: nodeslo.NodeSlo) -> happening.Subject:

@@ -40,6 +40,18 @@ def test_a_pod_of_a_thousand_mistakes() -> None:
     assert found[-1].ref == fewer[-1].ref
 
 
+def test_a_container_that_did_not_start() -> None:
+    """One event for its pod, and the same one for the next attempt; none for one that starts."""
+    box = pod.Container(name="c", refused="cpuset.cpus: permission denied")
+    well = dataclasses.replace(views.workload("b"), source="kubelet")
+    ill = dataclasses.replace(views.workload("a"), source="kubelet", containers=(box,))
+    (told,) = remarks.of(dataclasses.replace(SEEN, pods=(ill, well)))
+
+    assert ("StartFailed", "uid-a") == (told.reason, told.subject.uid)
+    assert "Container c did not start" in told.note
+    assert told.note.endswith("cpuset.cpus: permission denied")
+
+
 def test_workloads_of_files_are_no_objects() -> None:
     """What a file of this machine says wrongly is in our log; the cluster has no object for it."""
     pods = (broken("a", "x", source="configuration"), broken("b", "x", source="manifest"))

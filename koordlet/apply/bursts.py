@@ -1,0 +1,97 @@
+"""Bursts beside quotas: no burst is above the quota that will be in force in its group. Pure.
+
+Covers: cutting bursts that are wanted, lowering one that is there where a quota shall go below it.
+Does not cover: how much may be saved up (``cpu_burst``), the order of both (``apply.turns``).
+
+Rules:
+1. The kernel refuses a burst above the quota, and a quota below the burst (EINVAL,
+   ``tg_set_cfs_bandwidth`` in kernel/sched/core.c). Which quota comes of several policies is known
+   once they are merged, so bursts are cut here and not where they are decided.
+2. A burst that is in the way of a quota is lowered with it, whoever set it, and comes back with it.
+3. A quota that nobody wants any more counts as the least of what it is and what it goes back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from koordlet.apply import kinds
+from koordlet.model import action, cgroup, forms, knob
+from koordlet.model.knob_row import Knob
+from koordlet.state import journal
+
+_BURST_OF: Mapping[str, Knob] = {
+    knob.CPU_CFS_QUOTA.name: knob.CPU_CFS_BURST,
+    knob.CPU_MAX.name: knob.CPU_BURST,
+}
+#: Each row to the one beside it.
+_OTHER: Mapping[str, Knob] = {
+    **_BURST_OF,
+    **{burst.name: knob.TABLE[quota] for quota, burst in _BURST_OF.items()},
+}
+
+
+def beside(layout: cgroup.Layout, one: kinds.FileAction) -> tuple[str, str] | None:
+    """The file and the row of the burst beside a quota, or of the quota beside a burst."""
+    row = _OTHER.get(one.knob)
+    target = None if row is None else layout.file(row, one.group)
+    return None if row is None or target is None else (target, row.name)
+
+
+def fit(
+    layout: cgroup.Layout,
+    wanted: Mapping[str, action.Action],
+    texts: Mapping[str, str],
+    going_back: Mapping[str, journal.Entry],
+) -> dict[str, action.Action]:
+    """All that is wanted, by target, with bursts for which its quotas leave room.
+
+    ``texts`` is what is there, ``going_back`` what nobody wants any more.
+    """
+    made = dict(wanted)
+    for one in wanted.values():
+        other = beside(layout, one) if isinstance(one, kinds.FILES) else None
+        if other is None or not isinstance(one, kinds.FILES):
+            continue
+        target, row = other
+        there, back = texts.get(target, ""), going_back.get(target)
+        after = (back.original or there) if back is not None else there
+        if one.knob not in _BURST_OF:
+            quota = wanted.get(target)
+            known = (quota.value,) if isinstance(quota, kinds.FILES) else (there, after)
+            made[one.target] = _cut(one, min(map(_usec, known)))
+        elif target not in wanted and _burst(after) > _usec(one.value):
+            made[target] = _lowered(one, target, row)
+    return made
+
+
+def _cut(burst: kinds.FileAction, most: float) -> kinds.FileAction:
+    if _burst(burst.value) <= most:
+        return burst
+    why = f"{burst.reason}, up to its limit in force"
+    return replace(burst, value=str(int(most)), reason=why)
+
+
+def _lowered(quota: kinds.FileAction, target: str, row: str) -> action.WriteFile:
+    return action.WriteFile(
+        target=target,
+        value=str(int(_usec(quota.value))),
+        policy=quota.policy,
+        reason=f"{quota.reason}; no burst may be above that",
+        knob=row,
+        group=quota.group,
+    )
+
+
+def _usec(text: str) -> float:
+    """The quota of a text of either version; what says nothing sets no bound."""
+    try:
+        usec = forms.Bandwidth().parse(text).usec
+    except ValueError:
+        return float("inf")
+    return float("inf") if usec is None or usec < 0 else float(usec)
+
+
+def _burst(text: str) -> float:
+    return knob.CPU_BURST.form.measure(text)

@@ -1,0 +1,35 @@
+"""The sets of CPUs that ours go back to where nobody wants them any more. Pure.
+
+Covers: a value that policies may know, the same object while it says the same.
+Does not cover: putting back (``apply.undoing``), which cuts them to what there is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from koordlet.apply import undoing
+from koordlet.model import cpuset, knob
+from koordlet.state import journal
+
+
+class Originals:
+    """By group; empty where there was none."""
+
+    def __init__(self) -> None:
+        self.sets: Mapping[str, cpuset.CPUSet] = {}
+        self._groups: object = None
+
+    def follow(
+        self, entries: Mapping[str, journal.Entry], groups: Iterable[str] | None
+    ) -> Mapping[str, cpuset.CPUSet]:
+        """Those of the journal; ``groups`` is another object once an entry came or went."""
+        if groups is None or groups is not self._groups:
+            self._groups = groups
+            found = {
+                one.group: undoing.parsed(one.original)
+                for one in entries.values()
+                if one.knob == knob.CPUSET_CPUS.name and one.original is not None
+            }
+            self.sets = self.sets if found == self.sets else found
+        return self.sets

@@ -1,0 +1,117 @@
+"""The kubelet's tiers and pods: how narrow they may be around the containers in them. Pure.
+
+Covers: tiers narrowed to the pool of their class, tiers and pods that must stay wide, or become so.
+Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
+
+A kubelet with the static policy writes its default set, reserved CPUs and all, into each new
+container that shares CPUs, and again whenever that set changes. On v1 runc is refused
+(``cpuset.cpus: permission denied``) where the pod's group has less than that, and the container
+does not start. So there tiers and pods are never narrowed, and widened where somebody else has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from koordlet.model import cgroup, cpuset, grouppath, qos, snapshot
+from koordlet.policy import cpuset_files
+from koordlet.policy.cpuset_files import Wanted
+
+_TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
+_NAMES = {
+    qos.KubeQos.GUARANTEED: "all that is not reserved",
+    qos.KubeQos.BURSTABLE: "the LS pool",
+    qos.KubeQos.BEST_EFFORT: "the BE pool",
+}
+
+
+def narrowed(
+    now: snapshot.Snapshot,
+    pools: Mapping[qos.KubeQos, cpuset.CPUSet],
+    wanted: Sequence[Wanted],
+    wishes: Mapping[str, str],
+) -> list[Wanted]:
+    """The tiers of every tree that holds a pod: their pool, and what workloads in them need."""
+    declared = {one.group for one in wanted}
+    made: list[Wanted] = []
+    for path, tier in _paths(now):
+        pool = pools[tier]
+        if path in declared or path not in now.groups or not pool:
+            continue
+        inside = [one for one in wanted if one.group and cgroup.is_below(one.group, path)]
+        if any(one.cpus is None or one.compare for one in inside):
+            # Somebody in there may run anywhere.
+            made += _whole(now, path, tier, wishes)
+            continue
+        more = cpuset.union(one.cpus for one in inside if one.cpus is not None) - pool
+        extra = f" and {more} of workloads inside" if more else ""
+        made.append(
+            Wanted(
+                group=path,
+                who=cpuset_files.NODE,
+                cpus=pool | more,
+                reason=f"the kubelet's {tier.value} pods: {_NAMES[tier]}{extra}",
+                protective=tier is qos.KubeQos.BEST_EFFORT,
+            )
+        )
+    return made
+
+
+def opened(
+    now: snapshot.Snapshot, wanted: Sequence[Wanted], wishes: Mapping[str, str]
+) -> list[Wanted]:
+    """What is wanted of containers, with room around them for what the kubelet writes (v1)."""
+    made = [
+        replace(one, around=now.topology.online)
+        if one.leaves and _hinders(now, one.group, wishes)
+        else one
+        for one in wanted
+    ]
+    for path, tier in _paths(now):
+        if _hinders(now, path, wishes):
+            made.append(_all(now, path, tier, "what it writes into containers fits into it"))
+    return made
+
+
+def _paths(now: snapshot.Snapshot) -> list[tuple[str, qos.KubeQos]]:
+    """The groups of the tiers of every tree that holds a pod."""
+    trees = {grouppath.parse(one.group).tree for one in now.pods if one.group is not None}
+    listed = sorted(tree for tree in trees if tree is not None)
+    return [(tree.tier(tier), tier) for tree in listed for tier in _TIERS]
+
+
+def _whole(
+    now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, str]
+) -> Iterator[Wanted]:
+    """v1: a tier that shall not be narrowed, and that the kernel took CPUs from that came back.
+
+    It stays named from then on, as one does that was narrowed before: groups that were born in it
+    meanwhile have what it had, and the kernel takes nothing from it that they have.
+    """
+    holder = now.layout.holder("cpuset")
+    cpus = now.groups[path].cpus()
+    if holder is None or holder.unified or not cpus:
+        return
+    if now.went_offline & now.topology.online - cpus or path in wishes:
+        yield _all(now, path, tier, "somebody in there may run anywhere")
+
+
+def _all(now: snapshot.Snapshot, path: str, tier: qos.KubeQos, why: str) -> Wanted:
+    return Wanted(
+        group=path,
+        who=cpuset_files.NODE,
+        cpus=now.topology.online,
+        reason=f"the kubelet's {tier.value} pods: {why}",
+    )
+
+
+def _hinders(now: snapshot.Snapshot, path: str | None, wishes: Mapping[str, str]) -> bool:
+    """Whether the kubelet's set does not fit into a group, or did not before we widened it."""
+    group = None if path is None else now.groups.get(path)
+    cpus = None if group is None else group.cpus()
+    if cpus is None or path is None:
+        return False
+    held = now.kubelet.cpu if now.kubelet is not None else None
+    default = held.default if held is not None and held.default else now.topology.online
+    return path in wishes or not default & now.topology.online <= cpus

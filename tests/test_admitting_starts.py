@@ -1,0 +1,69 @@
+"""Containers that a v1 kernel would refuse to start, and those that did not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from koordlet.workloads.nri import trust
+from koordlet.workloads.nri.messages import Event
+from tests.test_admitting import BOX, GROUP, Scene, be_pool, stage
+
+
+@pytest.fixture
+def scene(ram: Path) -> Iterator[Scene]:
+    """An agent and its desk."""
+    with stage(ram) as made:
+        yield made
+
+
+@pytest.mark.parametrize("ceased", [False, True])
+def test_a_request_outside_of_the_pod_s_group(scene: Scene, *, ceased: bool) -> None:
+    """As the kubelet's static policy makes one: v1 would refuse it, so it gets what was decided."""
+    scene.sandbox()
+    pool = be_pool(scene)
+    carries = dataclasses.replace(BOX, cpus="0-4")
+    inside = dataclasses.replace(BOX, name="fits", cpus=pool)
+    scene.desk.trust.state = trust.State(ceased=ceased)
+
+    assert pool == str(scene.happens(Event.CREATE_CONTAINER, carries).cpus)
+    assert scene.happens(Event.CREATE_CONTAINER, inside).empty
+
+
+def test_an_update_outside_of_the_pod_s_group(scene: Scene) -> None:
+    """As the kubelet rewrites shared sets; it would be refused, also where nothing is decided."""
+    scene.sandbox()
+    scene.group(GROUP, be_pool(scene))
+    foreign = dataclasses.replace(BOX, id="d" * 64, cgroup=f"/other/pod/{'d' * 64}")
+    scene.group("other/pod", "0-4")
+    scene.site.host.write(scene.at("other/pod/cpuset.cpus"), b"2-3\n")
+    scene.group(foreign.cgroup.strip("/"), "2-3")
+
+    assert be_pool(scene) == str(scene.happens(Event.UPDATE_CONTAINER, cpus="0-4").cpus)
+    assert "2-3" == str(scene.happens(Event.UPDATE_CONTAINER, foreign, cpus="0-4").cpus)
+    assert scene.happens(Event.UPDATE_CONTAINER, foreign, cpus="2").empty
+
+
+def test_a_container_that_never_started_is_told(scene: Scene) -> None:
+    """At once, by its names, until it starts or its pod goes."""
+    scene.sandbox()
+    for _ in range(2):
+        scene.happens(Event.CREATE_CONTAINER)
+        scene.happens(Event.REMOVE_CONTAINER)
+    assert ["default/new container main"] == list(scene.desk.unstarted)
+    assert f"CPUs {be_pool(scene)}" in scene.desk.unstarted["default/new container main"]
+
+    scene.happens(Event.CREATE_CONTAINER)
+    scene.group(GROUP, be_pool(scene))
+    scene.happens(Event.START_CONTAINER)
+    assert {} == scene.desk.unstarted
+    scene.happens(Event.STOP_CONTAINER)
+    assert {} == scene.desk.unstarted
+
+    scene.happens(Event.CREATE_CONTAINER)
+    scene.happens(Event.REMOVE_CONTAINER)
+    scene.happens(Event.REMOVE_POD_SANDBOX)
+    assert {} == scene.desk.unstarted

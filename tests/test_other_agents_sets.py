@@ -1,0 +1,107 @@
+"""Sets that others write in the kubelet's tree: decided anew, made room for, or told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from koordlet.model import cpuset, kubelet, qos
+from tests.kit.kernel.machine import Cgroup
+from tests.test_moving_sets import KUBE, Node, kube
+
+Qos, KubeQos = qos.Qos, qos.KubeQos
+RESERVE = "policies: {reserved_cpus: {cpus: '0'}}\n"
+TIER = KUBE.tier(KubeQos.BURSTABLE)
+POD = KUBE.pod(KubeQos.BURSTABLE, "p1")
+BOX, OTHER = f"{POD}/{'a' * 64}", f"{POD}/{'b' * 64}"
+WEB = kube("p1", Qos.LS, KubeQos.BURSTABLE, boxes="ab")
+
+
+def static(default: str = "0-7", **held: str) -> kubelet.Kubelet:
+    """A kubelet that writes containers' sets: its default, and those of pods' container a."""
+    entries = {uid: {"a": cpuset.CPUSet.parse(cpus)} for uid, cpus in held.items()}
+    state = kubelet.CpuState(policy="static", default=cpuset.CPUSet.parse(default), entries=entries)
+    return kubelet.Kubelet(cpu=state)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_another_agent_left_in_containers(version: Cgroup, tmp_path: Path) -> None:
+    """Without the kubelet's static policy all sets are ours, and stay; stopping brings his back."""
+    node = Node(version, tmp_path)
+    for path, cpus in ((TIER, "0-3"), (POD, "0-3"), (BOX, "2"), (OTHER, "")):
+        node.make(path, cpus)
+    before = node.site.image()
+
+    for _ in range(3):
+        said = node.passed(WEB, config=RESERVE)
+
+        assert ["1-7"] * 4 == [node.cpus(path) for path in (TIER, POD, BOX, OTHER)]
+        assert [] == said
+    node.site.restore()
+
+    assert before == node.site.image()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_a_workload_makes_inside_is_its_own(version: Cgroup, tmp_path: Path) -> None:
+    """Below a container sets are wishes of who runs there."""
+    node = Node(version, tmp_path)
+    for path, cpus in ((BOX, "2-5"), (f"{BOX}/inner", "2-3")):
+        node.make(path, cpus)
+    node.passed(WEB, config=RESERVE)
+
+    assert ["1-7", "2-3"] == [node.cpus(path) for path in (BOX, f"{BOX}/inner")]
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_container_of_the_static_policy_that_runs_on_less(
+    version: Cgroup, holds: bool, tmp_path: Path
+) -> None:
+    """It is the kubelet's to write, or ours to write below it; if it stays, a condition tells."""
+    node = Node(version, tmp_path)
+    for path, cpus in ((BOX, "2"), (OTHER, "")):
+        node.make(path, cpus)
+    told = static("0-1,4-7", p1="2-3") if holds else static()
+    one = kube("p1", Qos.LS, KubeQos.BURSTABLE, boxes="a")
+    if holds:
+        one = kube("p1", Qos.LSR, KubeQos.GUARANTEED, "2-3", boxes="a")
+        one = replace(one, kubelet_owned=True)
+        node.make(f"{KUBE.pod(KubeQos.GUARANTEED, 'p1')}/{'a' * 64}", "2")
+
+    said = node.passed(one, config=RESERVE, told=told, passes=2)
+
+    ours = version == "v1" and not holds
+    assert ([] if ours else ["CPUSetTooNarrow t/p1"]) == said
+
+
+def test_room_for_what_a_static_kubelet_writes(tmp_path: Path) -> None:
+    """v1: tiers and pods have the CPUs that it writes into containers, also before there is one."""
+    node = Node("v1", tmp_path)
+    be = kube("p2", Qos.BE, KubeQos.BEST_EFFORT)
+    for path in (POD, KUBE.pod(KubeQos.BEST_EFFORT, "p2")):
+        node.make(path)
+    node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
+    node.make(BOX, "0-7")
+    assert "0-7" == node.cpus(BOX)
+
+    node.passed(WEB, be, config=RESERVE, told=static(), passes=2)
+
+    assert ["0-7", "1-7"] == [node.cpus(path) for path in (POD, BOX)]
+
+
+def test_a_pod_that_another_agent_left_too_narrow(tmp_path: Path) -> None:
+    """v1, static policy: it is widened, and stays so; stopping brings back what was there."""
+    node = Node("v1", tmp_path)
+    for path, cpus in ((TIER, "1-3"), (POD, "1-3"), (BOX, "1-2")):
+        node.make(path, cpus)
+    before = node.site.image()
+    for _ in range(3):
+        node.passed(WEB, config=RESERVE, told=static(), passes=2)
+
+        assert ["0-7", "0-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+    node.site.restore()
+
+    assert before == node.site.image()
