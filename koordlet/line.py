@@ -76,8 +76,8 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
-        #: Watches policies that might hurt.
-        self.guard = guarding.Guard()
+        #: Watches what only optimises.
+        self.guard = guarding.Guard(self.rows)
         self.pressure = pressure.Reader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
@@ -267,15 +267,16 @@ class Line:
             seen,
             self.history,
             settings={**self.settings, **self.extra_settings},
-            modes=self.guard.modes(self.modes),
+            modes=self.modes,
             states=self.states,
             last=self.last,
             memory=self._memory,
         )
+        said = self.guard.allowed(said)
         self._keep(said)
         # While the node lacks something, its pods are compared: by counters of this moment.
         self.usage.comparing = said.compares
-        return replace(said, conditions=self.guard.conditions())
+        return said
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """What a container gets that is about to start: last snapshot + newcomer, decided now.
@@ -293,7 +294,7 @@ class Line:
             newcomer,
             container,
             settings={**self.settings, **self.extra_settings},
-            modes=self.guard.modes(self.modes),
+            modes=self.modes,
             states=self.states,
             last=self.last,
         )

@@ -1,0 +1,51 @@
+"""How long work waits for a CPU behind itself: nobody else's fault. Pure arithmetic.
+
+Covers: one group of CPUs, and several workloads on sets of CPUs that may overlap.
+Does not cover: how long work does wait (``host.strain``), who else is to blame.
+
+Only the CPUs that a workload may use shorten its queue: two busy CPUs of a machine of 64 are full
+for whoever is confined to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+from koordlet.model import cpuset
+
+#: Real arrivals are more irregular than random ones.
+_IRREGULAR = 1.5
+
+
+def alone(used: float, cpus: float) -> float:
+    """Seconds of waiting for each second of CPU, of random arrivals on so many CPUs.
+
+    Sakasegawa's approximation of the M/M/c queue. Endless where the CPUs are full.
+    """
+    load = used / max(1.0, cpus)
+    if load >= 1:
+        return math.inf
+    queue = load ** (math.sqrt(2 * (cpus + 1)) - 1) / (cpus * (1 - load)) if load > 0 else 0.0
+    return _IRREGULAR * queue
+
+
+def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
+    """The same for workloads together: what each uses, and the CPUs that it may use.
+
+    What a workload uses is taken to be spread evenly over its CPUs. Endless where one set is full.
+    """
+    used: dict[cpuset.CPUSet, float] = defaultdict(float)
+    for cores, cpus in parts:
+        if cpus:
+            used[cpus] += cores
+    total = sum(used.values())
+    if total <= 0:
+        return 0.0
+    waited = 0.0
+    for cpus, cores in used.items():
+        there = sum(each * len(cpus & other) / len(other) for other, each in used.items())
+        if cores > 0:
+            waited += cores * alone(there, len(cpus))
+    return waited / total
