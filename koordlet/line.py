@@ -24,7 +24,6 @@ from koordlet.model import (
     plan,
     pod,
     prediction,
-    remember,
     result,
     snapshot,
 )
@@ -388,13 +387,3 @@ class Line:
         """Give all descriptors back."""
         for one in (self.usage, self.pressure, self.feeling, self.observer):
             one.close()
-
-
-def shadowed(made: plan.Plan) -> plan.Plan:
-    """The plan of an agent that only observes: the same steps, none of them to be done."""
-    return replace(made, steps=_in_shadow(made.steps))
-
-
-@remember.last
-def _in_shadow(steps: tuple[plan.Step, ...]) -> tuple[plan.Step, ...]:
-    return tuple(replace(step, mode=plan.Mode.SHADOW) for step in steps)

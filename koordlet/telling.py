@@ -17,7 +17,7 @@ from typing import Any
 from koordlet import line, log
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
-from koordlet.report import plan_json, scaled, view
+from koordlet.report import in_force, plan_json, scaled, view
 from koordlet.state import audit
 
 if typing.TYPE_CHECKING:
@@ -113,9 +113,10 @@ class Teller:
         late: bool,
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
-        shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
+        shown = made.draft.plan if self.mode == "enforce" else plan.shadowed(made.draft.plan)
         more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
-        shown = replace(shown, conditions=(*shown.conditions, *more))
+        limit = in_force.limit(shown.limit, results)
+        shown = replace(shown, conditions=(*shown.conditions, *more), limit=limit)
         self._complain(shown)
         verdicts = [one.verdict for one in results]
         before = self.counters
