@@ -1,37 +1,45 @@
-"""The guard's place in the line: what hurts, who acted on what can hurt, which modes are in force.
+"""The guard's place in the line: what hurts under which load, who may be tried, what is taken back.
 
-Covers: pain out of a pass, the policies to put on trial. Does not cover: verdicts
-(``policy.guard``).
+Covers: pain and use out of a pass, steps of triable policies, decisions without a step that hurt.
+Does not cover: verdicts (``policy.guard``), who is triable (``policy.registry``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from koordlet.apply import kinds
 from koordlet.history import series
-from koordlet.model import action, cgroup, decision, meter, plan, pod, remember, result, snapshot
-from koordlet.policy import adaptive, be_groups, guard
+from koordlet.model import action, meter, result, snapshot
+from koordlet.policy import be_usage, chain, guard, own_waiting, registry
 
-#: Throttled periods that are one pain, and the pain of a kill by the kernel.
-_THROTTLED, _KILL = 0.25, 10.0
+#: Seconds lost for each second of CPU, beyond what work waits for itself, that are one pain.
+_TOLERANCE = 0.15
 
 
 class Guard:
-    """Watches one line. Switched off, it knows nothing and holds nobody."""
+    """Watches one line. Switched off, it knows nothing and takes nothing back."""
 
-    def __init__(self, law: guard.Law | None = None) -> None:
+    def __init__(self, rows: Iterable[registry.Row], law: guard.Law | None = None) -> None:
         self.state = guard.State()
         self.on = True
+        self._triable = frozenset(row.stem for row in rows if not row.protects)
         self._law = law or guard.Law()
 
-    def modes(self, configured: Mapping[str, plan.Mode]) -> Mapping[str, plan.Mode]:
-        """The modes in force."""
-        return guard.modes(configured, self.state) if self.on else configured
+    def allowed(self, said: chain.Round) -> chain.Round:
+        """What the policies decided, without the steps that are taken back; with the conditions."""
+        if not self.on or not self.state.rolled_back:
+            return said
+        outcomes = tuple(self._allowed(one) for one in said.outcomes)
+        return replace(said, outcomes=outcomes, conditions=guard.conditions(self.state))
 
-    def conditions(self) -> tuple[decision.Condition, ...]:
-        """What somebody should know of."""
-        return guard.conditions(self.state) if self.on else ()
+    def _allowed(self, outcome: chain.Outcome) -> chain.Outcome:
+        taken_back = self.state.rolled_back.get(outcome.stem)
+        if taken_back is None or outcome.decision is None:
+            return outcome
+        actions = tuple(before(outcome.decision.actions, taken_back.was))
+        return replace(outcome, decision=replace(outcome.decision, actions=actions))
 
     def passed(
         self,
@@ -40,72 +48,62 @@ class Guard:
         results: Iterable[result.Result],
     ) -> None:
         """One pass was done."""
-        acted = hurtful(now, results)
-        self.state = guard.step(self.state, now.at, pain(now, past), acted, self._law)
+        if self.on:
+            acted = steps(results, self._triable)
+            self.state = guard.step(self.state, felt(now, past), acted, self._law)
 
 
-def pain(now: snapshot.Snapshot, past: series.History) -> float | None:
-    """What latency-sensitive work suffers, in units of what is tolerated; ``None``: unknown."""
-    groups = _tense(now.pods)
-    if not groups or now.strain is None:
-        return None
-    waited, ls = now.strain.waiting, now.strain.ls_cores or 0.0
-    waiting = adaptive.beyond(waited, ls, len(now.topology.online), 0.0) / _TOLERANCE
-    inside = _inside(now.pods)
-    throttled = max(filter(None, past.groups.lasts(inside, meter.THROTTLED)), default=0.0)
-    holder = now.layout.holder("memory")
-    told = groups if holder is not None and holder.unified else inside
-    killed = sum(filter(None, past.groups.lasts(told, meter.OOM_KILLS)))
-    return waiting + throttled / _THROTTLED + _KILL * (killed > 0)
+def before(
+    actions: Iterable[action.Action], was: Mapping[str, str | None]
+) -> Iterable[action.Action]:
+    """The same, with the text of before in the files of a step that is taken back.
 
-
-@remember.last
-def _tense(pods: tuple[pod.Pod, ...]) -> list[str]:
-    """Groups in which latency-sensitive work runs."""
-    return [one.group or "" for one in be_groups.sensitive(pods) if one.active]
-
-
-@remember.last
-def _inside(pods: tuple[pod.Pod, ...]) -> list[str]:
-    """They and those of their containers: throttling is counted where it happens, on v1 kills, too.
-
-    ``memcg_memory_event`` tells the groups above on the v2 tree alone (mm/memcontrol.c).
+    What had no text then, such as memory that the kernel was asked for, is not done again.
     """
-    return be_groups.inside(one for one in be_groups.sensitive(pods) if one.active)
+    for one in actions:
+        if one.target not in was:
+            yield one
+            continue
+        text = was[one.target]
+        if isinstance(one, action.WriteFile) and text is not None:
+            yield replace(one, value=text, reason=f"{one.reason}; taken back: it hurt others")
 
 
-_TOLERANCE = adaptive.Settings().tolerance
+def steps(
+    results: Iterable[result.Result], triable: frozenset[str]
+) -> dict[str, dict[str, str | None]]:
+    """The triable policies that changed something: each target, and its text of before."""
+    found: dict[str, dict[str, str | None]] = {}
+    for one in results:
+        if one.verdict is not result.Verdict.DONE or one.step is None or one.step.undo:
+            continue
+        did = one.step.action
+        if did.policy in triable:
+            found.setdefault(did.policy, {}).setdefault(did.target, one.step.was)
+    return found
 
 
-def hurtful(now: snapshot.Snapshot, results: Iterable[result.Result]) -> list[str]:
-    """The policies that changed what can hurt latency-sensitive work."""
-    done = [
-        (one.step.action, one.step.was)
-        for one in results
-        if one.verdict is result.Verdict.DONE and one.step is not None and not one.step.undo
-    ]
-    if not done:
-        return []
-    tense = [
-        one.group for one in now.pods if one.group is not None and not be_groups.is_best_effort(one)
-    ]
-    around = {path for group in tense for path in (group, *cgroup.ancestors(group))}
-    found: dict[str, None] = {}
-    for did, was in done:
-        if isinstance(did, action.ShareCore) and tense:
-            # A thread of a core stays idle while the other has none of its own to run.
-            found[did.policy] = None
-        inside = any(cgroup.is_below(did.group, group) for group in tense)
-        if isinstance(did, kinds.FILES) and (
-            did.group in around or inside or _grants_more(did, was)
-        ):
-            found[did.policy] = None
-    return list(found)
-
-
-def _grants_more(did: kinds.FileAction, was: str | None) -> bool:
-    """Whether a file grants more than it did; a set of CPUs, whether it has others."""
-    row = kinds.row_of(did)
-    if row is None or was is None:
-        return False
-    return row.form.measure(did.value) > row.form.measure(was)
+def felt(now: snapshot.Snapshot, past: series.History) -> guard.Felt:
+    """Pain and load of this moment; without pain where they are not known, or cannot be."""
+    confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
+    world = (now.topology.online, *confined)
+    unknown = guard.Felt(at=now.at, wall=now.wall, world=world)
+    use = be_usage.measure(now, past)
+    waiting = None if now.strain is None else now.strain.waiting
+    groups = [one.group for one in confined]
+    cores = past.groups.lasts(groups, meter.CPU)
+    if not groups or waiting is None or use.ls is None or use.be is None or None in cores:
+        return unknown
+    used = [one or 0.0 for one in cores]
+    own = own_waiting.among((part, one.cpus) for part, one in zip(used, confined, strict=True))
+    if math.isinf(own):
+        # Whoever fills all CPUs that it may use waits, whatever others do.
+        return unknown
+    stalls = past.groups.lasts(groups, meter.PRESSURE_MEMORY.some[3])
+    lost = max(0.0, waiting - own) + sum(filter(None, stalls)) / max(0.01, math.fsum(used))
+    others = max(0, use.system or 0)
+    return replace(
+        unknown,
+        pain=lost / _TOLERANCE,
+        used=(use.ls / 1000, use.be / 1000, others / 1000),
+    )

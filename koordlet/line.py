@@ -24,7 +24,6 @@ from koordlet.model import (
     plan,
     pod,
     prediction,
-    remember,
     result,
     snapshot,
 )
@@ -76,8 +75,8 @@ class Line:
         self.rows = tuple(rows)
         self.history = series.History()
         self.usage = usage.Reader(host)
-        #: Watches policies that might hurt.
-        self.guard = guarding.Guard()
+        #: Watches what only optimises.
+        self.guard = guarding.Guard(self.rows)
         self.pressure = pressure.Reader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
@@ -269,15 +268,16 @@ class Line:
             seen,
             self.history,
             settings={**self.settings, **self.extra_settings},
-            modes=self.guard.modes(self.modes),
+            modes=self.modes,
             states=self.states,
             last=self.last,
             memory=self._memory,
         )
+        said = self.guard.allowed(said)
         self._keep(said)
         # While the node lacks something, its pods are compared: by counters of this moment.
         self.usage.comparing = said.compares
-        return replace(said, conditions=self.guard.conditions())
+        return said
 
     def admit(self, newcomer: pod.Pod, container: str) -> admission.Admission:
         """What a container gets that is about to start: last snapshot + newcomer, decided now.
@@ -295,7 +295,7 @@ class Line:
             newcomer,
             container,
             settings={**self.settings, **self.extra_settings},
-            modes=self.guard.modes(self.modes),
+            modes=self.modes,
             states=self.states,
             last=self.last,
         )
@@ -390,13 +390,3 @@ class Line:
         """Give all descriptors back."""
         for one in (self.usage, self.pressure, self.feeling, self.observer):
             one.close()
-
-
-def shadowed(made: plan.Plan) -> plan.Plan:
-    """The plan of an agent that only observes: the same steps, none of them to be done."""
-    return replace(made, steps=_in_shadow(made.steps))
-
-
-@remember.last
-def _in_shadow(steps: tuple[plan.Step, ...]) -> tuple[plan.Step, ...]:
-    return tuple(replace(step, mode=plan.Mode.SHADOW) for step in steps)

@@ -18,7 +18,7 @@ from koordlet import line, log
 from koordlet import unanswered as silence
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
-from koordlet.report import plan_json, scaled, view
+from koordlet.report import in_force, plan_json, scaled, view
 from koordlet.state import audit
 
 if typing.TYPE_CHECKING:
@@ -118,11 +118,12 @@ class Teller:
         unanswered: Sequence[absence.Unanswered] = (),
     ) -> None:
         """One pass: count it, say what is wrong, publish the view."""
-        shown = made.draft.plan if self.mode == "enforce" else line.shadowed(made.draft.plan)
+        shown = made.draft.plan if self.mode == "enforce" else plan.shadowed(made.draft.plan)
         more = (*self.standing(), *((_hangs(self.disk),) if self.disk else ()))
         more += (_refused(self.config_problem),) if self.config_problem else ()
         more += self._unanswered.passed(unanswered)
-        shown = replace(shown, conditions=(*shown.conditions, *more))
+        limit = in_force.limit(shown.limit, results)
+        shown = replace(shown, conditions=(*shown.conditions, *more), limit=limit)
         self._complain(shown)
         verdicts = [one.verdict for one in results]
         before = self.counters

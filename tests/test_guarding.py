@@ -1,114 +1,295 @@
-"""Who is put on trial: whoever changed what can hurt."""
+"""Who is tried, by what is felt under which load; and what protects stays, whatever is felt."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
-from koordlet import guarding
-from koordlet.history import series
-from koordlet.model import action, cgroup, meter, plan, pod, qos, result, strain
-from tests.kit import colocation, counting, moments
+from koordlet import agent, guarding
+from koordlet.model import action, cpuset, decision, plan, result, snapshot, strain
+from koordlet.policy import chain, own_waiting, registry
+from tests.kit import agents, colocation, moments
 from tests.kit.colocation import Qos
+from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
 
 NOW = colocation.moment(
     moments.machine(1, 4),
     [colocation.declared("web", Qos.LS), colocation.declared("job", Qos.BE)],
     layout=colocation.V2,
 )
+PROTECTING = [row.stem for row in registry.POLICIES if row.protects]
+OPTIMISING = [row.stem for row in registry.POLICIES if not row.protects]
+TARGET = "/c/web/cpu.max"
 
 
-def did(group: str, knob: str, was: str, value: str, *, undo: bool = False) -> result.Result:
+def write(stem: str, value: str = "100000 100000") -> action.WriteFile:
+    """What a policy wants of one file."""
+    return action.WriteFile(target=TARGET, value=value, policy=stem, reason="r", group="web")
+
+
+def did(stem: str, *, undo: bool = False) -> result.Result:
     """One write that was done."""
-    write = action.WriteFile(
-        target=f"/c/{group}/{knob}", value=value, policy="x", reason="r", knob=knob, group=group
+    step = plan.Step(order=0, action=write(stem), was="50000 100000", undo=undo)
+    return result.Result(target=TARGET, verdict=result.Verdict.DONE, step=step)
+
+
+def round_of(stem: str) -> chain.Round:
+    """What the policy says in every pass."""
+    said = decision.Decision(next_state=None, actions=(write(stem),))
+    outcome = chain.Outcome(stem=stem, mode=plan.Mode.ENFORCE, decision=said)  # type: ignore[arg-type]
+    return chain.Round(outcomes=(outcome,), ledger=NOW.ledger)
+
+
+def passes(
+    guard: guarding.Guard,
+    stem: str,
+    load: Callable[[int], tuple[float, float]],
+    seconds: int = 60,
+) -> list[str]:
+    """The value that counts after each second; the policy acts at 20 and says the same always.
+
+    ``load``: cores of the service, and how long it waits for each second of them.
+    """
+    values = []
+    for second in range(seconds):
+        cores, waiting = load(second)
+        felt = strain.Strain(at=float(second), ls_cores=cores, be_cores=1.0, waiting=waiting)
+        now = dataclasses.replace(NOW, at=float(second), strain=felt)
+        past = colocation.history(cores + 1.2, {"web": cores, "job": 1.0}, at=float(second))
+        guard.passed(now, past, [did(stem)] if second == 20 else [])
+        (outcome,) = guard.allowed(round_of(stem)).outcomes
+        assert outcome.decision is not None
+        (one,) = outcome.decision.actions
+        assert isinstance(one, action.WriteFile)
+        values.append(one.value)
+    return values
+
+
+@pytest.mark.parametrize("stem", PROTECTING)
+def test_what_protects_is_never_taken_back(stem: str) -> None:
+    """Whether the load is steady or rises within 11 s of its step, and however loud it hurts."""
+    for begins in (20, 25, 31):
+        for rush in (1.0, 3.0):
+            guard = guarding.Guard(registry.POLICIES)
+
+            def load(second: int, begins: int = begins, rush: float = rush) -> tuple[float, float]:
+                return (rush, 5.0) if second > begins else (1.0, 0.05)
+
+            assert {"100000 100000"} == set(passes(guard, stem, load))
+            assert not guard.state.rolled_back
+
+
+@pytest.mark.parametrize("stem", OPTIMISING)
+def test_what_optimises_is_taken_back_under_the_same_load(stem: str) -> None:
+    """Its file gets the text of before its step, and with more load it does not."""
+    steady = passes(
+        guarding.Guard(registry.POLICIES), stem, lambda at: (1.0, 5.0 if at > 20 else 0.05)
     )
-    step = plan.Step(order=0, action=write, was=was, undo=undo)
-    return result.Result(target=write.target, verdict=result.Verdict.DONE, step=step)
-
-
-@pytest.mark.parametrize(
-    ("one", "tried"),
-    [
-        pytest.param(did("web", "cpu.max", "max 100000", "1000 100000"), True, id="its own file"),
-        pytest.param(did("", "cpu.weight", "100", "1"), True, id="a group around it"),
-        pytest.param(did("web/inside", "cpu.weight", "100", "1"), True, id="a group inside it"),
-        pytest.param(did("job", "cpu.weight", "1", "10000"), True, id="others get more"),
-        pytest.param(did("job", "cpu.max", "max 100000", "5000 100000"), False, id="others less"),
-        pytest.param(did("web", "cpu.weight", "1", "100", undo=True), False, id="putting back"),
-    ],
-)
-def test_what_can_hurt(one: result.Result, tried: bool) -> None:
-    """Files of latency-sensitive work, and more for others; never what is put back."""
-    assert (["x"] if tried else []) == guarding.hurtful(NOW, [one])
-
-
-def test_what_can_hurt_and_is_no_file() -> None:
-    """A property of a unit is judged as its file; so is who shares cores with nobody else."""
-    unit = action.SetUnitProperty(
-        target="/c/web/cpu.max",
-        value="1000 100000",
-        unit="web.service",
-        properties=(),
-        policy="x",
-        reason="r",
-        knob="cpu.max",
-        group="web",
+    rises = passes(
+        guarding.Guard(registry.POLICIES), stem, lambda at: (3.0, 5.0) if at > 20 else (1.0, 0.05)
     )
-    cores = action.ShareCore(target="/cores/others", members=(1,), policy="x", reason="r")
-    for one in (unit, cores):
-        step = plan.Step(order=0, action=one, was="max 100000")
-        did = result.Result(target=one.target, verdict=result.Verdict.DONE, step=step)
-        assert ["x"] == guarding.hurtful(NOW, [did])
-        assert [] == guarding.hurtful(dataclasses.replace(NOW, pods=()), [did])
+
+    assert (steady[30], steady[31], steady[-1]) == (
+        "100000 100000", "50000 100000", "50000 100000",
+    )  # fmt: skip
+    assert {"100000 100000"} == set(rises)
 
 
-@pytest.mark.parametrize("layout", [colocation.V1, colocation.V2], ids=["v1", "v2"])
-def test_a_kill_in_a_container(layout: cgroup.Layout) -> None:
-    """On v1 the group above does not hear of it; on v2 it does, and counts for both."""
-    one = colocation.kube("web", qos.KubeQos.BURSTABLE, Qos.LS)
-    inside = f"{one.group}/c"
-    one = dataclasses.replace(one, containers=(pod.Container(name="c", group=inside),))
-    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.0)
-    now = dataclasses.replace(
-        colocation.moment(moments.machine(1, 4), [one], layout=layout), strain=felt
+def test_switched_off_it_takes_nothing_back() -> None:
+    """The operator's word is final."""
+    guard = guarding.Guard(registry.POLICIES)
+    guard.on = False
+
+    values = passes(guard, "cpu_burst", lambda at: (1.0, 5.0 if at > 20 else 0.05))
+    assert {"100000 100000"} == set(values)
+
+
+def test_only_steps_of_triable_policies_count() -> None:
+    """What is put back is no step, nor is what was refused."""
+    refused = did("cpu_burst")._replace(verdict=result.Verdict.REFUSED)
+    several = [did("cpu_burst"), did("adaptive"), did("cpu_burst", undo=True), refused]
+
+    assert {"cpu_burst": {TARGET: "50000 100000"}} == guarding.steps(several, frozenset(OPTIMISING))
+    assert {} == guarding.steps(several[1:], frozenset(OPTIMISING))
+
+
+def test_what_had_no_text_before_is_not_done_again() -> None:
+    """Memory that the kernel was asked for stays asked for, once."""
+    asked = action.Reclaim(target="/c/web/memory.reclaim", amount_bytes=1, policy="x", reason="r")
+    other = dataclasses.replace(write("x"), target="/c/api/cpu.max")
+    left = guarding.before((write("x"), asked, other), {asked.target: None, TARGET: "max 100000"})
+
+    assert [("/c/web/cpu.max", "max 100000"), ("/c/api/cpu.max", "100000 100000")] == [
+        (one.target, one.value) for one in left if isinstance(one, action.WriteFile)
+    ]
+
+
+def felt_of(now: snapshot.Snapshot, cores: float, waiting: float | None) -> float | None:
+    """The pain of a service that uses so much and waits so long."""
+    seen = strain.Strain(at=now.at, ls_cores=cores, be_cores=1.0, waiting=waiting)
+    past = colocation.history(cores + 1.0, {"web": cores, "job": 1.0}, at=now.at)
+    return guarding.felt(dataclasses.replace(now, strain=seen), past).pain
+
+
+def test_own_waiting_is_that_of_the_cpus_that_it_may_use() -> None:
+    """On one CPU of eight, what a service waits for itself is no pain; on a full one none is."""
+    groups = dict(NOW.groups) | {"web": moments.group("web", "3", unified=True)}
+    confined = dataclasses.replace(NOW, groups=groups)
+    own = own_waiting.alone(0.9, 1)
+
+    assert felt_of(confined, 0.9, own) == pytest.approx(0.0, abs=0.01)
+    assert felt_of(NOW, 0.9, own) == pytest.approx(own / 0.15, rel=0.01)
+    assert felt_of(confined, 1.0, 50.0) is None
+
+
+def test_pain_is_unknown_where_nothing_tells() -> None:
+    """No signal, or no use of a workload."""
+    assert felt_of(NOW, 1.0, None) is None
+    assert felt_of(NOW, 1.0, 0.3) == pytest.approx(2.0, rel=0.01)
+    bare = dataclasses.replace(NOW, strain=strain.Strain(at=100.0, waiting=9.0))
+    assert guarding.felt(bare, colocation.history(1.0, {"job": 1.0})).pain is None
+
+
+def test_cpus_that_come_online_are_another_world() -> None:
+    """So is a set that somebody changed."""
+    here = guarding.felt(NOW, colocation.history(1.0)).world
+    wider = dataclasses.replace(NOW, topology=moments.machine(1, 8))
+    narrower = dataclasses.replace(
+        NOW, groups=dict(NOW.groups) | {"web": moments.group("web", "3", unified=True)}
     )
-    past = series.History()
-    for at, killed in ((90.0, 0.0), (100.0, 1.0)):
-        own = killed if layout is colocation.V2 else 0.0
-        past.take(
-            {
-                "groups": counting.reading(
-                    at, {meter.OOM_KILLS: [own, killed]}, names=(str(one.group), inside)
-                )
-            }
-        )
 
-    assert guarding.pain(now, past) == pytest.approx(guarding._KILL, rel=0.01)
+    assert here == guarding.felt(dataclasses.replace(NOW, at=999.0), colocation.history(2.0)).world
+    assert here != guarding.felt(wider, colocation.history(1.0)).world
+    assert here != guarding.felt(narrower, colocation.history(1.0)).world
 
 
-def test_a_throttled_container() -> None:
-    """Its limit is its own: the pod's group says nothing of it."""
-    one = colocation.kube("web", qos.KubeQos.BURSTABLE, Qos.LS)
-    inside = f"{one.group}/c"
-    one = dataclasses.replace(one, containers=(pod.Container(name="c", group=inside),))
-    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.0)
-    now = dataclasses.replace(colocation.moment(moments.machine(1, 4), [one]), strain=felt)
-    past = series.History()
-    shares = {meter.THROTTLED: [0.0, 0.5]}
-    past.take({"groups": counting.reading(100.0, shares, names=(str(one.group), inside))})
+# A whole agent ------------------------------------------------------------------------------------
 
-    assert guarding.pain(now, past) == pytest.approx(0.5 / guarding._THROTTLED, rel=0.01)
+CONFIG = """
+policies:
+  reserved_cpus: {cpus: "0"}
+workloads:
+  - {name: web, qos: LS, match: {cgroup: web}}
+  - {name: db, qos: LSE, cpus: 2, match: {cgroup: db}}
+  - {name: job, qos: BE, match: {cgroup: job}}
+"""
 
 
-def test_pain_of_all_kinds() -> None:
-    """Waiting, limits of its own, kills; unknown where nothing is felt."""
-    felt = strain.Strain(at=100.0, ls_cores=1.0, waiting=0.3)
-    now = dataclasses.replace(NOW, strain=felt)
-    past = series.History()
-    past.take({"groups": counting.reading(100.0, {meter.THROTTLED: [0.5]}, names=("web",))})
+#: What the service uses, waits behind itself, and behind each core of best-effort work.
+CALM, MILD, RUSH = (2.0, 0.01, 0.0), (2.0, 0.1, 0.05), (4.0, 0.5, 0.6)
 
-    assert guarding.pain(NOW, past) is None
-    assert guarding.pain(now, series.History()) == pytest.approx(2.0, rel=0.01)
-    assert guarding.pain(now, past) == pytest.approx(4.0, rel=0.01)
+
+class Rush:
+    """What the service feels: calm, a rush that best-effort work makes worse, and calm again."""
+
+    def __init__(self, clock: agents.Clock, allowed: Callable[[], float]) -> None:
+        self.load: Callable[[float], tuple[float, float, float]] = lambda _: CALM
+        self._clock, self._allowed = clock, allowed
+
+    def follow(self, now: snapshot.Snapshot, ask: Callable[[], tuple[object, object]]) -> None:
+        """It listens to everybody anyway."""
+        del now, ask
+
+    def taken(self, at: float) -> strain.Strain:
+        """It waits behind itself, and behind what best-effort work gets."""
+        ls, alone, beside = self.load(at)
+        be = min(self._allowed(), 7.0 - ls)
+        waiting = alone + beside * be
+        return strain.Strain(
+            at=at, ls_cores=ls, ls_lately=ls, be_cores=be, be_lately=be,
+            waiting=waiting, waiting_lately=waiting, signal="threads",
+        )  # fmt: skip
+
+    def urgent(self) -> bool:
+        """Each pass comes at its second."""
+        return False
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+def texts(host: KernelHost, version: Cgroup, group: str) -> Mapping[str, str]:
+    """Set and quota of a group, by what both versions call them."""
+    top = "/sys/fs/cgroup"
+    if version == "v2":
+        files = {"cpus": f"{top}/{group}/cpuset.cpus.effective", "quota": f"{top}/{group}/cpu.max"}
+    else:
+        files = {
+            "cpus": f"{top}/cpuset/{group}/cpuset.cpus",
+            "quota": f"{top}/cpu/{group}/cpu.cfs_quota_us",
+        }
+    return {name: host.text(host.at(path)).strip() for name, path in files.items()}
+
+
+def cores(host: KernelHost, version: Cgroup) -> float:
+    """What best-effort work may have, by its files alone."""
+    job = texts(host, version, "job")
+    quota = job["quota"].split()[0]
+    held = len(cpuset.CPUSet.parse(job["cpus"]))
+    return held if quota in ("max", "-1") else min(held, int(quota) / 100_000)
+
+
+def made(version: Cgroup) -> KernelHost:
+    """Eight CPUs, the last of them offline, and three groups with a process each."""
+    host = Machine("0-7", nodes={0: "0-7"}, cgroup=version)
+    tops = ["/sys/fs/cgroup"] if version == "v2" else [
+        f"/sys/fs/cgroup/{one}" for one in ("cpuset", "cpu")
+    ]  # fmt: skip
+    for top in tops:
+        if version == "v2":
+            host.write(host.at(f"{top}/cgroup.subtree_control"), b"+cpuset +cpu +memory")
+        for name in ("web", "db", "job"):
+            host.mkdir(host.at(f"{top}/{name}"))
+            if top.endswith("cpuset"):
+                host.write(host.at(f"{top}/{name}/cpuset.cpus"), b"0-7")
+                host.write(host.at(f"{top}/{name}/cpuset.mems"), b"0")
+    for name in ("web", "db", "job"):
+        host.spawn(*(f"{top}/{name}" for top in tops))
+    host.set_online(7, online=False)
+    return host
+
+
+def lived(site: agents.Site, who: agent.Agent, seconds: int) -> None:
+    """So many passes, one a second."""
+    for _ in range(seconds):
+        site.clock.tick()
+        who.one_pass(slow=True)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("after", [1, 6, 11])
+def test_a_rush_after_any_step_of_best_effort_control(
+    version: Cgroup, after: int, tmp_path: Path
+) -> None:
+    """However long it lasts, best-effort work has less than before, also when CPUs come online."""
+    host = made(version)
+    site = agents.Site(host, tmp_path, config=CONFIG)
+    with site.agent() as who:
+        rush = Rush(site.clock, lambda: cores(host, version))
+        who.line.feeling = rush  # type: ignore[assignment]
+        whole = cores(host, version)
+        rush.load = lambda at: MILD if 130 <= at < 132 else CALM
+        lived(site, who, 32)
+        assert cores(host, version) < whole
+        # Nobody waits: it grows a step at a time, which is when a trial would begin.
+        lived(site, who, 5)
+        grown = cores(host, version)
+        assert grown > whole / 2
+        begins = site.clock.at + after
+        rush.load = lambda at: RUSH if at > begins else CALM
+        lived(site, who, after + 12)
+        assert cores(host, version) < grown / 2
+        host.set_online(7, online=True)
+        for _ in range(90):
+            lived(site, who, 1)
+            assert cores(host, version) < grown
+            job = cpuset.CPUSet.parse(texts(host, version, "job")["cpus"])
+            held = cpuset.CPUSet.parse(texts(host, version, "db")["cpus"])
+            assert not job & (held | cpuset.CPUSet.parse("0"))
+            assert who.teller.view is not None
+            types = {one.type for one in who.teller.view.plan.conditions}
+            assert "PolicyRolledBack" not in types

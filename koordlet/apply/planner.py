@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
-from koordlet.model import action, plan, snapshot
+from koordlet.model import action, best_effort, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
 from koordlet.state import journal
@@ -177,11 +177,6 @@ def _plan(
     conflicts: Sequence[plan.Conflict],
 ) -> plan.Plan:
     decisions = [(o.stem, o.decision) for o in said.outcomes if o.decision is not None]
-    limits = [
-        (o.mode is not plan.Mode.ENFORCE, o.decision.limit)
-        for o in said.outcomes
-        if o.decision is not None and o.decision.limit is not None
-    ]
     return plan.Plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
@@ -193,11 +188,35 @@ def _plan(
             plan.Failure(policy=o.stem, error=o.failure) for o in said.outcomes if o.failure
         ),
         unsupported=now.unsupported,
-        # One that enforces, else one that only says what it would do.
-        limit=min(limits, key=lambda one: one[0])[1] if limits else None,
-        offer=next((d.offer for _, d in decisions if d.offer is not None), None),
+        shadow=tuple(o.stem for o in said.outcomes if o.mode is not plan.Mode.ENFORCE),
+        limit=_limit(said.outcomes),
+        # What is offered is taken: a policy that is not to act offers nothing.
+        offer=next(
+            (
+                o.decision.offer
+                for o in said.outcomes
+                if o.decision is not None
+                and o.decision.offer is not None
+                and o.mode is plan.Mode.ENFORCE
+            ),
+            None,
+        ),
         explanations={stem: d.explanation for stem, d in decisions},
     )
+
+
+def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
+    """That of a policy that enforces, else of one that only says what it would do."""
+    shown: best_effort.Limit | None = None
+    for one in outcomes:
+        limit = one.decision.limit if one.decision is not None else None
+        if limit is None:
+            continue
+        if one.mode is plan.Mode.ENFORCE:
+            held = limit.milli is None or limit.actuator not in ("", "weights")
+            return limit if held else best_effort.idle(limit, "no group can be held to it")
+        shown = shown or best_effort.idle(limit, f"policies.{one.stem}.mode is {one.mode.value}")
+    return shown
 
 
 def _in_effect(

@@ -20,7 +20,7 @@ from koordlet import surfaces
 from koordlet.cli import output
 from koordlet.demo import latency as requests
 from koordlet.model import meter, qos
-from koordlet.report import view
+from koordlet.report import in_force, view
 from koordlet.report.objects import metric_object
 from koordlet.state import paths
 
@@ -58,11 +58,16 @@ class Narrator:
         self._at = now.snapshot.at
         clock = time.strftime("%H:%M:%S", time.localtime(now.snapshot.wall))
         why = output.visible(limit.reason)
-        share = "all of its CPUs" if limit.milli is None else f"{cores:.2f} CPUs"
+        may = f"best-effort work may have {in_force.allowance(limit)}{way}"
+        if limit.idle:
+            may = (
+                f"best-effort work is not limited ({output.visible(limit.idle)}),"
+                f" {limit.policy} would let it have {in_force.allowance(limit)}{way}"
+            )
         answered = "" if latency is None else f" ({latency})"
         return (
             f"{clock}  latency-sensitive work uses {felt:.2f} of {whole} CPUs{answered};"
-            f" best-effort work may have {share}{way}: {why}"
+            f" {may}: {why}"
         )
 
 

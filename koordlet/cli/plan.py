@@ -171,7 +171,11 @@ def _by_workload(steps: Sequence[plan.Step], pods: Sequence[pod.Pod]) -> dict[st
 
 def owners(made: plan.Plan) -> list[str]:
     """Claims and pools as a table."""
-    rows = [(claim.owner.value, str(claim.cpus), "", claim.reason) for claim in made.ledger.claims]
+    shadow = {stem: f"; not enforced, {stem} is in shadow" for stem in made.shadow}
+    rows = [
+        (claim.owner.value, str(claim.cpus), "", claim.reason + shadow.get(claim.policy, ""))
+        for claim in made.ledger.claims
+    ]
     rows += [
         (
             f"{pool.kind} pool",

@@ -95,6 +95,9 @@ def _head(found: Document, how: Show) -> Iterator[text.Text]:
     yield _line(how, (name, "bold"), f"  {found.get('mode', '-')}  {how.source}")
     if how.problem:
         yield _line(how, (how.problem, "red"))
+    banner = found.get("banner")
+    for one in banner if isinstance(banner, list) else ():
+        yield _line(how, (str(one), "bold yellow"))
     load = usage.get("load")
     loads = " ".join(_number(one, 2) for one in load) if isinstance(load, list) else "-"
     yield _line(
@@ -130,15 +133,19 @@ def _classes(shares: Document) -> str:
 
 def _limit(found: Document) -> str:
     """What best-effort work may have, who says it and why."""
+    would_be = _part(found, "wouldBe")
+    if would_be:
+        return f"BE is not limited; {would_be.get('policy')} would allow {_most(would_be)}"
     if not found.get("policy"):
         return "BE is not limited"
-    cores = found.get("limitCores")
-    most = "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
     cpus = f" on {found.get('cpus')}" if found.get("cpus") else ""
-    return (
-        f"BE may have {most}{cpus} ({found.get('policy')}, {found.get('actuator') or 'nothing'}):"
-        f" {found.get('reason')}"
-    )
+    by = f"{found.get('policy')}, {found.get('actuator') or 'nothing'}"
+    return f"BE may have {_most(found)}{cpus} ({by}): {found.get('reason')}"
+
+
+def _most(found: Document) -> str:
+    cores = found.get("limitCores")
+    return "all of its pool" if cores is None else f"{_number(cores, 2)} CPUs"
 
 
 def _headroom(found: Document, usage: Document) -> str:

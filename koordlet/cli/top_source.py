@@ -7,6 +7,7 @@ Does not cover: showing it (``cli.top_screen``).
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import http.client
 import json
 import math
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 import koordlet
 from koordlet import line, opening, sourcing
-from koordlet.model import errors, observed
+from koordlet.model import best_effort, errors, observed
 from koordlet.report import node_json, view
 
 if typing.TYPE_CHECKING:
@@ -105,13 +106,14 @@ class Self:
         finally:
             if thorough:
                 self._line.usage.close()
+        limit = best_effort.idle(made.draft.plan.limit, "no agent runs here")
         return view.View(
             epoch="",
             revision=0,
             mode="observe",
             ready=False,
             snapshot=made.snapshot,
-            plan=made.draft.plan,
+            plan=dataclasses.replace(made.draft.plan, limit=limit),
             usage=view.Cores({one.key: one.group for one in made.snapshot.pods}, made.used.groups),
             used=made.used,
             predicted=made.predicted,

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from koordlet.cli import output, plan
 from koordlet.cli import topology as machine
-from koordlet.report import view
+from koordlet.report import in_force, view
 
 
 def lines(now: view.View, addresses: tuple[str, ...], *, demo_on: bool) -> list[str]:
     """The whole greeting."""
     enforcing = now.mode == "enforce"
     verb = "enforcing" if enforcing else "observing: nothing is changed"
-    text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}", "", "The machine"]
+    text = [f"koordlet on {output.visible(now.snapshot.node.name)}, {verb}"]
+    text += [f"  ! {output.visible(one)}" for one in in_force.banner(now) if enforcing]
+    text += ["", "The machine"]
     text += [
         f"  {'  ' * one.level}{one.text}".rstrip() for one in machine.lines(now.snapshot.topology)
     ]

@@ -1,4 +1,4 @@
-"""The section ``guard``: policies that hurt latency-sensitive work are rolled back.
+"""The section ``guard``: steps that hurt latency-sensitive work are taken back.
 
 Covers: its fields. Does not cover: the guard (``policy.guard``).
 """
@@ -11,10 +11,11 @@ from koordlet.config import sections
 
 
 class Guard(sections.Section):
-    """Whether a policy that hurts is put back and only watched."""
+    """Whether a step that hurts is taken back for a while."""
 
     enabled: bool = Field(
         default=True,
-        description="Compare what latency-sensitive work feels before and after a policy changed"
-        " something; put back what made it clearly worse, and only show what it would do.",
+        description="Compare what latency-sensitive work feels before and after a step of a policy"
+        " that only optimises; under the same load, take back for ten minutes what made it clearly"
+        " worse. What protects is never taken back.",
     )

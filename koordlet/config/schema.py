@@ -312,7 +312,7 @@ class Config(Section):
         default_factory=counters_section.Counters, description="What is counted on request."
     )
     guard: guard_section.Guard = Field(
-        default_factory=guard_section.Guard, description="Policies that hurt are rolled back."
+        default_factory=guard_section.Guard, description="Steps that hurt are taken back."
     )
     report: Report = Field(default_factory=Report, description="What the agent shows of itself.")
     eviction: eviction_section.Eviction = Field(

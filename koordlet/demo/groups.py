@@ -135,6 +135,7 @@ def _initial(now: snapshot.Snapshot, hierarchy: cgroup.Hierarchy) -> tuple[tuple
 ROW = registry.row(
     stem=STEM,
     summary="workloads in cgroups of their own, to look at",
+    protects="the demo's workloads live in its groups",
     decide=decide,
     settings=Settings(),
     state=State(),

@@ -8,6 +8,13 @@ what is left of the CPUs and of the quota that it may use. Who shares a CPU with
 for each second of its own, the more the fuller the CPU is, and the more of its CPUs the quota would
 let best-effort work have: caches are cold, and it is woken late.
 
+One model makes every counter, so that they add up as those of a kernel do:
+1. A CPU is busy or idle. What all groups used is what all CPUs were busy with; nobody uses more
+   than the CPUs of its set, nor than its quota.
+2. Stalled (``some``) is the part of the time in which anybody waits, never more than all of it.
+   CPUs are independent: nobody waits while nobody waits on any of them.
+3. A group counts what is counted inside of it.
+
 For five of each twenty seconds the latency-sensitive service is asked for most of what its CPUs can
 do, as by ``load`` on a real machine.
 """
@@ -16,27 +23,63 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 
 from koordlet.demo import groups, kernel, latency, load
 from koordlet.host import machine
 from koordlet.model import cpuset
+from koordlet.model.record import dataclass
 
 PIDS: Mapping[str, int] = {"ls": 4101, "be": 4102, "db": 4103}
 #: Part of each of its CPUs that a workload wants, and memory that it holds.
-_CALM, _BUSY, _DB = 0.12, 0.7, 0.45
+_CALM, _BUSY, _DB = 0.12, 0.92, 0.85
 _MEMORY = {"ls": 300 << 20, "be": 180 << 20, "db": 240 << 20}
 _SYSTEM_MEMORY = 220 << 20
-#: Seconds of waiting for each second of use, times how full the CPU is, beside best-effort work.
-_BESIDE = 2.0
-#: Less of a CPU than this is nobody.
+#: Part of the time that it waits beside best-effort work, for each second of use.
+_BESIDE = 0.25
+#: Less of a CPU than this is nobody, and nothing.
 _TRACE = 0.01
 #: Seconds of a period of ``cpu.max``.
 _PERIOD = 0.1
 #: Requests that a busy CPU answers in a second, and what one needs, in milliseconds.
 _RATE, _WORK = 333, 3.0
-_LEAST = 0.02
-_MOST = 2.0
+#: Seconds of one step of the simulation, at least and at most.
+_LEAST, _MOST = 0.02, 2.0
+#: Seconds of the averages of a pressure file, and of the load.
+_STALLED, _LOADED = (10, 60, 300), (60, 300, 900)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Stalls:
+    """One pressure file."""
+
+    seconds: float = 0.0
+    averages: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+
+    def add(self, part: float, seconds: float) -> None:
+        """So much of the time somebody waited."""
+        self.seconds += part * seconds
+        self.averages = _faded(self.averages, _STALLED, part, seconds)
+
+    def text(self) -> str:
+        """As the kernel prints it."""
+        found = zip(_STALLED, self.averages, strict=True)
+        some = " ".join(f"avg{span}={100 * part:.2f}" for span, part in found)
+        total = int(1e6 * self.seconds)
+        return f"some {some} total={total}\n{kernel.STALLS.splitlines()[1]}\n"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Group:
+    """What is counted of one workload, in seconds."""
+
+    used: float = 0.0
+    #: Periods of its quota, those in which it wanted more, and how long it got nothing then.
+    periods: float = 0.0
+    throttled: float = 0.0
+    withheld: float = 0.0
+    stalls: _Stalls = field(default_factory=_Stalls)
 
 
 class Story:
@@ -54,15 +97,11 @@ class Story:
         self._memory = memory_bytes
         self._now = now
         self._start = self._at = now().at
-        #: Seconds: by CPU, used by group, waited by group; stalls of the last ten seconds.
         self._busy: dict[int, float] = dict.fromkeys(online, 0.0)
-        self._used: dict[str, float] = defaultdict(float)
-        self._waited: dict[str, float] = defaultdict(float)
-        self._stall: dict[str, float] = defaultdict(float)
-        #: Periods of the quota of best-effort work, and those in which it wanted more.
-        self._periods = self._throttled = 0.0
-        #: In what part of the time best-effort work has quota left, so that it is met.
-        self._met = 1.0
+        self._groups = {name: _Group() for name in PIDS}
+        #: Of the whole machine.
+        self._stalls = _Stalls()
+        self._load = [0.0, 0.0, 0.0]
         self._latency: latency.Latency | None = None
         for pid in PIDS.values():
             host.run(pid)
@@ -71,10 +110,12 @@ class Story:
     def clock(self) -> machine.Now:
         """The time, once the machine is as it is then."""
         now = self._now()
-        passed = min(_MOST, now.at - self._at)
-        if passed >= _LEAST:
-            self._at = now.at
-            self._work(passed)
+        if now.at - self._at >= _LEAST:
+            while self._at < now.at:
+                # Not by addition: the last step ends at the time that is told.
+                end = now.at if now.at - self._at <= _MOST else self._at + _MOST
+                seconds, self._at = end - self._at, end
+                self._work(seconds)
             self._tell()
         return now
 
@@ -85,42 +126,85 @@ class Story:
     # The law -------------------------------------------------------------------------------------
 
     def _work(self, seconds: float) -> None:
-        busy = load.busy(self._at - self._start)
-        wants = {"ls": _BUSY if busy else _CALM, "db": _DB}
-        full = dict.fromkeys(self._online, 0.0)
+        wants = {"ls": _BUSY if load.busy(self._at - self._start) else _CALM, "db": _DB}
+        got = self._sensitive(wants, seconds)
+        taken: dict[int, float] = defaultdict(float)
+        for parts in got.values():
+            for cpu, part in parts.items():
+                taken[cpu] += part
+        beside, met = self._best_effort(taken, seconds)
+        waiting = {
+            name: [
+                1.0 if part < wants[name] - _TRACE
+                else min(1.0, _BESIDE * part * met * _there(beside, cpu))
+                for cpu, part in parts.items()
+            ]
+            for name, parts in got.items()
+        }  # fmt: skip
+        # It wants all of its CPUs, and waits whenever one of them runs something else.
+        waiting["be"] = [1 - part for part in beside.values()]
+        self._count({**got, "be": beside}, waiting, seconds)
+        ls = got["ls"]
+        self._latency = None
+        if ls:
+            shared = met * sum(_there(beside, cpu) for cpu in ls) / len(ls)
+            self._latency = _requests(sum(ls.values()) / len(ls), shared, len(ls))
+
+    def _sensitive(self, wants: Mapping[str, float], seconds: float) -> dict[str, dict[int, float]]:
+        """What each latency-sensitive workload gets of each of its CPUs."""
+        asked: dict[int, float] = defaultdict(float)
         for name, part in wants.items():
             for cpu in self._cpus(name):
-                full[cpu] += part
-        beside = self._best_effort(full, seconds)
-        ls = self._cpus("ls")
-        for name, part in wants.items():
-            mine = self._cpus(name)
-            self._used[name] += part * len(mine) * seconds
-            there = sum(_there(beside, cpu) for cpu in mine)
-            waiting = _BESIDE * part * part * self._met * there
-            self._waited[name] += waiting * seconds
-            self._stalls(name, waiting, seconds)
-        for cpu, part in full.items():
-            self._busy[cpu] += (min(1.0, part) + beside.get(cpu, 0.0)) * seconds
-        if ls:
-            shared = self._met * sum(_there(beside, cpu) for cpu in ls) / len(ls)
-            self._latency = _requests(wants["ls"], shared, len(ls))
+                asked[cpu] += part
+        got = {
+            name: {cpu: part / max(1.0, asked[cpu]) for cpu in self._cpus(name)}
+            for name, part in wants.items()
+        }
+        return {name: self._held(name, parts, seconds) for name, parts in got.items()}
 
-    def _best_effort(self, full: Mapping[int, float], seconds: float) -> dict[int, float]:
-        """What best-effort work gets of each CPU."""
-        free = {cpu: max(0.0, 1 - full[cpu]) for cpu in self._cpus("be")}
-        whole = sum(free.values())
-        quota = self._quota() if whole else math.inf
-        part = min(1.0, quota / whole) if whole else 0.0
-        self._met = min(1.0, quota / len(free)) if free else 0.0
-        if quota < math.inf:
-            self._periods += seconds / _PERIOD
-            self._throttled += seconds / _PERIOD * (part < 1)
-        self._used["be"] += whole * part * seconds
-        return {cpu: one * part for cpu, one in free.items()}
+    def _best_effort(
+        self, taken: Mapping[int, float], seconds: float
+    ) -> tuple[dict[int, float], float]:
+        """What best-effort work gets of each CPU, and in what part of the time it has quota."""
+        free = {cpu: max(0.0, 1 - taken[cpu]) for cpu in self._cpus("be")}
+        met = min(1.0, self._quota("be") / len(free)) if free else 0.0
+        return self._held("be", free, seconds), met
 
-    def _quota(self) -> float:
-        quota, period = self._host.text(self._host.at(f"{_group('be')}/cpu.max")).split()
+    def _held(self, name: str, parts: dict[int, float], seconds: float) -> dict[int, float]:
+        """The same within the quota of the group, whose periods are counted."""
+        whole = sum(parts.values())
+        quota = self._quota(name) if parts else math.inf
+        if quota == math.inf:
+            return parts
+        share = min(1.0, quota / whole) if whole else 1.0
+        counted = self._groups[name]
+        counted.periods += seconds / _PERIOD
+        counted.throttled += seconds / _PERIOD * (share < 1)
+        counted.withheld += seconds * (1 - share)
+        return {cpu: part * share for cpu, part in parts.items()}
+
+    def _count(
+        self,
+        got: Mapping[str, Mapping[int, float]],
+        waiting: Mapping[str, Iterable[float]],
+        seconds: float,
+    ) -> None:
+        """Rules 1 and 2."""
+        running = 0.0
+        for name, parts in got.items():
+            self._groups[name].used += sum(parts.values()) * seconds
+            for cpu, part in parts.items():
+                self._busy[cpu] += part * seconds
+                running += part
+        stalled = {name: _any(parts) for name, parts in waiting.items()}
+        for name, part in stalled.items():
+            self._groups[name].stalls.add(part, seconds)
+        self._stalls.add(_any(stalled.values()), seconds)
+        waits = sum(sum(parts) for parts in waiting.values())
+        self._load = _faded(self._load, _LOADED, running + waits, seconds)
+
+    def _quota(self, name: str) -> float:
+        quota, period = self._host.text(self._host.at(f"{_group(name)}/cpu.max")).split()
         return math.inf if quota == "max" else int(quota) / int(period)
 
     def _cpus(self, name: str) -> cpuset.CPUSet:
@@ -128,42 +212,40 @@ class Story:
         group = _group(name)
         return self._host.cpus(group) if self._host.pids(group) else cpuset.CPUSet()
 
-    def _stalls(self, name: str, part: float, seconds: float) -> None:
-        faded = math.exp(-seconds / 10)
-        self._stall[name] = self._stall[name] * faded + min(1.0, part) * (1 - faded)
-
     # The counters --------------------------------------------------------------------------------
 
     def _tell(self) -> None:
-        lines = [f"cpu{cpu} {_jiffies(busy)}" for cpu, busy in self._busy.items()]
-        whole = _jiffies(sum(self._busy.values()))
+        passed = self._at - self._start
+        each = {cpu: (_jiffies(busy), _jiffies(passed)) for cpu, busy in self._busy.items()}
+        lines = [f"cpu{cpu} {_times(*two)}" for cpu, two in each.items()]
+        whole = _times(*map(sum, zip(*each.values(), strict=True)))
         self._put("/proc/stat", "\n".join([f"cpu  {whole}", *lines, "btime 1", ""]))
         held = _SYSTEM_MEMORY + sum(_MEMORY.values())
         self._put("/proc/meminfo", _meminfo(self._memory, held))
         self._put(f"{kernel.TOP}/memory.stat", _anonymous(held))
-        average = sum(self._busy.values()) / max(0.1, self._at - self._start + 0.1)
-        self._put("/proc/loadavg", f"{average:.2f} {average:.2f} {average:.2f} 1/100 1\n")
-        self._put("/proc/pressure/cpu", _pressure(max(self._stall.values(), default=0.0), 0.0))
-        for name, pid in PIDS.items():
-            if pid in self._host.pids(_group(name)):
-                self._tell_group(_group(name), (name,))
-        if self._host.exists(self._host.at(f"{kernel.TOP}/{groups.GROUP}")):
-            self._tell_group(f"{kernel.TOP}/{groups.GROUP}", tuple(PIDS))
+        self._put(f"{kernel.TOP}/cpu.stat", _cpu_stat(sum(self._busy.values())))
+        self._put("/proc/loadavg", " ".join(f"{one:.2f}" for one in self._load) + " 1/100 1\n")
+        self._put("/proc/pressure/cpu", self._stalls.text())
+        self._put(f"{kernel.TOP}/cpu.pressure", self._stalls.text())
+        here = [name for name, pid in PIDS.items() if pid in self._host.pids(_group(name))]
+        for name in here:
+            counted = self._groups[name]
+            self._put(f"{_group(name)}/cpu.pressure", counted.stalls.text())
+            self._tell_group(_group(name), (name,))
+        top = f"{kernel.TOP}/{groups.GROUP}"
+        if self._host.exists(self._host.at(top)):
+            # Nobody else runs on this machine.
+            self._put(f"{top}/cpu.pressure", self._stalls.text())
+            self._tell_group(top, here)
 
-    def _tell_group(self, group: str, names: tuple[str, ...]) -> None:
-        used = int(1e6 * sum(self._used[one] for one in names))
+    def _tell_group(self, group: str, names: Iterable[str]) -> None:
+        """Rule 3; its own quota counts where it is, and nowhere else."""
+        inside = [self._groups[one] for one in names]
+        own = inside[0] if len(inside) == 1 and group != f"{kernel.TOP}/{groups.GROUP}" else None
         memory = sum(_MEMORY[one] for one in names)
-        waited = sum(self._waited[one] for one in names)
-        stall = max(self._stall[one] for one in names)
-        periods, throttled = (self._periods, self._throttled) if names == ("be",) else (0, 0)
-        self._put(
-            f"{group}/cpu.stat",
-            f"usage_usec {used}\nuser_usec {used}\nsystem_usec 0\n"
-            f"nr_periods {int(periods)}\nnr_throttled {int(throttled)}\nthrottled_usec 0\n",
-        )
-        self._put(f"{group}/cpu.pressure", _pressure(stall, waited))
+        self._put(f"{group}/cpu.stat", _cpu_stat(sum(one.used for one in inside), own or _Group()))
         self._put(f"{group}/memory.current", f"{memory}\n")
-        self._put(f"{group}/pids.current", f"{len(names)}\n")
+        self._put(f"{group}/pids.current", f"{len(inside)}\n")
         self._put(f"{group}/memory.stat", _anonymous(memory))
 
     def _put(self, path: str, text: str) -> None:
@@ -179,6 +261,19 @@ def _there(beside: Mapping[int, float], cpu: int) -> bool:
     return beside.get(cpu, 0.0) > _TRACE
 
 
+def _any(parts: Iterable[float]) -> float:
+    """The part of the time in which at least one of them is the case, each by itself."""
+    return 1 - math.prod(1 - one for one in parts)
+
+
+def _faded(
+    averages: Iterable[float], spans: Iterable[int], now: float, seconds: float
+) -> list[float]:
+    """Averages that forget exponentially, a while later."""
+    kept = ((one, math.exp(-seconds / span)) for one, span in zip(averages, spans, strict=True))
+    return [one * part + now * (1 - part) for one, part in kept]
+
+
 def _requests(part: float, shared: float, cpus: int) -> latency.Latency:
     """The fuller the CPUs, and the more of them have another guest, the longer it takes."""
     return latency.Latency(
@@ -188,8 +283,24 @@ def _requests(part: float, shared: float, cpus: int) -> latency.Latency:
     )
 
 
-def _jiffies(seconds: float) -> str:
-    return f"{int(100 * seconds)} 0 0 0 0 0 0 0 0 0"
+def _jiffies(seconds: float) -> int:
+    return int(100 * seconds)
+
+
+def _times(busy: int, passed: int) -> str:
+    """A line of ``/proc/stat``: user time, and idle for the rest."""
+    return f"{busy} 0 0 {max(0, passed - busy)} 0 0 0 0 0 0"
+
+
+def _cpu_stat(used: float, own: _Group | None = None) -> str:
+    """That of a group; the root group has no quota."""
+    text = f"usage_usec {int(1e6 * used)}\nuser_usec {int(1e6 * used)}\nsystem_usec 0\n"
+    if own is None:
+        return text
+    return (
+        f"{text}nr_periods {int(own.periods)}\nnr_throttled {int(own.throttled)}\n"
+        f"throttled_usec {int(1e6 * own.withheld)}\n"
+    )
 
 
 def _meminfo(total: int, held: int) -> str:
@@ -206,8 +317,3 @@ def _anonymous(held: int) -> str:
         f"anon {held}\nfile 0\ninactive_anon 0\nactive_anon {held}\ninactive_file 0\n"
         "active_file 0\nunevictable 0\n"
     )
-
-
-def _pressure(part: float, seconds: float) -> str:
-    some = f"avg10={100 * part:.2f} avg60={100 * part:.2f} avg300=0.00 total={int(1e6 * seconds)}"
-    return f"some {some}\n{kernel.STALLS.splitlines()[1]}\n"

@@ -8,7 +8,7 @@ Does not cover: computing them (``policy.cpu_suppress``, ``policy.adaptive``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
@@ -32,6 +32,13 @@ class Limit:
     be_milli: int | None = None
     #: In the operator's words: the sum, the signal, or why the limit is held.
     reason: str = ""
+    #: Why nobody is held to it: it is only what would be. Empty: it is in force.
+    idle: str = ""
+
+
+def idle(limit: Limit | None, why: str) -> Limit | None:
+    """The same, not in force; the first reason stays."""
+    return limit if limit is None or limit.idle else replace(limit, idle=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

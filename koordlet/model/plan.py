@@ -1,6 +1,7 @@
 """The merged, ordered plan of all policies: the only thing that ``apply`` carries out.
 
-Covers: steps, what was dropped and why, everything that ``koordlet plan`` prints.
+Covers: steps, what was dropped and why, everything that ``koordlet plan`` prints; the plan of an
+agent that only observes.
 Does not cover: making it (``apply.planner``), doing it (``apply.executor``).
 """
 
@@ -8,9 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
-from koordlet.model import absence, action, best_effort, decision, eviction, ledger
+from koordlet.model import absence, action, best_effort, decision, eviction, ledger, remember
 from koordlet.model.record import dataclass
 
 
@@ -70,9 +71,22 @@ class Plan:
     conflicts: tuple[Conflict, ...] = ()
     failures: tuple[Failure, ...] = ()
     unsupported: tuple[absence.Unsupported, ...] = ()
-    #: What best-effort work may have, by the policy that is in charge of it.
+    #: Stems of policies that decide and are not done.
+    shadow: tuple[str, ...] = ()
+    #: What best-effort work may have, by the policy that is in charge of it; or would have.
     limit: best_effort.Limit | None = None
     #: What is offered to best-effort work.
     offer: best_effort.Offer | None = None
     #: Policy stem to its explanation.
     explanations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def shadowed(made: Plan) -> Plan:
+    """The plan of an agent that only observes: the same steps, none of them to be done."""
+    limit = best_effort.idle(made.limit, "the agent only observes")
+    return replace(made, steps=_in_shadow(made.steps), limit=limit)
+
+
+@remember.last
+def _in_shadow(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple(replace(step, mode=Mode.SHADOW) for step in steps)

@@ -25,14 +25,13 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from koordlet.history import series
 from koordlet.model import (
     action,
     best_effort,
     cgroup,
-    cpuset,
     decision,
     meter,
     pod,
@@ -170,30 +169,15 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     """
     if now.strain is None or now.strain.waiting is None:
         return None
-    workloads = _confined(now.pods, now.groups, now.topology.online)
-    cores = past.groups.lasts([group for group, _ in workloads], meter.CPU)
-    used = [each or 0.0 for each in cores]
-    own = own_waiting.among((part, cpus) for part, (_, cpus) in zip(used, workloads, strict=True))
+    confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
+    used = [cores or 0.0 for cores in past.groups.lasts([one.group for one in confined], meter.CPU)]
+    own = own_waiting.among((part, one.cpus) for part, one in zip(used, confined, strict=True))
     if math.isinf(own):
         # Whoever fills all CPUs that it may use waits, whatever others do.
         return 0.0
     throttled = past.groups.lasts(be_groups.sensitive_groups(now.pods), meter.THROTTLED_TIME)
     limited = sum(filter(None, throttled)) / max(math.fsum(used), 0.01)
     return max(0.0, now.strain.waiting - own - limited)
-
-
-@remember.last
-def _confined(
-    pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group], online: cpuset.CPUSet
-) -> list[tuple[str, cpuset.CPUSet]]:
-    """Latency-sensitive workloads, and the CPUs that each may use."""
-    found = []
-    for workload in be_groups.sensitive(pods):
-        group = groups.get(workload.group or "")
-        if workload.active and group is not None:
-            cpus = group.effective() or group.cpus() or online
-            found.append((group.path, cpus & online or online))
-    return found
 
 
 def _since(at: float, waiting: float | None, settings: Settings, state: State) -> float | None:

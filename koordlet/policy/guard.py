@@ -1,31 +1,35 @@
-"""The guard: a policy that hurts latency-sensitive work is undone and only watched from then on.
+"""The guard: a step of a policy that only optimises is taken back where it made others wait.
 
-Covers: when a policy is on trial, the verdict, acquittal, the condition with its evidence.
-Does not cover: what pain is (``adaptive.pain``), undoing (the planner puts back what no enforcing
-policy names).
+Covers: steps on trial, the control, the verdict and when it ends, the condition with its evidence.
+Does not cover: what is felt and who may be tried (``guarding``).
+
+What protects is never on trial: a limit of best-effort work, a reserved or an exclusive CPU goes
+back because its own policy, the operator or a final stop says so, not because somebody measured
+something.
 
 Rules:
-1. On trial is a policy that has just changed what can hurt: any file of a group with latency-
-   sensitive work in or below it, or one of another group that now grants more than before. Limits
-   that are only tightened on best-effort work hurt nobody, however loudly others complain then.
-2. The pain of the ``window`` before the first such change is compared with that of the ``window``
-   after it, which begins ``settle`` seconds later. More than ``worse`` times as much, and more than
-   ``least`` in any case, is a regression. Without samples before, there is no verdict.
-3. The verdict is *latched*: the policy decides in shadow, its files are put back, a condition names
-   before and after.
-4. Where pain is not clearly less in the ``window`` after that, the policy was not its cause: it is
-   acquitted, enforces again, and is not tried for ``peace`` seconds. Otherwise the latch holds
-   until the agent starts anew.
-5. Several on trial at once are judged one after the other, the last to act first: while one is
-   latched and not yet proved, no other is.
+1. A trial begins with a step of a policy that is triable, where it is known how the ``window``
+   before it was. Files that the policy changes until the verdict belong to the step.
+2. The verdict comes after a ``window`` that begins ``settle`` seconds after the step. Pain of both
+   of its halves is a regression where it is more than ``worse`` times that before, and than
+   ``least``.
+3. There is no verdict without a control: what latency-sensitive work, best-effort work and
+   everybody else used must be ``alike`` in both windows, and the same workloads be there on the
+   same CPUs. Whoever is asked for more waits more, and that is nobody's fault.
+4. A step that is taken back goes to the state before it and no further: each of its files has the
+   text of then, what has no such state is not done again. All else that the policy decides stands.
+5. After ``term`` seconds, or when workloads or their CPUs change, the policy is free again, and may
+   be tried anew.
+6. Of several steps on trial the last is judged first; then the others have no control any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field, replace
 
-from koordlet.model import decision, plan
+from koordlet.model import decision, moment
 from koordlet.model.record import dataclass
 
 
@@ -37,118 +41,136 @@ class Law:
     settle: float = 1.0
     worse: float = 2.0
     least: float = 2.0
-    relief: float = 0.6
-    peace: float = 600.0
+    #: Part of the larger use, and cores, by which two uses may differ and be the same load.
+    alike: float = 0.1
+    noise: float = 0.05
+    term: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Felt:
+    """One moment; ``pain`` and ``used`` together, or nothing is known."""
+
+    at: float
+    #: Unix time, for people.
+    wall: float = 0.0
+    pain: float | None = None
+    #: Cores of latency-sensitive work, of best-effort work and of everybody else.
+    used: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    #: Whatever makes two moments incomparable when it differs: who is there, on which CPUs.
+    world: Hashable = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One policy on trial, or latched."""
+    """A step, and the text of each of its files before it; ``None``: there was none."""
 
-    #: When it acted first, and the mean pain before.
     since: float
-    before: float
-    acted: float
-    #: ``None``: no verdict yet.
-    latched: float | None = None
-    after: float = 0.0
-    #: The files were put back and it helped: the latch holds.
-    proved: bool = False
+    last: float
+    was: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """A step that was taken back, for a time."""
+
+    until: float
+    was: Mapping[str, str | None]
+    #: The evidence, for people.
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What the guard remembers."""
 
-    #: Time and pain of the last moments, oldest first.
-    samples: tuple[tuple[float, float], ...] = ()
+    world: Hashable = None
+    #: The last moments of which something is known, oldest first; all of one world.
+    samples: tuple[Felt, ...] = ()
     trials: Mapping[str, Trial] = field(default_factory=dict)
-    #: Policy to the end of its peace.
-    peace: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def latched(self) -> frozenset[str]:
-        """The policies that may only show what they would do."""
-        return frozenset(stem for stem, one in self.trials.items() if one.latched is not None)
+    rolled_back: Mapping[str, Rollback] = field(default_factory=dict)
 
 
-def modes(configured: Mapping[str, plan.Mode], state: State) -> Mapping[str, plan.Mode]:
-    """The modes in force."""
-    held = (stem for stem in state.latched if configured.get(stem) is not plan.Mode.OFF)
-    return {**configured, **dict.fromkeys(held, plan.Mode.SHADOW)}
+def step(
+    state: State, felt: Felt, acted: Mapping[str, Mapping[str, str | None]], law: Law
+) -> State:
+    """What is remembered after one pass; ``acted``: the files of each triable policy that acted."""
+    if felt.world != state.world:
+        state = State(world=felt.world)
+    held = {stem: one for stem, one in state.rolled_back.items() if one.until > felt.at}
+    before, trials = state.samples, dict(state.trials)
+    for stem, was in acted.items():
+        known = trials.get(stem)
+        if known is not None:
+            trials[stem] = replace(known, last=felt.at, was={**was, **known.was})
+        elif stem not in held and _within(before, felt.at - law.window, felt.at, law):
+            trials[stem] = Trial(since=felt.at, last=felt.at, was=was)
+    oldest = felt.at - 3 * law.window
+    samples = tuple(one for one in before if one.at > oldest)
+    if felt.pain is not None:
+        samples = (*samples, felt)
+    due = [one for one in trials if felt.at >= trials[one].since + law.settle + law.window]
+    for stem in sorted(due, key=lambda one: -trials[one].last):
+        tried = trials.pop(stem)
+        why = _regression(samples, tried, felt, law)
+        if why:
+            ends = moment.spell(felt.wall + law.term)
+            why = f"{why}; until {ends} its step is taken back"
+            held[stem] = Rollback(until=felt.at + law.term, was=tried.was, why=why)
+            trials = {}
+            break
+    return State(world=state.world, samples=samples, trials=trials, rolled_back=held)
 
 
-def step(state: State, at: float, pain: float | None, acted: Iterable[str], law: Law) -> State:
-    """What is remembered after one pass: its pain, and the policies that changed what can hurt."""
-    samples = state.samples
-    if pain is not None:
-        oldest = at - 3 * law.window
-        samples = (*(one for one in samples if one[0] > oldest), (at, pain))
-    trials = dict(state.trials)
-    peace = {stem: until for stem, until in state.peace.items() if until > at}
-    for stem in acted:
-        if stem in trials:
-            trials[stem] = replace(trials[stem], acted=at)
-        elif stem not in peace:
-            before = _mean(state.samples, at - law.window, at, law)
-            if before is not None:
-                trials[stem] = Trial(since=at, before=before, acted=at)
-    known = State(samples=samples, trials=trials, peace=peace)
-    for stem in sorted(trials, key=lambda stem: -trials[stem].acted):
-        known = _judged(stem, known, at, law)
-    return known
+def _regression(samples: Iterable[Felt], tried: Trial, felt: Felt, law: Law) -> str:
+    """What got worse under the same load, in words; empty where nothing did, or nobody knows."""
+    samples = tuple(samples)
+    middle = felt.at - law.window / 2
+    before = _within(samples, tried.since - law.window, tried.since, law)
+    after = _within(samples, felt.at - law.window, felt.at, law)
+    halves = [[one for one in after if (one.at > middle) is late] for late in (False, True)]
+    if not before or not all(halves) or not _same_load(before, after, law):
+        return ""
+    was, now = _mean(before), min(_mean(half) for half in halves)
+    if now <= max(law.least, law.worse * was):
+        return ""
+    ls, be, others = _load(after)
+    return (
+        f"latency-sensitive work waited {now:.1f} times what is tolerated after it acted, {was:.1f}"
+        f" times before, at the same load (latency-sensitive work {ls:.2f} cores, best-effort work"
+        f" {be:.2f}, others {others:.2f})"
+    )
 
 
-def _judged(stem: str, state: State, at: float, law: Law) -> State:
-    """The memory with one policy's verdict in it, where that is due."""
-    one = state.trials[stem]
-    if one.latched is not None:
-        if one.proved or at < one.latched + law.settle + law.window:
-            return state
-        now = _mean(state.samples, one.latched + law.settle, at, law)
-        if now is not None and now <= law.relief * one.after:
-            return _with(state, stem, replace(one, proved=True))
-        acquitted = _with(state, stem, None)
-        return replace(acquitted, peace={**state.peace, stem: at + law.peace})
-    if at < one.since + law.settle + law.window or _pending(state.trials):
-        return state
-    after = _mean(state.samples, at - law.window, at, law)
-    if after is None or after <= max(law.least, law.worse * one.before):
-        return _with(state, stem, None)
-    return _with(state, stem, replace(one, latched=at, after=after))
+def _within(samples: Iterable[Felt], after: float, until: float, law: Law) -> list[Felt]:
+    """What is known of a time; empty with fewer than one sample in two seconds."""
+    found = [one for one in samples if after < one.at <= until]
+    return found if 2 * len(found) >= law.window else []
 
 
-def _with(state: State, stem: str, one: Trial | None) -> State:
-    rest = {name: trial for name, trial in state.trials.items() if name != stem}
-    return replace(state, trials=rest if one is None else {**rest, stem: one})
+def _mean(samples: list[Felt]) -> float:
+    return sum(one.pain or 0.0 for one in samples) / len(samples)
 
 
-def _pending(trials: Mapping[str, Trial]) -> bool:
-    return any(one.latched is not None and not one.proved for one in trials.values())
+def _load(samples: list[Felt]) -> list[float]:
+    return [
+        math.fsum(each) / len(samples) for each in zip(*(one.used for one in samples), strict=True)
+    ]
 
 
-def _mean(
-    samples: Iterable[tuple[float, float]], after: float, until: float, law: Law
-) -> float | None:
-    """Mean pain in a time; ``None`` with fewer than one sample in two seconds."""
-    found = [pain for at, pain in samples if after < at <= until]
-    return sum(found) / len(found) if 2 * len(found) >= law.window else None
+def _same_load(before: list[Felt], after: list[Felt], law: Law) -> bool:
+    """The control: rule 3."""
+    return all(
+        abs(one - other) <= law.noise + law.alike * max(one, other)
+        for one, other in zip(_load(before), _load(after), strict=True)
+    )
 
 
 def conditions(state: State) -> tuple[decision.Condition, ...]:
     """What somebody should know of."""
     return tuple(
         decision.Condition(
-            type="PolicyRolledBack",
-            status=True,
-            reason="Guard",
-            subject=stem,
-            message=(
-                f"latency-sensitive work waited {one.after:.1f} times what is tolerated after it"
-                f" acted, {one.before:.1f} times before; its changes are put back and it only shows"
-                f" what it would do{'' if one.proved else ', until that is seen to help'}"
-            ),
+            type="PolicyRolledBack", status=True, reason="Guard", subject=stem, message=one.why
         )
-        for stem, one in sorted(state.trials.items())
-        if one.latched is not None
+        for stem, one in sorted(state.rolled_back.items())
     )

@@ -1,6 +1,6 @@
 """How long work waits for a CPU behind itself: nobody else's fault. Pure arithmetic.
 
-Covers: one group of CPUs, and several workloads on sets of CPUs that may overlap.
+Covers: one group of CPUs, several workloads on sets of CPUs that may overlap, which those are.
 Does not cover: how long work does wait (``host.strain``), who else is to blame.
 
 Only the CPUs that a workload may use shorten its queue: two busy CPUs of a machine of 64 are full
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from koordlet.model import cpuset
+from koordlet.model import cgroup, cpuset, pod, remember
+from koordlet.model.record import dataclass
+from koordlet.policy import be_groups
 
 #: Real arrivals are more irregular than random ones.
 _IRREGULAR = 1.5
@@ -49,3 +51,35 @@ def among(parts: Iterable[tuple[float, cpuset.CPUSet]]) -> float:
         if cores > 0:
             waited += cores * alone(there, len(cpus))
     return waited / total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confined:
+    """A latency-sensitive workload: what it runs on, and what limits it."""
+
+    group: str
+    cpus: cpuset.CPUSet
+    limits: tuple[tuple[str, int], ...]
+
+
+@remember.last
+def confined(
+    pods: tuple[pod.Pod, ...], groups: Mapping[str, cgroup.Group], online: cpuset.CPUSet
+) -> tuple[Confined, ...]:
+    """Every latency-sensitive workload with its CPUs."""
+    return tuple(
+        Confined(
+            group=one.group,
+            cpus=_cpus(one, groups) & online or online,
+            limits=tuple(sorted(one.limits.items())),
+        )
+        for one in be_groups.sensitive(pods)
+        if one.active and one.group is not None
+    )
+
+
+def _cpus(one: pod.Pod, groups: Mapping[str, cgroup.Group]) -> cpuset.CPUSet:
+    """What its groups may run on: containers may be narrower than the pod around them."""
+    inside = [box.group for box in one.containers if box.group in groups] or [one.group]
+    known = (groups[path] for path in inside if path is not None and path in groups)
+    return cpuset.union(each.effective() or each.cpus() or cpuset.CPUSet() for each in known)

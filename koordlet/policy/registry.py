@@ -7,6 +7,8 @@ Rules:
 2. Where two policies want different values in one file, the earlier row wins. One may say that its
    set of CPUs only narrows the other's: ``shared_pools`` owns the sets of best-effort workloads,
    ``cpu_suppress`` and ``adaptive`` narrow them.
+3. Each row says whom its policy protects, and how. Only what protects nobody and merely makes
+   better use of the machine may be taken back by the guard (``policy.guard``).
 """
 
 from __future__ import annotations
@@ -61,6 +63,8 @@ class Row:
 
     stem: str
     summary: str
+    #: Whom it protects, as a sentence says it; empty: it only optimises.
+    protects: str
     decide: Decide
     #: Settings and state to start with.
     settings: object
@@ -90,6 +94,7 @@ def row(
     *,
     stem: str,
     summary: str,
+    protects: str,
     decide: Callable[
         [snapshot.Snapshot, series.History, SettingsT, StateT], decision.Decision[StateT]
     ],
@@ -109,6 +114,7 @@ def row(
     return Row(
         stem=stem,
         summary=summary,
+        protects=protects,
         decide=cast("Decide", decide),
         settings=settings,
         state=state,
@@ -127,6 +133,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=reserved_cpus.STEM,
         summary="CPUs that belong to the machine and to no workload",
+        protects="it keeps CPUs free for the machine",
         decide=reserved_cpus.decide,
         settings=reserved_cpus.Settings(),
         state=reserved_cpus.State(),
@@ -138,6 +145,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=exclusive_cpus.STEM,
         summary="CPUs that single workloads hold: who, why, since when",
+        protects="it keeps CPUs to those that hold them alone",
         decide=exclusive_cpus.decide,
         settings=exclusive_cpus.Settings(),
         state=cpu_holdings.State(),
@@ -149,6 +157,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=shared_pools.STEM,
         summary="LS and BE pools, and the cpuset of every workload",
+        protects="it keeps everybody off CPUs that are reserved or held alone",
         decide=shared_pools.decide,
         settings=shared_pools.Settings(),
         state=shared_pools.State(),
@@ -161,6 +170,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=housekeeping.STEM,
         summary="interrupts and kernel threads off the CPUs that workloads hold alone",
+        protects="it keeps the kernel's own work off CPUs that are held alone",
         decide=housekeeping.decide,
         settings=housekeeping.Settings(),
         state=housekeeping.State(),
@@ -169,6 +179,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=bound_quota.STEM,
         summary="no limit of CPU time for pods that have CPUs of their own",
+        protects="it keeps pods from being throttled on CPUs that they hold alone",
         decide=bound_quota.decide,
         settings=bound_quota.Settings(),
         state=bound_quota.State(),
@@ -178,6 +189,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_normalization.STEM,
         summary="CPU limits of shared pods, scaled to how fast the CPUs are",
+        protects="",
         decide=cpu_normalization.decide,
         settings=cpu_normalization.Settings(),
         state=cpu_normalization.State(),
@@ -188,6 +200,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=batch_limits.STEM,
         summary="shares, CPU time and memory of batch and mid pods",
+        protects="it limits best-effort work",
         decide=batch_limits.decide,
         settings=batch_limits.Settings(),
         state=batch_limits.State(),
@@ -197,6 +210,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_suppress.STEM,
         summary="how much CPU best-effort work may have, by the peer's formula",
+        protects="it limits best-effort work",
         decide=cpu_suppress.decide,
         settings=cpu_suppress.Settings(),
         state=cpu_suppress.State(),
@@ -207,6 +221,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=adaptive.STEM,
         summary="best-effort work runs when nobody else wants to; who waits all the same",
+        protects="it makes best-effort work go aside",
         decide=adaptive.decide,
         settings=adaptive.Settings(),
         state=adaptive.State(),
@@ -215,6 +230,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=batch_resources.STEM,
         summary="what may be promised to batch and mid workloads",
+        protects="it bounds what is promised to best-effort work",
         decide=batch_resources.decide,
         settings=batch_resources.Settings(),
         state=batch_resources.State(),
@@ -225,6 +241,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=resctrl.STEM,
         summary="cache ways and memory bandwidth of each class of workload",
+        protects="it limits what best-effort work takes of caches and memory bandwidth",
         decide=resctrl.decide,
         settings=resctrl.Settings(),
         state=resctrl.State(),
@@ -238,6 +255,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_burst.STEM,
         summary="CPU time beyond their limit for LS workloads, while there is some to spare",
+        protects="",
         decide=cpu_burst.decide,
         settings=cpu_burst.Settings(),
         state=cpu_burst.State(),
@@ -245,6 +263,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_qos.STEM,
         summary="what the kernel's scheduler is told of each class, where it wants to know",
+        protects="it lets latency-sensitive work run before best-effort work",
         decide=cpu_qos.decide,
         settings=cpu_qos.Settings(),
         state=cpu_qos.State(),
@@ -253,6 +272,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=core_scheduling.STEM,
         summary="who may run on the threads of one core at the same moment",
+        protects="it keeps others off the threads of a core",
         decide=core_scheduling.decide,
         settings=core_scheduling.Settings(),
         state=core_scheduling.State(),
@@ -261,6 +281,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=memory_qos.STEM,
         summary="memory that each class is promised, and where it is slowed down",
+        protects="it keeps memory for those that were promised it, and limits others",
         decide=memory_qos.decide,
         settings=memory_qos.Settings(),
         state=memory_qos.State(),
@@ -269,6 +290,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=page_cache_reclaim.STEM,
         summary="page cache beyond a pod's part, taken back",
+        protects="",
         decide=page_cache_reclaim.decide,
         settings=page_cache_reclaim.Settings(),
         state=page_cache_reclaim.State(),
@@ -276,6 +298,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=network_qos.STEM,
         summary="what each class of work may send and receive",
+        protects="it limits what each class sends and receives",
         decide=network_qos.decide,
         settings=network_qos.Settings(),
         state=network_qos.State(),
@@ -285,6 +308,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=oom_score.STEM,
         summary="whom the kernel kills first when memory is out",
+        protects="it lets best-effort work be killed first",
         decide=oom_score.decide,
         settings=oom_score.Settings(),
         state=oom_score.State(),
@@ -293,6 +317,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=system_qos.STEM,
         summary="knobs of the whole kernel, for operators who opted in",
+        protects="it keeps memory free for the kernel, as the operator said",
         decide=system_qos.decide,
         settings=system_qos.Settings(),
         state=system_qos.State(),
@@ -301,6 +326,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=blkio_qos.STEM,
         summary="how much of a block device best-effort work and single pods may use",
+        protects="it limits what best-effort work and single pods read and write",
         decide=blkio_qos.decide,
         settings=blkio_qos.Settings(),
         state=blkio_qos.State(),
@@ -309,6 +335,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=local_storage_evict.STEM,
         summary="pods that hold more of the node's disk than their limits allow",
+        protects="it frees the node's disk for others",
         decide=local_storage_evict.decide,
         settings=local_storage_evict.Settings(),
         state=local_storage_evict.State(),
@@ -316,6 +343,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_evict.STEM,
         summary="pods that go while best-effort work is starved of CPU",
+        protects="it takes best-effort work away that gets no CPU",
         decide=cpu_evict.decide,
         settings=cpu_evict.Settings(),
         state=None,
@@ -324,6 +352,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=cpu_allocatable_evict.STEM,
         summary="pods that asked for more CPU than the node offers to their class",
+        protects="it keeps what is promised within what is offered",
         decide=cpu_allocatable_evict.decide,
         settings=cpu_allocatable_evict.Settings(),
         state=None,
@@ -332,6 +361,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=memory_evict.STEM,
         summary="pods that go while the node uses too much memory",
+        protects="it frees memory for others",
         decide=memory_evict.decide,
         settings=memory_evict.Settings(),
         state=None,
@@ -341,6 +371,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=memory_allocatable_evict.STEM,
         summary="pods that asked for more memory than is offered to their class",
+        protects="it keeps what is promised within what is offered",
         decide=memory_allocatable_evict.decide,
         settings=memory_allocatable_evict.Settings(),
         state=None,
@@ -350,6 +381,7 @@ POLICIES: tuple[Row, ...] = (
     row(
         stem=node_pressure.STEM,
         summary="a node that runs out of memory, disk or processes, and who goes then",
+        protects="it keeps the node from running out of what it shares",
         decide=node_pressure.decide,
         settings=node_pressure.Settings(),
         state=node_pressure.State(),

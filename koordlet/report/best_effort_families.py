@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from koordlet.model import best_effort
-from koordlet.report import families, view
+from koordlet.report import families, in_force, view
 
 _Read = Callable[[best_effort.Limit], int | None]
 
@@ -25,14 +25,14 @@ def _cores(read: _Read) -> Callable[[view.View], families.Rows]:
 
 
 def _limits(now: view.View) -> families.Rows:
-    limit = now.plan.limit
+    limit = in_force.acting(now)
     if limit is not None and limit.milli is not None:
         yield (limit.policy, limit.actuator), limit.milli / 1000
 
 
 def _suppressed(now: view.View) -> families.Rows:
     """The peer's form: only its two actuators are types there."""
-    limit = now.plan.limit
+    limit = in_force.acting(now)
     if limit is not None and limit.milli is not None and limit.actuator in ("cpuset", "cfsQuota"):
         yield (now.snapshot.node.name, limit.actuator), limit.milli / 1000
 

@@ -75,8 +75,8 @@ def document(now: view.View, version: str) -> dict[str, object]:
     made = plan_json.render(now.plan, now.results)
     kept = (
         *("version", "name", "agent", "epoch", "revision", "mode", "ready", "observedAt"),
-        *("cgroup", "cpus", "pools", "bestEffort", "usage", "reservations", "conditions"),
-        *("unsupported", "sources", "checks"),
+        *("cgroup", "cpus", "pools", "bestEffort", "banner", "usage", "reservations"),
+        *("conditions", "unsupported", "sources", "checks"),
     )
     actions, evictions = made["actions"], made["evictions"]
     assert isinstance(actions, list)  # noqa: S101 - narrows the type
@@ -91,6 +91,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "actions": actions[:_ACTIONS],
         "actionCount": len(actions),
         "explanations": made["explanations"],
+        "shadow": made["shadow"],
         "resctrl": resctrl_json.render(now.snapshot),
         "counters": {
             "ticks": now.counters.ticks,

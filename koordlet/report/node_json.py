@@ -6,8 +6,8 @@ Does not cover: the machine itself (``topology_json``), what is being done (``pl
 
 from __future__ import annotations
 
-from koordlet.model import pod, reservation, resources, snapshot
-from koordlet.report import plan_json, usage_json, view
+from koordlet.model import best_effort, pod, reservation, resources, snapshot
+from koordlet.report import in_force, plan_json, usage_json, view
 
 
 def document(now: view.View, version: str) -> dict[str, object]:
@@ -30,6 +30,7 @@ def document(now: view.View, version: str) -> dict[str, object]:
         "cpus": {"present": str(seen.topology.present), "online": str(seen.topology.online)},
         "pools": plan_json.pools(now.plan),
         "bestEffort": _best_effort(now),
+        "banner": list(in_force.banner(now)),
         "usage": usage_json.node(now),
         "workloads": [_workload(now, one) for one in seen.pods],
         "reservations": [_reservation(one) for one in seen.reservations],
@@ -42,14 +43,22 @@ def document(now: view.View, version: str) -> dict[str, object]:
 
 
 def _best_effort(now: view.View) -> dict[str, object]:
-    """What best-effort work may have, and who says it; null where nobody limits it."""
-    limit = now.plan.limit
-    offered = _offered(now)
-    if limit is None:
-        nobody = dict.fromkeys(("policy", "actuator", "limitCores", "cpus"))
-        return {**nobody, "reason": "", **offered}
+    """What best-effort work may have, and who says it; null where nobody limits it.
+
+    ``wouldBe`` is a limit that is not in force, with the reason why; null where there is none.
+    """
+    found, limit = now.plan.limit, in_force.acting(now)
+    nobody = {**dict.fromkeys(("policy", "actuator", "limitCores", "cpus")), "reason": ""}
+    would_be = {**_limit(found), "why": found.idle} if found is not None and found.idle else None
     return {
-        **offered,
+        **_offered(now),
+        **(nobody if limit is None else _limit(limit)),
+        "wouldBe": would_be,
+    }
+
+
+def _limit(limit: best_effort.Limit) -> dict[str, object]:
+    return {
         "policy": limit.policy,
         "actuator": limit.actuator or None,
         "limitCores": None if limit.milli is None else limit.milli / 1000,

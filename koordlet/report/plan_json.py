@@ -30,6 +30,7 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
             for one in made.conflicts
         ],
         "failures": [{"policy": one.policy, "error": one.error} for one in made.failures],
+        "shadow": list(made.shadow),
         "explanations": {stem: dict(facts) for stem, facts in made.explanations.items()},
         "results": [outcome(one) for one in results],
     }

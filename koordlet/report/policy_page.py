@@ -1,7 +1,7 @@
 """The page ``docs/policies.md``, from the list of policies, their headers, the schema, the metrics.
 
-Covers: for each policy what it does, formula, rules, keys, what it writes, what shows it, how it is
-switched off (``policy_parts`` has the words that no code has).
+Covers: for each policy what it does, whom it protects, formula, rules, keys, what it writes, what
+shows it, how it is switched off (``policy_parts`` has the words that no code has).
 Does not cover: the topics that several policies share; their pages are linked.
 
     python -m koordlet.report.policy_page > docs/policies.md
@@ -32,6 +32,7 @@ For every one of them:
 * `koordlet plan` shows what it would write now and why, `koordlet explain write PATH` who wants
   what in one file, `koordlet audit --policy STEM` what it did. The console shows the same.
 * `mode: observe` makes all of them decide without writing.
+* What protects others is undone by its own policy, the operator or a final stop and by nobody else.
 
 This page is generated: `python -m koordlet.report.policy_page > docs/policies.md`.
 
@@ -74,6 +75,7 @@ def _section(one: registry.Row) -> Iterator[str]:
     yield f"{one.summary[0].upper()}{one.summary[1:]}. By default: {one.default_mode.value}.\n"
     for paragraph in rest.strip().split("\n\n"):
         yield paragraph.replace("Rules:\n", "Rules:\n\n", 1) + "\n"
+    yield f"**Protects:** {_protects(one)}.\n"
     parts = policy_parts.PARTS[one.stem]
     yield f"**Formula:** `{parts.formula}`\n"
     yield f"**Writes:** {parts.writes}.\n"
@@ -90,6 +92,12 @@ def _section(one: registry.Row) -> Iterator[str]:
     )
     if one.stem in _TOPICS:
         yield f"More: [{_TOPICS[one.stem]}]({_TOPICS[one.stem]}).\n"
+
+
+def _protects(one: registry.Row) -> str:
+    if one.protects:
+        return f"{one.protects}; the guard never takes it back"
+    return "nobody; [the guard](best-effort.md#the-guard) takes a step back that hurts"
 
 
 def _meant(field: catalog.Field) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from koordlet.model import best_effort
 from tests.browser import conftest, looking
 from tests.kit import views
 
@@ -197,3 +198,20 @@ def test_the_agent_goes_and_comes(page: Page, console: conftest.Console) -> None
 
     console.restart()
     looking.expect_text(page, "#state", "version 1.2.3")
+
+
+def test_the_banner(page: Page, console: conftest.Console) -> None:
+    """A limit that is not in force is said above everything, and is not drawn as the limit."""
+    found = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="waits")
+    plan = console.now.plan
+    console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=found)))
+    looking.expect_text(page, "#chart", "BE may use: 3.00")
+    assert page.locator("#banner").is_hidden()
+
+    idle = best_effort.idle(found, "policies.adaptive.mode is shadow")
+    console.show(dataclasses.replace(console.now, plan=dataclasses.replace(plan, limit=idle)))
+    looking.expect_text(
+        page, "#banner", "policies.adaptive.mode is shadow (adaptive would allow 3.00 CPUs)"
+    )
+    assert "BE may use: 3.00" not in page.locator("#chart").inner_text()
+    looking.expect_text(page, "#best-effort", "Nobody limits best-effort work now.")

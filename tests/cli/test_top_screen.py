@@ -204,3 +204,20 @@ def test_what_is_not_known_is_no_zero() -> None:
     assert "- of its pool idle" in text
     assert "  - of " in text
     assert "0.00 of" not in text
+
+
+def test_a_limit_that_is_not_in_force() -> None:
+    """A banner says why above everything, and the line of best-effort work what would be."""
+    would_be = {"policy": "adaptive", "limitCores": 3.0, "why": "policies.adaptive.mode is shadow"}
+    found = {
+        "banner": ["Best-effort work is not limited: policies.adaptive.mode is shadow."],
+        "bestEffort": {"policy": None, "limitCores": None, "wouldBe": would_be},
+    }
+    lines = drawn(found)
+
+    assert lines[1] == "Best-effort work is not limited: policies.adaptive.mode is shadow."
+    assert "BE is not limited; adaptive would allow 3.00 CPUs" in lines
+    assert not any("BE may have" in one for one in lines)
+    assert any("all of its pool" in one for one in drawn(
+        {"bestEffort": {"wouldBe": {"policy": "adaptive", "limitCores": None}}}
+    ))  # fmt: skip

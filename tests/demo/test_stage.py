@@ -10,9 +10,9 @@ import pytest
 
 from koordlet import agent
 from koordlet.config import sourced
-from koordlet.demo import kernel, recorded, stage
+from koordlet.demo import groups, kernel, recorded, stage
 from koordlet.host import machine, root
-from koordlet.report import view
+from koordlet.report import in_force, node_json, view
 from koordlet.state import paths
 
 REPO = Path(__file__).resolve().parents[2]
@@ -20,6 +20,7 @@ FLAGS: dict[str, object] = {
     "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo"),
     "policies.reserved_cpus.quantity": sourced.Flag("1", "--demo"),
 }
+_SHADOW = sourced.Flag("shadow", "KOORDLET_POLICIES__ADAPTIVE__MODE")
 
 
 @pytest.fixture
@@ -120,3 +121,29 @@ def test_the_last_line() -> None:
     assert "everything is as it was before" in stage.farewell(0)
     assert "3 changes could not be undone" in stage.farewell(3)
     assert "koordlet restore" in stage.farewell(3)
+
+
+def test_the_story_of_a_policy_in_shadow(
+    args: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the spike it says what would be, nothing limits best-effort work, and the page says so."""
+    clock = Clock()
+    monkeypatch.setattr(machine, "now", clock)
+    play = stage.Elsewhere(args, {**FLAGS, "policies.adaptive.mode": _SHADOW})
+    where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
+    who = agent.Agent(play.line, play.paths(where), enforce=True)
+
+    _pass(who, clock, 12.0)
+    spike = _pass(who, clock, 6.0)
+    quota = play.line.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.max")
+    text = play.line.host.text(quota)
+    told = node_json.document(spike, "1")
+    who.restore()
+    who.close()
+    play.close()
+
+    assert text.startswith("max ")
+    assert spike.plan.limit is not None
+    assert spike.plan.limit.milli is not None
+    assert in_force.acting(spike) is None
+    assert told["banner"] == [*in_force.banner(spike)] != []

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from koordlet.demo import groups, kernel, recorded, story
 from koordlet.host import machine
@@ -60,10 +65,120 @@ def test_who_is_alone_does_not_wait() -> None:
 
 
 def test_a_limit_is_felt() -> None:
-    """Half as many CPUs for best-effort work, half the waiting: a useless limit is undone."""
-    whole, half = (
+    """The less quota best-effort work has, the less is waited: a useless limit would be undone."""
+    whole, half, little = (
         int(told("ls", "be", quota=one)[1].removeprefix("total="))
-        for one in ("max 100000", "400000 100000")
+        for one in ("max 100000", "400000 100000", "50000 100000")
     )
 
-    assert half == pytest.approx(whole / 2, rel=0.01)
+    assert whole > 1.3 * half
+    assert half > 3 * little > 0
+
+
+# The counters add up ------------------------------------------------------------------------------
+
+QUOTAS = ("max 100000", "400000 100000", "150000 100000", "5000 100000", "20000 50000")
+SETS = ("0-7", "1-3,6-7", "4-5", "0", "")
+
+
+def numbers(text: str) -> dict[str, int]:
+    """Names and their numbers, one in a line."""
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2}
+
+
+@dataclasses.dataclass
+class Counted:
+    """All counters of one moment."""
+
+    #: By CPU, and under ``cpu`` of all: jiffies that it ran, and all of them.
+    times: dict[str, tuple[int, int]]
+    #: By group, the empty name is the machine: seconds used, and stalled at all.
+    used: dict[str, float]
+    stalled: dict[str, float]
+    memory: dict[str, int]
+
+
+def read(host: kernel.Machine) -> Counted:
+    """What the kernel says now; no share of a time may be more than all of it."""
+    found = Counted(times={}, used={}, stalled={}, memory={})
+    for line in host.text(host.at("/proc/stat")).splitlines():
+        name, *figures = line.split()
+        if name.startswith("cpu"):
+            found.times[name] = int(figures[0]), sum(map(int, figures))
+    for name in ("", groups.GROUP, *(f"{groups.GROUP}/{one}" for one in story.PIDS)):
+        top = f"{kernel.TOP}/{name}".rstrip("/")
+        found.used[name] = 1e-6 * numbers(host.text(host.at(f"{top}/cpu.stat")))["usage_usec"]
+        pressure = host.text(host.at(f"{top}/cpu.pressure"))
+        shares = [float(one) for one in re.findall(r"avg\d+=([\d.]+)", pressure)]
+        assert len(shares) == 6
+        assert all(0 <= one <= 100 for one in shares), pressure
+        found.stalled[name] = 1e-6 * int(re.findall(r"total=(\d+)", pressure)[0])
+        if name:
+            found.memory[name] = int(host.text(host.at(f"{top}/memory.current")))
+    whole = host.text(host.at("/proc/pressure/cpu"))
+    assert whole == host.text(host.at(f"{kernel.TOP}/cpu.pressure"))
+    return found
+
+
+def adds_up(host: kernel.Machine, before: Counted, after: Counted, seconds: float) -> None:
+    """The difference of two moments, between which nothing was written."""
+    each = [name for name in after.times if name != "cpu"]
+    for name in each:
+        ran, whole = (after.times[name][n] - before.times[name][n] for n in (0, 1))
+        assert abs(whole - 100 * seconds) <= 1, name
+        assert 0 <= ran <= whole + 1, name
+    for n in (0, 1):
+        assert after.times["cpu"][n] == sum(after.times[name][n] for name in each)
+    used = {name: after.used[name] - before.used[name] for name in after.used}
+    busy = (after.times["cpu"][0] - before.times["cpu"][0]) / 100
+    inside = [f"{groups.GROUP}/{one}" for one in story.PIDS]
+    assert used[""] == pytest.approx(busy, abs=0.01 * len(each) + 1e-3)
+    assert used[""] == pytest.approx(used[groups.GROUP], abs=1e-4)
+    assert used[groups.GROUP] == pytest.approx(sum(used[one] for one in inside), abs=1e-4)
+    assert after.memory[groups.GROUP] == sum(after.memory[one] for one in inside)
+    for name in inside:
+        top = f"{kernel.TOP}/{name}"
+        quota, period = host.text(host.at(f"{top}/cpu.max")).split()
+        most = float(len(host.cpus(top))) * seconds
+        if quota != "max":
+            most = min(most, int(quota) / int(period) * seconds)
+        assert -1e-6 <= used[name] <= most + 1e-4, name
+    for name in after.stalled:
+        assert -1e-6 <= after.stalled[name] - before.stalled[name] <= seconds + 1e-3, name
+        assert after.stalled[""] >= after.stalled[name] - 1e-4, name
+
+
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(sorted(story.PIDS)),
+            st.sampled_from(QUOTAS),
+            st.sampled_from(SETS),
+            st.floats(0.05, 7.0),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_the_counters_add_up(steps: list[tuple[str, str, str, float]]) -> None:
+    """Whatever is written: time is run or idle, use is what CPUs ran and within sets and quotas.
+
+    And nobody waits for more than all of the time.
+    """
+    played = recorded.Recorded()
+    clock = Clock()
+    tale = story.Story(played.host, cpuset.CPUSet.parse("0-7"), 1 << 34, clock)
+    placed(played.host, *story.PIDS)
+    clock.at += 0.5
+    tale.clock()
+    for name, quota, cpus, seconds in steps:
+        top = f"{kernel.TOP}/{groups.GROUP}/{name}"
+        played.host.write(played.host.at(f"{top}/cpu.max"), quota.encode())
+        played.host.write(played.host.at(f"{top}/cpuset.cpus"), cpus.encode())
+        before = read(played.host)
+        clock.at += seconds
+        tale.clock()
+        adds_up(played.host, before, read(played.host), seconds)
+    played.close()

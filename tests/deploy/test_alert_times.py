@@ -56,6 +56,11 @@ CASES = {
         {'koordlet_policy_failures_total{policy="x"}': "0+1"},
         {'koordlet_policy_failures_total{policy="x"}': "3"},
     ),
+    "KoordletPolicyRolledBack": Case(
+        1,
+        {'koordlet_condition{type="PolicyRolledBack",subject="cpu_burst"}': "0+1"},
+        {'koordlet_condition{type="PolicyRolledBack",subject="cpu_burst"}': "0"},
+    ),
     "KoordletSourceSilent": Case(
         11,
         {

@@ -83,6 +83,7 @@ def fixed(stem: str = "fixed") -> registry.Row:
     return registry.row(
         stem=stem,
         summary="sets as told",
+        protects="it gives the sets that it is told",
         decide=_decide,
         settings=Sets(),
         state=Nothing(),

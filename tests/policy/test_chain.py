@@ -47,6 +47,7 @@ def talker(stem: str, *, compares: bool = False) -> registry.Row:
     return registry.row(
         stem=stem,
         summary="talks",
+        protects="nobody asks",
         decide=_decide,
         settings=Said(),
         state=0,

@@ -21,7 +21,7 @@ def test_no_policy_is_left_out() -> None:
     page = policy_page.page()
     for row in registry.POLICIES:
         section = page.partition(f"\n## {row.stem}\n")[2].partition("\n## ")[0]
-        for part in ("Formula", "Writes", "See it", "Off"):
+        for part in ("Protects", "Formula", "Writes", "See it", "Off"):
             assert f"**{part}:** " in section, (row.stem, part)
         for field in catalog.fields():
             below = field.path.removeprefix(f"policies.{row.stem}.")

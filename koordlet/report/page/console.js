@@ -31,8 +31,10 @@ function owners(state) {
     for (const cpu of list(text)) if (over || !found.has(cpu)) found.set(cpu, entry);
   };
   const limit = state.bestEffort && state.bestEffort.cpus !== null ? new Set(list(state.bestEffort.cpus)) : null;
+  const shadow = new Set(state.shadow);
   for (const claim of state.pools.claims) {
-    put(claim.cpus, { kind: claim.owner, who: claim.holder, why: claim.reason, policy: claim.policy });
+    const why = shadow.has(claim.policy) ? `${claim.reason}; not enforced, the policy is in shadow` : claim.reason;
+    put(claim.cpus, { kind: claim.owner, who: claim.holder, why, policy: claim.policy });
   }
   const ls = new Set(), be = new Set();
   for (const pool of state.pools.shared) {
@@ -206,7 +208,9 @@ function chart() {
   }));
   at("chart").replaceChildren(picture, keys);
   const limit = seen.state.bestEffort;
-  at("best-effort").textContent = !limit || !limit.policy ? "Nobody limits best-effort work now."
+  const would = limit && limit.wouldBe;
+  at("best-effort").textContent = would ? `Nobody limits best-effort work now. ${would.policy} would: ${would.reason} (${would.why})`
+    : !limit || !limit.policy ? "Nobody limits best-effort work now."
     : `Best-effort work (${limit.policy}): ${limit.reason || "limited"}`;
 }
 
@@ -351,7 +355,11 @@ function offers(offer) {
   into.replaceChildren(...why, ...named, ...zones);
 }
 function lists(state) {
+  at("banner").hidden = !state.banner.length;
+  at("banner").replaceChildren(...state.banner.map((one) => make("li", {}, one)));
+  const shadow = new Set(state.shadow);
   at("policies").replaceChildren(...Object.entries(state.explanations).map(([stem, facts]) => make("li", {}, make("b", {}, stem),
+    shadow.has(stem) ? " (in shadow, not enforced)" : "",
     ` ${Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`).join("; ") || "nothing to say"}`)));
   const judged = (one, detail) => make("li", {}, make("span", { class: one.ok ? "ok" : "bad" }, one.ok ? "✓ " : "✗ "), `${one.name} `,
     make("span", { class: "soft" }, detail || (one.ok ? "well" : "not well")));

@@ -1,0 +1,164 @@
+"""A limit that nobody is held to is never shown as the limit, on any surface."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from koordlet.apply import planner, present
+from koordlet.cli import narration
+from koordlet.model import action, best_effort, decision, knob, plan, result
+from koordlet.policy import chain
+from koordlet.report import console, in_force, metrics, node_json, view
+from tests.cli import test_narration
+from tests.kit import moments, views
+
+LIMIT = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="it waits")
+OFFER = best_effort.Offer(amounts={"kubernetes.io/batch-cpu": 1000})
+_LIMITS = ("koordlet_best_effort_limit_cores{", "koordlet_be_suppress_cpu_cores{")
+
+
+def planned(mode: plan.Mode, limit: best_effort.Limit = LIMIT) -> plan.Plan:
+    """The plan of one policy that says a limit and an offer."""
+    said = decision.Decision(next_state=None, limit=limit, offer=OFFER)
+    outcome = chain.Outcome(stem="adaptive", mode=mode, decision=said)  # type: ignore[arg-type]
+    now = moments.bare()
+    done = chain.Round(outcomes=(outcome,), ledger=now.ledger)
+    there = present.Present(texts={})
+    return planner.draft(done, planner.desired(done.outcomes), now, there, {}).plan
+
+
+def shown(limit: best_effort.Limit | None, mode: str = "enforce") -> view.View:
+    """A view with this limit."""
+    found = views.view()
+    return dataclasses.replace(found, mode=mode, plan=dataclasses.replace(found.plan, limit=limit))
+
+
+def wrote(verdict: result.Verdict, knob_name: str, policy: str = "adaptive") -> result.Result:
+    """What came of a write for best-effort work."""
+    write = action.WriteFile(
+        target="/c/job/cpu.max", value="1", policy=policy, reason="r", knob=knob_name, group="job"
+    )
+    step = plan.Step(order=0, action=write, was="max")
+    return result.Result(target=write.target, verdict=verdict, detail="EINVAL", step=step)
+
+
+def exposed(now: view.View) -> str:
+    """What Prometheus is told."""
+    return metrics.render(now, "1", {}, metrics.TEXT).decode()
+
+
+def test_the_mode_of_the_policy_decides() -> None:
+    """In shadow there is neither a limit nor an offer, and it is said which policy only shows."""
+    acting, idle = planned(plan.Mode.ENFORCE), planned(plan.Mode.SHADOW)
+
+    assert (acting.limit, acting.shadow, acting.offer) == (LIMIT, (), OFFER)
+    assert idle.limit is not None
+    assert (idle.limit.idle, idle.shadow, idle.offer) == (
+        "policies.adaptive.mode is shadow", ("adaptive",), None,
+    )  # fmt: skip
+
+
+def test_a_limit_that_no_group_can_be_held_to() -> None:
+    """Weights alone are no limit."""
+    for actuator in ("", "weights"):
+        found = planned(plan.Mode.ENFORCE, dataclasses.replace(LIMIT, actuator=actuator)).limit
+        assert found is not None
+        assert found.idle == "no group can be held to it"
+
+
+def test_an_agent_that_observes_has_no_limit() -> None:
+    """The same limit, and why it holds nobody."""
+    made = plan.shadowed(plan.Plan(limit=LIMIT))
+
+    assert made.limit is not None
+    assert made.limit.idle == "the agent only observes"
+    assert plan.shadowed(plan.Plan()).limit is None
+
+
+@pytest.mark.parametrize(
+    ("one", "holds"),
+    [
+        pytest.param(wrote(result.Verdict.DONE, knob.CPU_CFS_QUOTA.name), True, id="done"),
+        pytest.param(wrote(result.Verdict.REFUSED, knob.CPU_CFS_QUOTA.name), False, id="refused"),
+        pytest.param(wrote(result.Verdict.WAITING, knob.CPUSET_CPUS.name), False, id="waits"),
+        pytest.param(wrote(result.Verdict.HELD, knob.CPUSET_CPUS.name), False, id="held"),
+        pytest.param(wrote(result.Verdict.REFUSED, knob.CPU_SHARES.name), True, id="a weight"),
+        pytest.param(wrote(result.Verdict.REFUSED, knob.CPU_CFS_QUOTA.name, "x"), True, id="other"),
+    ],
+)
+def test_a_refused_file(one: result.Result, *, holds: bool) -> None:
+    """A limit whose own set or quota is not written is not in force, and says which file."""
+    found = in_force.limit(LIMIT, [one])
+
+    assert found is not None
+    assert (found.idle == "") is holds
+    assert holds or found.idle == "/c/job/cpu.max was not written: EINVAL"
+    assert in_force.limit(None, [one]) is None
+
+
+def test_every_surface_shows_one_in_force() -> None:
+    """API, page, metrics: its number, and no banner."""
+    now = shown(LIMIT)
+    document = node_json.document(now, "1")
+    best = document["bestEffort"]
+
+    assert isinstance(best, dict)
+    assert (best["policy"], best["limitCores"], best["wouldBe"]) == ("adaptive", 3.0, None)
+    assert document["banner"] == console.document(now, "1")["banner"] == []
+    assert all(one in exposed(now) for one in _LIMITS)
+
+
+def test_no_surface_shows_one_that_is_not() -> None:
+    """The number is beside the point, with the reason; the metrics have none."""
+    now = shown(best_effort.idle(LIMIT, "policies.adaptive.mode is shadow"))
+    document = node_json.document(now, "1")
+    best = document["bestEffort"]
+
+    assert isinstance(best, dict)
+    assert [best[one] for one in ("policy", "actuator", "limitCores", "cpus")] == [None] * 4
+    assert best["wouldBe"]["limitCores"] == 3.0
+    assert best["wouldBe"]["why"] == "policies.adaptive.mode is shadow"
+    assert document["banner"] == console.document(now, "1")["banner"]
+    (sentence,) = in_force.banner(now)
+    assert document["banner"] == [sentence]
+    assert sentence == (
+        "Best-effort work is not limited: policies.adaptive.mode is shadow"
+        " (adaptive would allow 3.00 CPUs)."
+    )
+    assert not any(one in exposed(now) for one in _LIMITS)
+
+
+def test_the_banner_of_the_others() -> None:
+    """An agent that observes, and a step that the guard took back."""
+    assert list(in_force.banner(shown(None, mode="observe"))) == [
+        "This agent only observes: nothing is written."
+    ]
+    back = decision.Condition(
+        type="PolicyRolledBack", status=True, reason="Guard", subject="cpu_burst", message="it hurt"
+    )
+    now = shown(LIMIT)
+    now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
+    assert list(in_force.banner(now)) == ["A step of cpu_burst is taken back: it hurt."]
+
+
+def test_the_story_of_a_limit_that_is_not_in_force() -> None:
+    """It says that nothing is limited, and what would be."""
+    one = narration.Narrator()
+    shown_before = _story(None, at=-4.0)
+    one.line(shown_before)
+    line = one.line(_story(best_effort.idle(LIMIT, "policies.adaptive.mode is shadow"), at=1.0))
+
+    assert line is not None
+    assert "may have" not in line
+    assert (
+        "best-effort work is not limited (policies.adaptive.mode is shadow), adaptive would let it"
+        " have 3.00 CPUs: it waits" in line
+    )
+
+
+def _story(limit: best_effort.Limit | None, at: float) -> view.View:
+
+    found = test_narration.moment(at, None)
+    return dataclasses.replace(found, plan=dataclasses.replace(found.plan, limit=limit))
