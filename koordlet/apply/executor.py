@@ -326,9 +326,8 @@ class _Run:
                 where = kinds.directory(one)
                 inode = inodes.get(where)
                 if inode is None:
-                    inode = inodes[where] = intents.inode_of(
-                        self.host, where, known=entries[target].inode
-                    )
+                    known = entries[target].inode
+                    inode = inodes[where] = intents.inode_of(self.host, where, known=known)
                 done(target, value, inode)
         self._landed.clear()
 
@@ -362,8 +361,8 @@ class _Run:
     def _is_gone(self, one: action.Action) -> bool:
         """Whether the file went without its group, and its value with it.
 
-        cgroup v2 takes a controller's files away when the group above hands it down no more, as
-        systemd does once no unit there has a property of it; with the next ones it begins anew.
+        v2 takes a controller's files away once the group above hands it down no more, as systemd
+        does when no unit there has a property of it; later files begin anew.
         """
         return isinstance(one, action.WriteFile) and not self.host.exists(self.host.at(one.target))
 

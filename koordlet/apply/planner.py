@@ -19,7 +19,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet.apply import bursts, core_cookies, devices, kinds, ordering, present, undoing
+from koordlet.apply import (
+    bursts,
+    core_cookies,
+    devices,
+    idle_weights,
+    kinds,
+    ordering,
+    present,
+    undoing,
+)
 from koordlet.model import action, best_effort, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
@@ -253,10 +262,10 @@ def _steps(
     undone = {one.target for one in undo}
     wishes = [one for one in actions if one.target not in there.unknown]
     todo = [one for one in wishes if not _is_so(one, there)]
-    todo += [one for one in undoing.beside_idle(wishes, todo) if one not in todo]
+    todo += [one for one in idle_weights.beside(wishes, todo) if one not in todo]
     # What a file says is not what its unit has: that is asked when it is put back. Nor is it what
     # a weight will be, once its group does not idle any more.
-    woken = undoing.beside_idle(undo, undo)
+    woken = idle_weights.beside(undo, undo)
     todo += [
         one
         for one in undo

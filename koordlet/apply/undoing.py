@@ -106,26 +106,6 @@ _WITHOUT_LOOKING: Mapping[str, Callable[[journal.Entry], action.Action]] = {
 }
 
 
-#: The two names of the weight, which changes with ``cpu.idle`` (``sched_group_set_idle``).
-_WEIGHTS = frozenset({knob.CPU_SHARES.name, knob.CPU_WEIGHT.name})
-
-
-def beside_idle(
-    wishes: Iterable[action.Action], changes: Iterable[action.Action]
-) -> list[action.Action]:
-    """The weights of groups whose ``cpu.idle`` is among the changes.
-
-    The kernel changes both: clearing it gives the usual weight, not that of before. So the weight
-    is written, and remembered, also where the file already says what it shall.
-    """
-    idle = {one.group for one in changes if _knob(one) == knob.CPU_IDLE.name}
-    return [one for one in wishes if _knob(one) in _WEIGHTS and one.group in idle] if idle else []
-
-
-def _knob(one: action.Action) -> str:
-    return one.knob if isinstance(one, action.WriteFile) else ""
-
-
 def _same_group(entry: journal.Entry, there: present.Present) -> bool:
     return entry.inode in (0, there.inodes.get(entry.target, 0))
 
@@ -247,8 +227,8 @@ def _undo_file(
     if parts := by_parts.get(write.knob, whole):
         parts(undoing, entry, write, current)
         return
-    woken = entry.knob in _WEIGHTS and entry.group in undoing.woken
-    if kinds.same(write, write.value, current) and not woken:
+    moves = entry.knob in knob.WEIGHTS and entry.group in undoing.woken
+    if kinds.same(write, write.value, current) and not moves:
         undoing.leave(entry, "already as it was")
         return
     if not kinds.is_ours(write, entry.values, current, now.went_offline):
@@ -261,10 +241,10 @@ def _undo_file(
     back, problem = _original(entry, now, there, undoing)
     if problem:
         undoing.leave(entry, problem, forget=False, tell=True)
-    elif kinds.same(write, back, current) and not woken:
+    elif kinds.same(write, back, current) and not moves:
         undoing.leave(entry, "already as wide as it may be")
     else:
-        undoing.actions.append(_with(write, back))
+        undoing.actions.append(replace(write, value=back))
 
 
 def _undo_schemata(
@@ -288,13 +268,9 @@ def _by_parts(
         why = f"somebody else has written {foreign} since"
         undoing.leave(entry, why, forget=not back, tell=True)
     if back:
-        undoing.actions.append(_with(write, back))
+        undoing.actions.append(replace(write, value=back))
     elif not foreign:
         undoing.leave(entry, "already as it was")
-
-
-def _with(write: action.WriteFile, value: str) -> action.WriteFile:
-    return replace(write, value=value)
 
 
 def _undo_switches(
@@ -307,7 +283,7 @@ def _undo_switches(
     if not on_now:
         undoing.leave(entry, "already as it was")
         return
-    undoing.actions.append(_with(write, " ".join(f"-{word}" for word in on_now)))
+    undoing.actions.append(replace(write, value=" ".join(f"-{word}" for word in on_now)))
 
 
 def _original(

@@ -125,6 +125,7 @@ __all__ = [
     "SUBTREE",
     "TABLE",
     "USE_PRIORITY_OOM",
+    "WEIGHTS",
     "WMARK_MIN_ADJ",
     "WMARK_RATIO",
     "WMARK_SCALE",
@@ -140,6 +141,9 @@ __all__ = [
 SCHEMATA = Knob(
     name="schemata", controller="", v1=None, v2=None, form=forms.Held(schemata.same, "its lines")
 )
+
+#: The weight's two names: with ``cpu.idle`` the kernel changes it, too.
+WEIGHTS = frozenset({CPU_SHARES.name, CPU_WEIGHT.name})
 
 #: Every row, by name.
 TABLE = {

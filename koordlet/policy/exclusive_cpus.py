@@ -18,9 +18,8 @@ Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
 Rules:
 1. A named set is granted whole or refused whole: one that is not believed (``cpu_asks``), reserved
-   CPUs, CPUs of an earlier turn, no online
-   CPU, or nothing left for the shared pools refuse it. The workload runs in its pool, and a
-   condition names it.
+   CPUs, CPUs of an earlier turn, no online CPU, or nothing left for the shared pools refuse it.
+   The workload runs in its pool, and a condition names it.
 2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
    to those that remain; where that cannot be, it keeps what remains, and a condition says so.
 3. Offline CPUs of a set stay its own: they count again when they come back.
@@ -152,16 +151,13 @@ class _Giving:
 
     def _disbelieved(self, pods: Sequence[pod.Pod]) -> set[str]:
         """UIDs of those whose annotation does not count; that of best-effort work only narrows."""
-        found: set[str] = set()
-        for one in pods if not self.settings.trust_annotations else ():
-            why = cpu_asks.disbelieved(one, self.now)
-            if why:
-                found.add(one.uid)
-            if why and one.qos is not qos.Qos.BE:
-                fix = f"policies.{STEM}.trustAnnotations would allow it"
-                message = f"CPUs {one.cpus} of its annotation: {why}; LS pool instead; {fix}"
-                self._say(one, "ExclusiveCPUsRefused", message)
-        return found
+        asking = () if self.settings.trust_annotations else pods
+        refused = {one.uid: cpu_asks.disbelieved(one, self.now) for one in asking}
+        for one in asking:
+            if (why := refused[one.uid]) and one.qos is not qos.Qos.BE:
+                fix = f"LS pool instead; policies.{STEM}.trustAnnotations would allow it"
+                self._say(one, "ExclusiveCPUsRefused", f"CPUs {one.cpus}, annotated: {why}; {fix}")
+        return {uid for uid, why in refused.items() if why}
 
     def _strangers(self, listed: set[str]) -> None:
         """CPUs that the kubelet holds for pods that nobody lists, or that are refused others."""
@@ -295,8 +291,7 @@ class _Giving:
                     cpu_repack.Placed(uid=one.uid, key=one.key, request=request, cpus=cpus)
                 )
         node = self._node()
-        unasked = self.isolated - cpuset.union(one.cpus for one in placed)
-        avoided = node.reserved | unasked
+        avoided = node.reserved | (self.isolated - cpuset.union(one.cpus for one in placed))
         found = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
         self._repacked = found or {}
 
@@ -399,8 +394,5 @@ class _Giving:
             )
 
     def _say(self, one: pod.Pod, kind: str, message: str) -> None:
-        self.conditions.append(
-            decision.Condition(
-                type=kind, status=True, reason="ExclusiveCPUs", message=message, subject=one.key
-            )
-        )
+        said = {"reason": "ExclusiveCPUs", "message": message, "subject": one.key}
+        self.conditions.append(decision.Condition(type=kind, status=True, **said))
