@@ -32,6 +32,8 @@ CHANGED = {
     "/sys/fs/cgroup/own/user/cpuset.cpus",
     "/sys/fs/cgroup/system.slice/web.service/cpuset.cpus",
 }
+#: A scenario that waits for systemd to give up and for a deadline, beside whatever else runs here.
+_PLAY_TIMEOUT = 3 * machine.COMMAND_TIMEOUT
 #: Anything above it is a hole that nobody has thought about.
 MOST_EXPOSED = 4.0
 
@@ -43,7 +45,7 @@ def scene(boot: Boot) -> Scene:
 
     def play(name: str, *args: str) -> dict[str, Any]:
         words = ["python3", "-m", "tests.vm.probes.scenes", name, *args]
-        return cast("dict[str, Any]", guest.run(words, timeout=machine.COMMAND_TIMEOUT).json())
+        return cast("dict[str, Any]", guest.run(words, timeout=_PLAY_TIMEOUT).json())
 
     installed = play("install", f"{root.REPO}/systemd")
     assert {"verify": ""} == installed, "systemd-analyze verify has nothing to say"
