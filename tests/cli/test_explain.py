@@ -41,7 +41,8 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     [
         ("0", ["CPU 0: reserved", "held by  node", "configuration policies.reserved_cpus.cpus"]),
         ("1", ["CPU 1: LSE", "host/db since", "sibling  CPU 9: LSE host/db", "pools    none"]),
-        ("2", ["CPU 2: LS", "LS pool of node 0 (2-3,8,10-11)", "isolated"]),
+        ("2", ["CPU 2: free", "pools    none", "isolated"]),
+        ("3", ["CPU 3: LS", "LS pool of node 0 (3,8,11)"]),
         ("8", ["sibling  CPU 0: reserved node"]),
     ],
 )
