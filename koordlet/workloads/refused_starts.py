@@ -35,8 +35,13 @@ def of(status: podwire.ContainerStatus | None) -> str:
         if reason in _REASONS and isinstance(message, str):
             lower = message.lower()
             if any(word in lower for word in _WORDS):
-                return _ID.sub("…", message.strip())[-_MOST:]
+                return _end(_ID.sub("…", message.strip()))
     return ""
+
+
+def _end(text: str) -> str:
+    """The last of the runtime's sentences, each of which has the next one after a colon."""
+    return text if len(text) <= _MOST else text[-_MOST:].partition(": ")[2] or text[-_MOST:]
 
 
 def _states(status: podwire.ContainerStatus) -> Iterator[Mapping[str, object]]:

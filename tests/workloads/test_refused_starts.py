@@ -9,9 +9,10 @@ import pytest
 from koordlet.workloads import podwire, refused_starts
 
 RUNC = (
-    "failed to create containerd task: OCI runtime create failed: runc create failed: unable to"
-    ' apply cgroup configuration: failed to write "0-1": write /sys/fs/cgroup/cpuset/kubepods/'
-    f"besteffort/pod1/{'a1' * 32}/cpuset.cpus: permission denied"
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc"
+    " create failed: unable to start container process: unable to apply cgroup configuration:"
+    ' failed to write "0-1": write /sys/fs/cgroup/cpuset/kubepods/besteffort/'
+    f"pod42195b26-2970-4d02-a8ec-f4b17c1850b5/{'a1' * 32}/cpuset.cpus: permission denied"
 )
 
 
@@ -25,7 +26,8 @@ def test_while_it_waits_for_the_next_attempt(reason: str) -> None:
     """The reason is there, without the number of the attempt."""
     said = refused({"waiting": {"reason": reason, "message": RUNC}})
 
-    assert said.endswith("pod1/…/cpuset.cpus: permission denied")
+    assert said.startswith("failed to create shim task: ")
+    assert said.endswith("/…/cpuset.cpus: permission denied")
 
 
 def test_during_a_back_off() -> None:
