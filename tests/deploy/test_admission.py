@@ -141,15 +141,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, loop: loops.LoopThread) ->
 
 async def in_force(cluster: Any, folder: Path) -> None:
     """A server takes a policy up some time after it has stored it: until each one refuses."""
-    cordon = said("patch", kinds.NODES, {"spec": {"unschedulable": True}})
     pod = pod_on(cluster, MINE, f"on-{MINE}")
-    tries = itertools.count()
+    # What is so already is no change, and allowed.
+    tries = map(str, itertools.count())
+
+    async def label(store: objects.Objects, node: str) -> object:
+        body = {"metadata": {"labels": {"try": next(tries)}}}
+        return await store.patch(objects.Ref(kinds.NODES, node), objects.Merge(body))
+
     async with (
         agent(cluster, folder, token(cluster, pod)) as mine,
         agent(cluster, folder, token(cluster, None)) as nobody,
     ):
         questions: tuple[tuple[Write, objects.Objects], ...] = (
-            (cordon, mine),
+            (label, mine),
             (WRITES["capacity"], nobody),
             (mark, nobody),
             (lambda store, node: event(store, node, f"try-{next(tries)}"), nobody),
@@ -157,8 +162,6 @@ async def in_force(cluster: Any, folder: Path) -> None:
         for write, store in questions:
             while "done" == await outcome(write, store, MINE):
                 pass
-    free = {"spec": {"unschedulable": None}}
-    cluster.request("PATCH", f"/api/v1/nodes/{MINE}", free, "application/merge-patch+json")
 
 
 Write = Callable[[objects.Objects, str], Awaitable[object]]

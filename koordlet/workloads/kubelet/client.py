@@ -126,11 +126,11 @@ class Client:
         return await self._client().request("GET", path, self._headers())
 
     def _distrust(self) -> str:
-        believed = " and ".join(filter(None, (self.endpoint.ca, self.endpoint.own)))
-        names = ", ".join(self._names)
+        believed = " or ".join(filter(None, (self.endpoint.ca, self.endpoint.own)))
         return (
-            f"set kubelet.caFile to who signed its serving certificate ({believed or 'the system'}"
-            f" did not), or kubelet.serverName to a name in it (not among {names})"
+            "set kubelet.caFile to who signed its serving certificate, where that is not"
+            f" {believed or 'an authority of the system'}; kubelet.serverName to a name in it,"
+            f" where that is none of {', '.join(self._names)}"
         )
 
     def close(self) -> None:
