@@ -61,8 +61,12 @@ class Remote:
     #: Names of certificates, and the rights that each has: ``read``, ``report``, ``reserve``,
     #: ``admin``.
     clients: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: Of the URIs by which certificates name a node; empty: none does.
+    trust_domain: str = ""
     #: Of the tokens by which agents with a common certificate say which node they are on.
     audience: str = ""
+    #: Whose tokens those are, as ``NAMESPACE/NAME``.
+    accounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +187,10 @@ async def _speaking(
     from koordlet.rpc import ingest, placing, reservations, speakers  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
 
-    speaks = speakers.certified
-    if options.remote is not None and options.remote.audience:
-        speaks = speakers.Tokens(store, options.remote.audience)
+    said = options.remote
+    speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
+    if said is not None and said.audience:
+        speaks = speakers.Tokens(store, said.audience, said.accounts, names=speaks)
     taking = ingest.Ingest(one.report, one.agents.heard, speaks=speaks, decides=lambda: one.leading)
     offered: list[services.Service] = [taking]
     if alone:
@@ -194,8 +199,10 @@ async def _speaking(
             placing.Placing(standing.Desk(store, one)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
-    remote = None if options.remote is None else _listening(options.remote)
-    spoken = rpc_server.Server(options.socket, offered, remote=remote, limits=_room())
+    remote = None if said is None else _listening(said)
+    spoken = rpc_server.Server(
+        options.socket, offered, remote=remote, limits=_room(), speaks=speaks
+    )
     log.get().info("scheduler.listening", addresses=await spoken.start())
     await spoken.say(serving=True)
     return spoken
@@ -211,12 +218,11 @@ def _room() -> limits.Limits:
 
 
 def _listening(said: Remote) -> grpc_server.Remote:
-    from koordlet.rpc import access, tls  # noqa: PLC0415 -- as above
+    from koordlet.rpc import access, permissions, tls  # noqa: PLC0415 -- as above
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
-    from koordlet.rpc import services as rpc_services  # noqa: PLC0415
 
     rules = [
-        access.Rule(name=name, rights=frozenset(map(rpc_services.Right, rights)))
+        access.Rule(name=name, rights=frozenset(map(permissions.Right, rights)))
         for name, rights in said.clients
     ]
     files = tls.Files(certificate=said.certificate, key=said.key, authority=said.authority)

@@ -129,7 +129,7 @@ def gatherer(
         lambda: machine.now().at,
         reserving=reserving,
         declared=declared,
-        kubelet=_asked(config.kubelet, host) if choice.kubelet else None,
+        kubelet=_asked(config.kubelet, host, node) if choice.kubelet else None,
         store=_store(config.kube, check=True) if choice.kube else None,
         node=node,
     )
@@ -203,23 +203,26 @@ def unheard(told: observed.Observed | None) -> list[str]:
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _asked(said: kubelet.Kubelet, host: root.HostRoot) -> asking.Asked:
+def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> asking.Asked:
     from koordlet.workloads.kubelet import asking, client  # noqa: PLC0415 -- rule 2
 
     name, _, port = (said.address or "").rpartition(":")
     usual = _READ_ONLY_PORT if said.read_only_port else _PORT
+    address = name.strip("[]") or "127.0.0.1"
+    directory = said.directory or "/var/lib/kubelet"
+    known = (address, node, machine.hostname(host).lower())
     where = client.Endpoint(
-        host=name.strip("[]") or "127.0.0.1",
+        host=address,
         port=int(port) if port else usual,
         secure=not said.read_only_port,
         ca=said.ca_file or _account("ca.crt"),
+        own="" if said.ca_file else f"{directory}/pki/kubelet.crt",
         token=said.token_file or _account("token"),
         verify=not said.insecure_skip_verify,
-        server_name=said.server_name or "",
+        names=(said.server_name,) if said.server_name else tuple(dict.fromkeys(known)),
         seconds=float(said.timeout_seconds),
     )
     period, max_age = float(said.interval_seconds), float(said.max_age_seconds)
-    directory = said.directory or "/var/lib/kubelet"
     cpu, memory = asking.checkpoints(host, directory, max_age=max_age)
     made = asking.endpoints(where, period=period, max_age=max_age, statistics=said.statistics)
     held = None

@@ -19,7 +19,7 @@ import yaml
 from koordlet import client
 from koordlet.model import kinds, nodereport, objects, refusals
 from koordlet.report.crds import definitions
-from koordlet.rpc import access, ingest, server, services, tls
+from koordlet.rpc import access, ingest, permissions, server, tls
 from koordlet.scheduler.store import adapter
 from tests.kit import deadline, loops, pods, structural
 from tests.kit.apiserver import pki
@@ -49,7 +49,7 @@ class Cluster:
                 files=tls.Files(
                     certificate=certificate, key=key, authority=self.authority.certificate
                 ),
-                rules=[access.Rule(name="n1", rights=frozenset({services.Right.REPORT}))],
+                rules=[access.Rule(name="n1", rights=frozenset({permissions.Right.REPORT}))],
             ),
         )
         self.loop.run(self._start())

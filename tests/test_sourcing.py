@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,13 @@ def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:
 def kubelet(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """A kubelet as a process of its own, and the section that finds it."""
     authority = pki.Authority(tmp_path)
-    certificate, key = authority.sign("kubelet")
+    with asked(tmp_path, *authority.sign("kubelet")) as section:
+        yield {**section, "caFile": str(authority.certificate)}
+
+
+@contextmanager
+def asked(tmp_path: Path, certificate: Path, key: Path) -> Iterator[dict[str, Any]]:
+    """A kubelet with this certificate, and the section without an authority."""
     folder = tmp_path / "kubelet"
     shutil.copytree(server.FIXTURES, folder)
     token = tmp_path / "token"
@@ -128,7 +135,6 @@ def kubelet(tmp_path: Path) -> Iterator[dict[str, Any]]:
         port = process.stdout.readline().strip()
         yield {
             "address": f"127.0.0.1:{port}",
-            "caFile": str(authority.certificate),
             "tokenFile": str(token),
             "directory": str(folder),
             "intervalSeconds": 1,
@@ -156,6 +162,29 @@ def checked(config: Path) -> dict[str, Any]:
     )
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
+
+
+def test_a_certificate_of_its_own_needs_no_setting(tmp_path: Path) -> None:
+    """A kubelet that signed for itself in its directory is believed, for the name of the node."""
+    authority = pki.Authority(tmp_path, "node-1-ca")
+    certificate, key = authority.sign_for("node-1", "DNS:node-1")
+    with asked(tmp_path, certificate, key) as section:
+        own = Path(section["directory"]) / "pki" / "kubelet.crt"
+        own.parent.mkdir()
+        own.write_bytes(certificate.read_bytes() + authority.certificate.read_bytes())
+        found = {
+            name: checked(written(tmp_path / f"{name}.yaml", kubelet=section, node={"name": name}))
+            for name in ("node-1", "node-2")
+        }
+
+    problems = {
+        name: [one["problem"] for one in said["sources"] if one["name"] == "kubelet"]
+        for name, said in found.items()
+    }
+    assert [""] == problems["node-1"]
+    (why,) = problems["node-2"]
+    assert "kubelet.serverName" in why
+    assert "node-2" in why
 
 
 def test_check_says_what_each_source_says(tmp_path: Path, kubelet: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ koordlet scheduler --standalone                  over a file of its own; agents 
 koordlet scheduler --config scheduler.yaml       profiles of a KubeSchedulerConfiguration
 koordlet scheduler --listen 10.0.0.5:9318 --tls DIR --client '*.nodes.example=report'
 """
+#: That of deploy/agent.
+_AGENTS = "koordlet-system/koordlet"
 _RIGHTS = ("read", "report", "reserve", "admin")
 
 
@@ -77,6 +79,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         " token of their pod for this audience",
     )
     parser.add_argument(
+        "--agent-account",
+        metavar="NAMESPACE/NAME",
+        action="append",
+        type=_account,
+        default=[],
+        help="with --audience: a service account of agents; a token of any other one counts for"
+        f" nothing (default: {_AGENTS})",
+    )
+    parser.add_argument(
+        "--trust-domain",
+        metavar="DOMAIN",
+        default="",
+        help="certificates may name their node by a URI, spiffe://DOMAIN/node/NAME (default: by a"
+        " DNS name only)",
+    )
+    parser.add_argument(
         "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
     )
     options.state(parser)
@@ -88,6 +106,13 @@ def _client(text: str) -> tuple[str, tuple[str, ...]]:
     if not name or not set(several) <= set(_RIGHTS):
         raise argparse.ArgumentTypeError(f"NAME=RIGHT, with rights of {', '.join(_RIGHTS)}")
     return name, several
+
+
+def _account(text: str) -> str:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise argparse.ArgumentTypeError("NAMESPACE/NAME of a service account")
+    return text
 
 
 def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
@@ -103,6 +128,8 @@ def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
         authority=folder / "ca.crt",
         clients=tuple(args.client),
         audience=args.audience,
+        accounts=tuple(args.agent_account) or (_AGENTS,),
+        trust_domain=args.trust_domain,
     )
 
 

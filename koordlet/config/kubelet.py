@@ -35,11 +35,14 @@ class Kubelet(sections.Section):
         default=False, description="Ask the read-only port: no TLS, no token, no configuration."
     )
     server_name: fieldtypes.NodeName = Field(
-        default=None, description="The name in its certificate; null is the host of the address."
+        default=None,
+        description="The name in its certificate; null is the host of the address, or the node's"
+        " name, or the host's.",
     )
     ca_file: fieldtypes.Directory = Field(
         default=None,
-        description="Who signed its certificate; null is the service account's authority.",
+        description="Who signed its certificate; null is the service account's authority, or the"
+        " kubelet itself: `pki/kubelet.crt` in its directory, which kubeadm's kubelets make.",
     )
     token_file: fieldtypes.Directory = Field(
         default=None,

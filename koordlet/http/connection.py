@@ -19,7 +19,7 @@ import time
 
 import h11
 
-from koordlet.http import authorisation, channels, message, phases, respond
+from koordlet.http import authorisation, channels, message, phases, respond, routes
 from koordlet.http.phases import Phase
 
 #: One read. It bounds what h11 has to look at in one go.
@@ -34,7 +34,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=owner.limits.head_bytes)
         self._buffer = bytearray(_READ_BYTES)
-        self._phase = Phase.CLOSED
+        self.phase = Phase.CLOSED
         self._deadline: asyncio.TimerHandle | None = None
         self._waiting: asyncio.Future[authorisation.Verdict] | None = None
         self._head: h11.Request | None = None
@@ -45,8 +45,10 @@ class Connection(asyncio.BufferedProtocol):
         self._last = False
         self._channel: channels.Channel | None = None
         self._discarded = 0
-        #: Loop time at which it last began to wait for a request.
-        self.idle_since = self._loop.time()
+        #: What ``places`` asks.
+        self.since = self._loop.time()
+        self.stalled_since: float | None = None
+        self.probe = False
 
     # What the transport tells us.
 
@@ -58,14 +60,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.get_extra_info("peername"),
             secure=transport.get_extra_info("ssl_object") is not None,
         )
-        if not self._owner.opened(self):
-            busy = message.error(
-                429, "busy", "too many connections", fix="close some, or try again later"
-            )
-            head = self._head_of(None, busy, close=True)
-            transport.write(head + bytes(self._rest))
-            self._finish(self._owner.limits.linger_seconds)
-            return
+        self._owner.opened(self)
         transport.set_write_buffer_limits(high=self._owner.limits.chunk_bytes)
         # A new connection owes us a request soon; only later ones may come at leisure.
         self._enter(Phase.IDLE, self._owner.limits.head_seconds)
@@ -88,47 +83,44 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes came."""
-        if self._phase is Phase.CLOSED or self._transport.is_closing():
+        if self.phase is Phase.CLOSED or self._transport.is_closing():
             return
-        if self._phase is Phase.STREAM:
+        if self.phase is Phase.STREAM:
             # Whoever listens has nothing more to ask on this connection.
             self._transport.abort()
             return
-        if self._phase is Phase.LINGER:
+        if self.phase is Phase.LINGER:
             self._discarded += nbytes
             if self._discarded > self._owner.limits.linger_bytes:
                 self._transport.abort()
             return
-        if self._phase is Phase.IDLE:
+        if self.phase is Phase.IDLE:
             self._enter(Phase.HEAD, self._owner.limits.head_seconds)
         self._guarded(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """The client has said all it has to say; it may still read the response."""
         self._guarded(b"")
-        return self._phase in {Phase.WRITE, Phase.AUTHORISE}
+        return self.phase in {Phase.WRITE, Phase.AUTHORISE}
 
     def pause_writing(self) -> None:
         """The client reads slower than we write."""
         self._writable = False
+        self.stalled_since = self._loop.time()
 
     def resume_writing(self) -> None:
         """It has caught up."""
         self._writable = True
+        self.stalled_since = None
         # Not at once: the transport calls this in the middle of its own work, and would notice a
         # close that comes now twice.
         self._loop.call_soon(self._go_on)
 
     # What the server tells us.
 
-    @property
-    def idle(self) -> bool:
-        """True between two requests."""
-        return self._phase is Phase.IDLE
-
     def close(self) -> None:
         """Go when nothing is being sent; the deadline of the phase bounds the rest."""
-        if self._phase is Phase.WRITE:
+        if self.phase is Phase.WRITE:
             self._last = True
         else:
             self._finish(self._owner.limits.linger_seconds)
@@ -157,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _advance(self) -> None:
-        while self._phase in {Phase.HEAD, Phase.BODY}:
+        while self.phase in {Phase.HEAD, Phase.BODY}:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
                 return
@@ -190,6 +182,14 @@ class Connection(asyncio.BufferedProtocol):
                 message.error(400, "malformed", str(error)[:200], fix="correct the request")
             )
             return
+        self.probe = self._request.path in routes.PROBES
+        if not self._owner.admitted(self):
+            self._refuse(
+                message.error(
+                    429, "busy", "too many requests at once", fix="send fewer, or try again later"
+                )
+            )
+            return
         self._owner.count("requests")
         verdict = authorisation.rebound(self._request, self._peer)
         found = self._owner.authorise(self._request, self._peer) if verdict.allowed else verdict
@@ -204,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
     def _answered(self, verdict: asyncio.Future[authorisation.Verdict]) -> None:
         """A verdict that took its time."""
         self._waiting = None
-        if verdict.cancelled() or self._phase is not Phase.AUTHORISE:
+        if verdict.cancelled() or self.phase is not Phase.AUTHORISE:
             return
         error = verdict.exception()
         if error is not None:
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def event(self, data: bytes) -> None:
         """A newer state of the channel; what the client has not begun to take is replaced."""
-        if self._phase is not Phase.STREAM or self._transport.is_closing():
+        if self.phase is not Phase.STREAM or self._transport.is_closing():
             return
         if self._writable:
             self._transport.write(self._http.send(h11.Data(data=data)) or b"")
@@ -313,9 +313,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         """Hand over more, if that is still what we are at."""
-        if self._phase is Phase.WRITE and self._writable:
+        if self.phase is Phase.WRITE and self._writable:
             self._push()
-        elif self._phase is Phase.STREAM and self._rest:
+        elif self.phase is Phase.STREAM and self._rest:
             newest, self._rest = bytes(self._rest), memoryview(b"")
             self._enter(Phase.STREAM, None)
             self.event(newest)
@@ -329,7 +329,6 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._http.start_next_cycle()
             self._transport.resume_reading()
-            self.idle_since = self._loop.time()
             if any(self._http.trailing_data):
                 self._enter(Phase.HEAD, self._owner.limits.head_seconds)
                 self._loop.call_soon(self._guarded, None)
@@ -358,7 +357,10 @@ class Connection(asyncio.BufferedProtocol):
     # Deadlines.
 
     def _enter(self, phase: Phase, seconds: float | None) -> None:
-        self._phase = phase
+        if (self.phase, phase) != (Phase.IDLE, Phase.HEAD):
+            # A byte of a head makes nobody younger.
+            self.since = self._loop.time()
+        self.phase = phase
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

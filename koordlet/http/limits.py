@@ -7,12 +7,16 @@ from koordlet.model.record import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of the server. Memory is at most ``connections`` times (header + body + chunk)."""
+    """Bounds of the server. Its memory: connections times (head + body + chunk), and the heads."""
 
-    #: Connections beyond it are answered 429 and closed, after the idle ones have been closed.
+    #: Whole requests at once, beside probes; ``places`` says who gives way before a 429 is said.
     connections: int = 64
-    #: Connections that the kernel keeps for us and that we accept in one go: so many descriptors
-    #: may be open beyond ``connections`` for an instant.
+    #: Connections beside those that have not sent a whole head.
+    heads: int = 64
+    #: Requests of ``routes.PROBES`` at once, in places of their own.
+    probes: int = 8
+    #: Connections that the kernel keeps for us and that we accept in one go: two times as many
+    #: descriptors may be open beyond the three bounds above for an instant.
     backlog: int = 64
     #: TLS handshakes that run at once, beside the connections, and how long each may take.
     handshakes: int = 32
@@ -30,6 +34,8 @@ class Limits:
     authorise_seconds: float = 5.0
     #: For the client to take the whole response.
     write_seconds: float = 30.0
+    #: After so long without taking any of it, a newcomer may have the place.
+    stall_seconds: float = 1.0
     #: Between two requests of one connection.
     idle_seconds: float = 60.0
     #: What is still read after an early refusal, so that the client sees the answer.

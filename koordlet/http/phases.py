@@ -46,10 +46,13 @@ class Owner(Protocol):
     ) -> authorisation.Verdict | Awaitable[authorisation.Verdict]:
         """May this peer ask this."""
 
-    def opened(self, connection: Connection) -> bool:
-        """Count it in; ``False`` where there are too many."""
+    def opened(self, client: Connection) -> None:
+        """Count it in."""
 
-    def closed(self, connection: Connection) -> None:
+    def admitted(self, client: Connection) -> bool:
+        """Whether there is a place for its request."""
+
+    def closed(self, client: Connection) -> None:
         """Count it out."""
 
     def count(self, event: str) -> None:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from koordlet.http import message
 
+#: Asked by whoever restarts us or sends nobody here: they are answered when nobody else is.
+PROBES = frozenset({"/livez", "/readyz", "/healthz"})
+
 Handler = Callable[[message.Request], message.Response]
 
 

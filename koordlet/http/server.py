@@ -1,15 +1,14 @@
 """The listening side: one address, a bounded number of connections, a clean stop.
 
-Covers: binding and what to say when that fails, TLS handshakes, making room, stopping.
-Does not cover: one connection (``connection``), certificates (``certificates``), what is served
-(``routes``).
+Covers: binding and what to say when that fails, TLS handshakes, stopping.
+Does not cover: one connection (``connection``), who gives way (``places``), certificates
+(``certificates``), what is served (``routes``).
 
 Rules:
-1. At most ``limits.connections`` connections and ``limits.backlog`` more for an instant: the
-   descriptors of the control loop stay free.
-2. A newcomer is more important than a connection that idles: the one that has idled longest goes.
-3. A handshake is bounded like everything else: so many at once, so many seconds each. asyncio's own
-   TLS listener would count a connection only after it.
+1. Connections are bounded, and so are those that come in one go: the descriptors of the control
+   loop stay free.
+2. A handshake is bounded like everything else: so many at once, so many seconds each; a newcomer
+   has the place of the oldest. asyncio's own TLS listener would count a connection only after it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import ssl
 from collections.abc import Awaitable, Mapping
 
 from koordlet import log
-from koordlet.http import arrival, authorisation, connection, message, routes
+from koordlet.http import arrival, authorisation, connection, message, places, routes
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 
@@ -49,15 +48,16 @@ class Server:
         self._authorise = authorise
         self._tls = tls
         self._server: asyncio.Server | None = None
-        self._connections: set[connection.Connection] = set()
-        self._handshakes: set[asyncio.Task[None]] = set()
         self._counts: dict[str, int] = {}
+        self.places = places.Places(self.limits, lambda: self.count("displaced"))
+        #: The oldest first.
+        self._handshakes: dict[asyncio.Task[None], asyncio.Transport] = {}
         self._empty = asyncio.Event()
         self._repeats: log.Repeats | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often what happened: requests, refused, malformed, timeouts, busy, failed."""
+        """Event to how often: requests, refused, malformed, timeouts, busy, displaced, failed."""
         return dict(self._counts)
 
     async def start(self) -> str:
@@ -80,19 +80,19 @@ class Server:
         if self._server is None:
             return
         self._server.close()
-        for task in self._handshakes:
-            task.cancel()
-        for one in list(self._connections):
-            one.close()
+        for task in tuple(self._handshakes):
+            self._break_off(task)
+        for each in self.places:
+            each.close()
         for patience in (self.limits.stop_seconds, self.limits.stop_seconds):
-            if not self._connections:
+            if not self.places:
                 break
             self._empty.clear()
             try:
                 await asyncio.wait_for(self._empty.wait(), patience)
             except TimeoutError:
-                for one in list(self._connections):
-                    one.abort()
+                for each in self.places:
+                    each.abort()
         await self._server.wait_closed()
         self._server = None
 
@@ -104,12 +104,16 @@ class Server:
 
     def _greet(self, transport: asyncio.Transport) -> None:
         if len(self._handshakes) >= self.limits.handshakes:
-            self.count("busy")
-            transport.abort()
-            return
+            self.count("displaced")
+            self._break_off(next(iter(self._handshakes)))
         task = asyncio.ensure_future(self._secure(transport))
-        self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
+        self._handshakes[task] = transport
+        task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+
+    def _break_off(self, task: asyncio.Task[None]) -> None:
+        """End a handshake; its task may not have begun, and would not close anything then."""
+        self._handshakes.pop(task).abort()
+        task.cancel()
 
     async def _secure(self, transport: asyncio.Transport) -> None:
         """The handshake, then a connection like any other."""
@@ -142,26 +146,21 @@ class Server:
         """The seam."""
         return self._authorise(request, peer)
 
-    def opened(self, one: connection.Connection) -> bool:
-        """Count a connection in, if need be in place of one that idles."""
-        if len(self._connections) >= self.limits.connections:
-            idle = min(
-                (other for other in self._connections if other.idle),
-                key=lambda other: other.idle_since,
-                default=None,
-            )
-            if idle is None:
-                self.count("busy")
-                return False
-            self._connections.discard(idle)
-            idle.abort()
-        self._connections.add(one)
-        return True
+    def opened(self, client: connection.Connection) -> None:
+        """Count a connection in."""
+        self.places.enter(client)
 
-    def closed(self, one: connection.Connection) -> None:
+    def admitted(self, client: connection.Connection) -> bool:
+        """Whether there is a place for its request."""
+        if self.places.admit(client, asyncio.get_running_loop().time()):
+            return True
+        self.count("busy")
+        return False
+
+    def closed(self, client: connection.Connection) -> None:
         """Count it out."""
-        self._connections.discard(one)
-        if not self._connections:
+        self.places.leave(client)
+        if not self.places:
             self._empty.set()
 
     def count(self, event: str) -> None:

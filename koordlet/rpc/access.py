@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 import grpc
 
 from koordlet.model.record import dataclass
-from koordlet.rpc import services
+from koordlet.rpc import permissions, services
 
 #: Addresses that are remembered; who falls out begins with a full bucket.
 _MOST = 4096
@@ -30,7 +30,7 @@ class Rule:
     """One line of the list."""
 
     name: str
-    rights: frozenset[services.Right]
+    rights: frozenset[permissions.Right]
 
     def matches(self, name: str) -> bool:
         """Rule 2."""
@@ -64,28 +64,30 @@ class Access:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self.refused = 0
 
-    def rights(self, names: Iterable[str]) -> frozenset[services.Right]:
+    def rights(self, names: Iterable[str]) -> frozenset[permissions.Right]:
         """What a certificate with these names may do."""
-        found: set[services.Right] = set()
+        found: set[permissions.Right] = set()
         for name in names:
             for rule in self._rules:
                 if rule.matches(name):
                     found |= rule.rights
         return frozenset(found)
 
-    async def check(self, context: services.Context, right: services.Right) -> None:
-        """End the call that is too much, or that its caller may not make."""
+    async def check(self, context: services.Context, rights: frozenset[permissions.Right]) -> None:
+        """End the call that is too much, or whose caller has none of the rights."""
         if not self.spend(context.peer()):
             self.refused += 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: slow down")
         if not services.secured(context):
             return
         names = services.names(context)
-        if not {right, services.Right.ADMIN} & self.rights(names):
+        if not rights & self.rights(names):
             self.refused += 1
             who = ", ".join(names) or "a certificate without names"
+            least = rights - {permissions.Right.ADMIN} or rights
+            wanted = " or ".join(one.value for one in permissions.Right if one in least)
             await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED, f"{who}: not allowed to {right.value}"
+                grpc.StatusCode.PERMISSION_DENIED, f"{who}: not allowed to {wanted}"
             )
 
     def spend(self, peer: str) -> bool:

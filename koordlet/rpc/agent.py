@@ -11,7 +11,7 @@ from pathlib import Path
 
 from koordlet.report import view
 from koordlet.report.objects import metric_object
-from koordlet.rpc import access, node_feed, server, services, tls
+from koordlet.rpc import access, node_feed, permissions, server, tls
 from koordlet.rpc import limits as bounds
 
 
@@ -70,7 +70,7 @@ def remote(
         address=address,
         files=tls.Files(certificate=certificate, key=key, authority=authority),
         rules=[
-            access.Rule(name=name, rights=frozenset(services.Right(one) for one in rights))
+            access.Rule(name=name, rights=frozenset(permissions.Right(one) for one in rights))
             for name, rights in rules
         ],
     )

@@ -1,7 +1,7 @@
 """NodeIngest: what agents report, taken in by a scheduler.
 
 Covers: one stream for each node, going on from what is known, bounds; messages as a ``NodeReport``.
-Does not cover: what is done with a report (``sink``), who may report (``access``) and for whom
+Does not cover: what is done with a report (``sink``), who may report (``permissions``) and for whom
 (``speakers``), the agent's side (``reporting``).
 
 Rules:
@@ -27,7 +27,7 @@ import grpc
 import grpc.aio
 from google.protobuf import message as protobuf
 
-from koordlet.model import cpuset, decision, ledger, nodereport, refusals, resources, topology
+from koordlet.model import cpuset, decision, ledger, nodereport, resources, topology
 from koordlet.model.record import dataclass
 from koordlet.rpc import services, speakers
 from koordlet.rpc.gen import feed_pb2, ingest_pb2
@@ -71,7 +71,7 @@ class Ingest:
         sink: Sink,
         heard: Heard = lambda _node: None,
         *,
-        speaks: speakers.Speakers = speakers.certified,
+        speaks: speakers.Speakers = speakers.NAMED,
         decides: Callable[[], bool] = lambda: True,
         most_nodes: int = 20_000,
         silence_seconds: float = 30.0,
@@ -101,13 +101,9 @@ class Ingest:
         """The node is gone for good; whoever reports for it begins anew."""
         self._nodes.pop(node, None)
 
-    def methods(self) -> Mapping[str, services.Method]:
+    def methods(self) -> Mapping[str, services.Handler]:
         """The handlers."""
-        return {
-            "Report": services.Method(
-                grpc.stream_stream_rpc_method_handler(self._report), services.Right.REPORT
-            )
-        }
+        return {"Report": grpc.stream_stream_rpc_method_handler(self._report)}
 
     async def _report(self, _: AsyncIterator[bytes], context: services.Context) -> None:
         line = self._begun()
@@ -135,7 +131,16 @@ class Ingest:
             request = await self._next(line, context)
             if request is None:
                 return
-            if known.turn == turn and not self._take(hello.node, known, request.event):
+            if known.turn != turn:
+                return
+            try:
+                follows = self._take(hello.node, known, request.event)
+            except ValueError as error:
+                self._counts["refused"] += 1
+                # A part of it may have been taken in: nothing is known any more.
+                known.state = feed_pb2.Node()
+                await context.abort(_BAD, f"a report that cannot be: {error}")
+            if not follows:
                 self._counts["resyncs"] += 1
                 await context.write(_reply(known))
 
@@ -146,13 +151,10 @@ class Ingest:
             await context.abort(_BAD, "the first message is a Hello that names the node")
         if not self._decides():
             await context.abort(grpc.StatusCode.UNAVAILABLE, "another replica decides")
-        try:
-            why = await self._speaks(context, first.hello.node)
-        except refusals.ObjectsError as error:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, f"no review of a token: {error}")
-        if why:
+        refusal = await speakers.refusal(self._speaks, context, first.hello.node)
+        if refusal is not None:
             self._counts["refused"] += 1
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            await context.abort(*refusal)
         hello: ingest_pb2.Hello = first.hello
         return hello
 

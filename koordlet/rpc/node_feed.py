@@ -52,15 +52,11 @@ class NodeFeed:
         """How many there are now."""
         return len(self._watchers)
 
-    def methods(self) -> Mapping[str, services.Method]:
+    def methods(self) -> Mapping[str, services.Handler]:
         """The handlers."""
         return {
-            "GetNode": services.Method(
-                grpc.unary_unary_rpc_method_handler(self._get), services.Right.READ
-            ),
-            "WatchNode": services.Method(
-                grpc.unary_stream_rpc_method_handler(self._watch), services.Right.READ
-            ),
+            "GetNode": grpc.unary_unary_rpc_method_handler(self._get),
+            "WatchNode": grpc.unary_stream_rpc_method_handler(self._watch),
         }
 
     def publish(self, now: view.View) -> None:

@@ -1,7 +1,7 @@
 """The page ``docs/api-grpc.md``, from the ``.proto`` files and their comments.
 
-Covers: services, messages and enumerations of ``koordlet.v1``. Does not cover: how calls are made
-(``docs/objects.md``, ``koordlet.client``).
+Covers: services, messages and enumerations of ``koordlet.v1``, who may call. Does not cover: how
+calls are made (``docs/objects.md``, ``koordlet.client``).
 
     python -m koordlet.rpc.reference > docs/api-grpc.md
 """
@@ -15,6 +15,7 @@ from dataclasses import field
 from pathlib import Path
 
 from koordlet.model.record import dataclass
+from koordlet.rpc import permissions
 
 SOURCES = Path(__file__).parent / "proto" / "koordlet" / "v1"
 
@@ -27,6 +28,12 @@ from Python, `koordlet get` and `koordlet watch` from a shell.
 
 This page is generated: `python -m koordlet.rpc.reference > docs/api-grpc.md`.
 """
+_WHO = """\
+## Who may call
+
+Over TCP, by the rights of the caller's certificate; the owner of a Unix socket may call everything
+about everybody. A method that is not in this table is not served.
+"""
 _BLOCK = re.compile(r"(service|message|enum) (\w+) \{(\})?")
 _RPC = re.compile(r"rpc (\w+)\((stream )?([\w.]+)\) returns \((stream )?([\w.]+)\);?")
 _FIELD = re.compile(r"((?:optional |repeated )?(?:map<[^>]+>|[\w.]+)) (\w+) = (\d+)")
@@ -36,7 +43,17 @@ _VALUE = re.compile(r"(\w+) = (\d+);")
 def page() -> str:
     """The whole page."""
     files = sorted(SOURCES.glob("*.proto"))
-    return "\n".join([_HEAD, *(line for one in files for line in _file(one.name, one.read_text()))])
+    return "\n".join(
+        [_HEAD, _who(), *(line for one in files for line in _file(one.name, one.read_text()))]
+    )
+
+
+def _who() -> str:
+    """The table of ``permissions``."""
+    rows = "\n".join(
+        f"| `{method}` | {permissions.who(method)} |" for method in permissions.METHODS
+    )
+    return f"{_WHO}\n| method | one of these rights | about whom |\n|---|---|---|\n{rows}\n"
 
 
 @dataclass

@@ -63,17 +63,16 @@ class Reservations:
         """What happened to clients, for an operator."""
         return {"reservation_watches": self._watches}
 
-    def methods(self) -> Mapping[str, services.Method]:
+    def methods(self) -> Mapping[str, services.Handler]:
         """Method name to handler."""
-        read, write = services.Right.READ, services.Right.RESERVE
         unary = services.unary
         return {
-            "GetReservation": unary(pb.GetReservationRequest, read, self._get),
-            "ListReservations": unary(pb.ListReservationsRequest, read, self._list),
-            "WatchReservations": services.streamed(pb.ListReservationsRequest, read, self._watch),
-            "CreateReservation": unary(pb.CreateReservationRequest, write, self._create),
-            "DeleteReservation": unary(pb.DeleteReservationRequest, write, self._delete),
-            "DescribeReservation": unary(pb.GetReservationRequest, read, self._describe),
+            "GetReservation": unary(pb.GetReservationRequest, self._get),
+            "ListReservations": unary(pb.ListReservationsRequest, self._list),
+            "WatchReservations": services.streamed(pb.ListReservationsRequest, self._watch),
+            "CreateReservation": unary(pb.CreateReservationRequest, self._create),
+            "DeleteReservation": unary(pb.DeleteReservationRequest, self._delete),
+            "DescribeReservation": unary(pb.GetReservationRequest, self._describe),
         }
 
     async def _get(self, request: pb.GetReservationRequest) -> pb.Reservation:

@@ -1,8 +1,8 @@
 """One gRPC server: services, health and reflection on a Unix socket, and over TCP with mTLS.
 
-Covers: listening, bounds, the right that each call needs, starting and stopping.
+Covers: listening, bounds, starting and stopping.
 Does not cover: what the services do (``node_feed``, ``ingest``, …), the socket's path
-(``unix_socket``), certificates (``tls``), who may what (``access``, ``peers``).
+(``unix_socket``), certificates (``tls``), who may what (``guard``, ``permissions``).
 
 Rules:
 1. Handlers take and give bytes: an event is encoded once, whoever reads it.
@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
@@ -25,7 +24,17 @@ from grpc_reflection.v1alpha import reflection
 
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.rpc import access, peers, room, services, tls, unix_socket
+from koordlet.rpc import (
+    access,
+    guard,
+    peers,
+    permissions,
+    room,
+    services,
+    speakers,
+    tls,
+    unix_socket,
+)
 from koordlet.rpc import limits as bounds
 
 
@@ -50,11 +59,13 @@ class Server:
         limits: bounds.Limits | None = None,
         remote: Remote | None = None,
         users: Sequence[int] = (),
+        speaks: speakers.Speakers = speakers.NAMED,
     ) -> None:
         self._path = path
         self._offered = tuple(offered)
         self._limits = bounds.Limits() if limits is None else limits
         self._remote = remote
+        self._speaks = speaks
         self._access = access.Access(
             remote.rules if remote is not None else (),
             rate=self._limits.calls_per_second,
@@ -84,9 +95,10 @@ class Server:
         server = grpc.aio.server(
             options=_options(self._limits),
             maximum_concurrent_rpcs=self._limits.watchers + self._limits.calls,
+            interceptors=(guard.Guard(self._access, self._peers, self._speaks),),
         )
         for one in self._offered:
-            server.add_generic_rpc_handlers((self._guarded(one),))
+            server.add_generic_rpc_handlers((_mounted(one),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = [one.name for one in self._offered]
         reflection.enable_server_reflection(
@@ -140,44 +152,15 @@ class Server:
         for name in ("", *(one.name for one in self._offered)):
             await self._health.set(name, status)
 
-    def _guarded(self, one: services.Service) -> grpc.GenericRpcHandler:
-        """The handlers of a service, each behind its right."""
-        return grpc.method_handlers_generic_handler(
-            one.name,
-            {name: self._guard(method) for name, method in one.methods().items()},
-        )
 
-    def _guard(self, method: services.Method) -> grpc.RpcMethodHandler[Any, Any]:
-        make, inner = _kind(method.handler)
-
-        async def guarded(request: Any, context: services.Context) -> Any:
-            await self._admit(context, method.right)
-            return await inner(request, context)
-
-        return make(guarded)
-
-    async def _admit(self, context: services.Context, right: services.Right) -> None:
-        await self._access.check(context, right)
-        if services.secured(context):
-            return
-        await self._peers.looked()
-        if right is not services.Right.READ and self._peers.doubtful:
-            await context.abort(
-                grpc.StatusCode.UNAVAILABLE, "a foreign connection was just cut: try again"
-            )
-
-
-_Make = Callable[[Callable[..., Any]], "grpc.RpcMethodHandler[Any, Any]"]
-
-
-def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
-    """How a handler of the same kind is made, and what it calls."""
-    kinds: tuple[tuple[_Make, Any], ...] = (
-        (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
-        (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
-        (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
-    )
-    return next((make, inner) for make, inner in kinds if inner is not None)
+def _mounted(offered: services.Service) -> grpc.GenericRpcHandler:
+    """The handlers of a service, each of which has its row."""
+    methods = offered.methods()
+    for name in methods:
+        method = f"{offered.name}/{name}"
+        if method not in permissions.METHODS:
+            raise errors.BugError("nobody said who may call it", culprit=method)
+    return grpc.method_handlers_generic_handler(offered.name, dict(methods))
 
 
 def _options(limits: bounds.Limits) -> list[tuple[str, int]]:

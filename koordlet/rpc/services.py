@@ -1,14 +1,13 @@
-"""What a gRPC service is here: its methods, the right that each needs, and how errors are said.
+"""What a gRPC service is here: its methods, and how errors are said.
 
 Covers: the shape that ``server`` mounts, handlers made of plain functions, errors as status codes,
-who a caller is. Does not cover: listening and checking rights (``server``, ``access``).
+who a caller is. Does not cover: listening (``server``), who may call (``permissions``).
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -16,31 +15,13 @@ from google.protobuf import message as protobuf
 
 from koordlet import log
 from koordlet.model import errors, refusals
-from koordlet.model.record import dataclass
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Request = TypeVar("Request", bound=protobuf.Message)
 
 
-class Right(enum.Enum):
-    """What a caller may do."""
-
-    #: Look at anything.
-    READ = "read"
-    #: Speak for a node.
-    REPORT = "report"
-    #: Make and remove reservations.
-    RESERVE = "reserve"
-    #: Everything.
-    ADMIN = "admin"
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One method; its handler takes and gives bytes."""
-
-    handler: grpc.RpcMethodHandler[Any, Any]
-    right: Right
+#: One method; it takes and gives bytes.
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class Service(Protocol):
@@ -53,29 +34,22 @@ class Service(Protocol):
     def counts(self) -> Mapping[str, int]:
         """What happened to clients, for an operator."""
 
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, Handler]:
         """Method name to handler."""
 
 
-def unary(
-    kind: type[Request], right: Right, call: Callable[[Request], Awaitable[protobuf.Message]]
-) -> Method:
+def unary(kind: type[Request], call: Callable[[Request], Awaitable[protobuf.Message]]) -> Handler:
     """A method with one answer."""
 
     async def handle(data: bytes, context: Context) -> bytes:
-        try:
-            return (await call(await parsed(kind, data, context))).SerializeToString()
-        except Exception as error:
-            # The boundary: the caller is told, nobody else suffers.
-            await _abort(context, error)
-            raise
+        return (await call(await parsed(kind, data, context))).SerializeToString()
 
-    return Method(grpc.unary_unary_rpc_method_handler(handle), right)
+    return grpc.unary_unary_rpc_method_handler(handle)
 
 
 def streamed(
-    kind: type[Request], right: Right, call: Callable[[Request], AsyncIterator[protobuf.Message]]
-) -> Method:
+    kind: type[Request], call: Callable[[Request], AsyncIterator[protobuf.Message]]
+) -> Handler:
     """A method with many answers; the iterator is closed when the caller goes."""
 
     async def handle(data: bytes, context: Context) -> None:
@@ -83,14 +57,12 @@ def streamed(
         try:
             async for one in answers:
                 await context.write(one.SerializeToString())
-        except Exception as error:  # noqa: BLE001 - as above
-            await _abort(context, error)
         finally:
             close = getattr(answers, "aclose", None)
             if close is not None:
                 await close()
 
-    return Method(grpc.unary_stream_rpc_method_handler(handle), right)
+    return grpc.unary_stream_rpc_method_handler(handle)
 
 
 async def parsed(kind: type[Request], data: bytes, context: Context) -> Request:
@@ -125,7 +97,8 @@ def code(error: Exception) -> grpc.StatusCode:
     return next(found, grpc.StatusCode.INTERNAL)
 
 
-async def _abort(context: Context, error: Exception) -> None:
+async def fail(context: Context, error: Exception) -> None:
+    """End a call with what went wrong: the caller's fault in words, ours by its name."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if not isinstance(error, errors.KoordletError):

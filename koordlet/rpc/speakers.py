@@ -1,14 +1,18 @@
-"""Who may speak for a node: whoever has its certificate, or runs as a pod on it.
+"""Who may speak for a node: whoever has its certificate, or runs as an agent's pod on it.
 
 Covers: names of certificates; tokens of service accounts, as the API server reviews them.
-Does not cover: who may call at all (``access``), reaching the API server (the port).
+Does not cover: who may call at all (``access``), what needs it (``permissions``), reaching the API
+server (the port).
 
 Rules:
 1. Who came through the Unix socket speaks for any node: ``peers`` decided who that is.
-2. A certificate names its node: as a DNS name, or as a URI that ends in ``/node/NAME``.
+2. A certificate names its node as a DNS name, or, where a trust domain is configured, as exactly
+   ``spiffe://DOMAIN/node/NAME``. One authority may sign for many domains and for many who choose
+   the end of their own path, so what a URI ends in says nothing by itself.
 3. In a cluster the agents may share one certificate, which says that somebody is an agent; which
    node it is on is said by the token of its pod. The token is for our audience alone: one that is
-   stolen here opens nothing at the API server.
+   stolen here opens nothing at the API server. It is of a service account of agents: any pod may
+   ask for a token with any audience, and runs on a node.
 4. A token names its node since Kubernetes 1.30; with an older one its pod is asked for.
 5. No answer of the API server is never a yes. At most ``reviews`` questions are open at once, the
    others wait: all agents of a cluster come back together after a restart of ours.
@@ -17,8 +21,10 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
+
+import grpc
 
 from koordlet.model import kinds, objects, refusals
 from koordlet.rpc import services
@@ -42,56 +48,93 @@ class Asked(Protocol):
         """A pod."""
 
 
-async def certified(context: services.Context, node: str) -> str:
+class Names:
     """Rules 1 and 2."""
-    if not services.secured(context):
-        return ""
-    for name in services.names(context):
-        if name == node or (":" in name and name.endswith(f"/node/{node}")):
+
+    def __init__(self, trust_domain: str = "") -> None:
+        self._domain = trust_domain
+
+    async def __call__(self, context: services.Context, node: str) -> str:
+        """Why not; empty where it may."""
+        if not services.secured(context):
             return ""
-    return f"the certificate is not that of node {node}"
+        accepted = {node}
+        if self._domain:
+            accepted.add(f"spiffe://{self._domain}/node/{node}")
+        if node and not accepted.isdisjoint(services.names(context)):
+            return ""
+        return f"the certificate is not that of node {node}: it names none of {sorted(accepted)}"
+
+
+#: Without a trust domain.
+NAMED = Names()
+
+
+async def refusal(
+    speaks: Speakers, context: services.Context, node: str
+) -> tuple[grpc.StatusCode, str] | None:
+    """How a call about a node ends whose caller does not speak for it."""
+    try:
+        why = await speaks(context, node)
+    except refusals.ObjectsError as error:
+        return grpc.StatusCode.UNAVAILABLE, f"no review of a token: {error}"
+    return (grpc.StatusCode.PERMISSION_DENIED, why) if why else None
 
 
 class Tokens:
     """Rules 3 to 5, beside the first two."""
 
-    def __init__(self, server: Asked, audience: str, *, reviews: int = _REVIEWS) -> None:
+    def __init__(
+        self,
+        server: Asked,
+        audience: str,
+        accounts: Iterable[str],
+        *,
+        names: Speakers = NAMED,
+        reviews: int = _REVIEWS,
+    ) -> None:
         self._server = server
         self._audience = audience
+        self._accounts = {_ACCOUNT + one.replace("/", ":") for one in accounts}
+        self._names = names
         self._turn = asyncio.Semaphore(reviews)
 
     async def __call__(self, context: services.Context, node: str) -> str:
         """Why not; empty where it may."""
-        why = await certified(context, node)
+        why = await self._names(context, node)
         token = _bearer(context)
         if not why or not token:
             return why
         async with self._turn:
-            found = await self._node(token)
-        if found == node:
+            status = await self._reviewed(token)
+            user = _part(status, "user")
+            account = str(user.get("username") or "")
+            if account not in self._accounts:
+                return f"a token of {account}, no agent" if account else "an unknown token"
+            bound = await self._node(account, _part(user, "extra"))
+        if bound == node:
             return ""
-        return f"the token is that of node {found}, not {node}" if found else "an unknown token"
+        return f"the token is that of node {bound}, not {node}" if bound else "an unknown token"
 
-    async def _node(self, token: str) -> str:
-        """The node of the pod that bears the token; empty where nobody knows."""
+    async def _reviewed(self, token: str) -> Mapping[str, Any]:
+        """What the API server says of a token that was made for us; empty of any other one."""
         spec = {"token": token, "audiences": [self._audience]}
         review = await self._server.create(kinds.TOKEN_REVIEWS, {"metadata": {}, "spec": spec})
         status = _part(review, "status")
         # A server that does not know audiences answers without any: its yes is for another one.
-        if status.get("authenticated") is not True or self._audience not in _listed(
-            status, "audiences"
-        ):
-            return ""
-        user = _part(status, "user")
-        extra = _part(user, "extra")
-        named = _listed(extra, f"{_EXTRA}node-name")
-        return named[0] if named else await self._node_of_pod(str(user.get("username")), extra)
+        if status.get("authenticated") is True and self._audience in _listed(status, "audiences"):
+            return status
+        return {}
 
-    async def _node_of_pod(self, account: str, extra: Mapping[str, Any]) -> str:
-        namespace = account.removeprefix(_ACCOUNT).partition(":")[0]
+    async def _node(self, account: str, extra: Mapping[str, Any]) -> str:
+        """The node of the pod that bears the token; empty where nobody knows."""
+        named = _listed(extra, f"{_EXTRA}node-name")
+        if named:
+            return named[0]
         name, uid = _listed(extra, f"{_EXTRA}pod-name"), _listed(extra, f"{_EXTRA}pod-uid")
-        if not account.startswith(_ACCOUNT) or not name or not uid:
+        if not name or not uid:
             return ""
+        namespace = account.removeprefix(_ACCOUNT).partition(":")[0]
         try:
             pod = await self._server.get(objects.Ref(kinds.PODS, name[0], namespace))
         except refusals.NotFound:

@@ -51,6 +51,13 @@ def said(found: Documents) -> schema.Config:
     return loader.from_text(None, "", variables(agent(found)[1]), {}).config
 
 
+def test_tokens_of_the_agents_account_count(agents: Documents, scheduler: Documents) -> None:
+    """The account that the scheduler takes is the one that the agents run as."""
+    account = agent(agents)[0]["serviceAccountName"]
+
+    assert [f"{NAMESPACE}/{account}"] == words(scheduler).agent_account
+
+
 def secrets(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Where the secrets of a pod are mounted, and their volumes."""
     (container,) = found["containers"]

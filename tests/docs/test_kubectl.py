@@ -31,11 +31,17 @@ _MORE = tuple(
     )
     for name in names
 )
+_ADMISSION = ("admissionregistration.k8s.io", "v1")
+_POLICY = "ValidatingAdmissionPolicy"
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 _KINDS = (
     *_MORE,
     kinds.Kind(*_RBAC, "clusterroles", "ClusterRole", namespaced=False),
     kinds.Kind(*_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    kinds.Kind(*_ADMISSION, "validatingadmissionpolicies", _POLICY, namespaced=False),
+    kinds.Kind(
+        *_ADMISSION, "validatingadmissionpolicybindings", f"{_POLICY}Binding", namespaced=False
+    ),
     kinds.Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
 )
 _DAEMON_SETS = next(one for one in _MORE if one.name == "DaemonSet")

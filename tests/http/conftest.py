@@ -51,7 +51,12 @@ class Served:
 
     def open_connections(self) -> int:
         """How many the server counts."""
-        return self.loop.call(lambda: len(self.server._connections))
+        return self.loop.call(lambda: len(self.server.places))
+
+    def stalled(self) -> int:
+        """How many clients take nothing of their answers."""
+        places = self.server.places
+        return self.loop.call(lambda: sum(each.stalled_since is not None for each in places))
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until something is so, or the test fails."""
@@ -94,6 +99,14 @@ def read_all(client: socket.socket) -> bytes:
     with contextlib.suppress(ConnectionError):
         while part := client.recv(1 << 16):
             parts.append(part)
+    return b"".join(parts)
+
+
+def read_all_of(client: socket.socket, size: int) -> bytes:
+    """So many bytes, or what came before the end."""
+    parts: list[bytes] = []
+    while (left := size - sum(map(len, parts))) > 0 and (part := client.recv(min(left, 1 << 20))):
+        parts.append(part)
     return b"".join(parts)
 
 

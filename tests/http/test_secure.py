@@ -111,19 +111,25 @@ def test_a_client_in_the_clear(hall: Hall) -> None:
 
 
 def test_handshakes_are_bounded(hall: Hall) -> None:
-    """Clients that never shake hands: a few are waited for, and only for their time."""
-    served = hall.serve(handshakes=4, handshake_seconds=0.5)
+    """Clients that never shake hands: a few are waited for, a newcomer has the oldest's place."""
+    served = hall.serve(handshakes=4, handshake_seconds=60)
     silent = [served.connect() for _ in range(30)]
     try:
-        served.wait_for(lambda: served.server.counts.get("busy", 0) >= 26)
+        served.wait_for(lambda: served.server.counts.get("displaced", 0) >= 26)
         assert len(served.server._handshakes) <= 4
-        for one in silent:
-            assert b"" == _rest(one)
-        served.wait_for(lambda: not served.server._handshakes)
         assert 200 == hall.get(served)[0]
+        assert b"" == _rest(silent[0])
     finally:
         for one in silent:
             one.close()
+
+
+def test_a_handshake_takes_its_time_at_most(hall: Hall) -> None:
+    """Who never shakes hands is sent away."""
+    served = hall.serve(handshake_seconds=0.2)
+    with served.connect() as silent:
+        assert b"" == _rest(silent)
+    served.wait_for(lambda: not served.server._handshakes)
 
 
 def _rest(one: socket.socket) -> bytes:

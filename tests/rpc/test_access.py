@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from koordlet.rpc import access
-from koordlet.rpc.services import Right
+from koordlet.rpc.permissions import Right
 
 
 def test_rules_give_rights() -> None:

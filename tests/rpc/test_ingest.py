@@ -196,6 +196,51 @@ def test_silence_ends_a_stream(loop: loops.LoopThread, ram: Path) -> None:
     play(loop, ram, body, silence_seconds=0.5)
 
 
+@pytest.mark.parametrize("size", [65536, 2**32 - 1])
+def test_a_report_that_cannot_be(loop: loops.LoopThread, ram: Path, size: int) -> None:
+    """A CPU of no machine ends the stream with a reason; the node begins anew, others go on."""
+
+    async def body(it: Scheduler, report: Callable[[], Stream]) -> None:
+        stream, other = report(), report()
+        for each, node in ((stream, "n1"), (other, "n2")):
+            await each.write(hello(node))
+            await known(each)
+        bad = feed_pb2.Node(topology=feed_pb2.Topology(cpus=[feed_pb2.Cpu(cpu=size, online=True)]))
+        await stream.write(event(4, full=bad))
+
+        assert grpc.StatusCode.INVALID_ARGUMENT is await stream.code()
+        assert f"CPU number out of range 0-65535: '{size}'" in await stream.details()
+        assert 1 == it.ingest.counts["refused"]
+        again = report()
+        await again.write(hello("n1"))
+        assert ("", 0) == await known(again)
+        for each in (again, other):
+            await each.write(event(4, full=FULL))
+        await deadline.comes(lambda: len(it.reports) == 2)
+
+    play(loop, ram, body)
+
+
+def test_a_failure_of_ours_is_said(loop: loops.LoopThread, ram: Path) -> None:
+    """An exception nobody thought of ends its stream as ours, by its name and not by its words."""
+
+    def fail(_report: nodereport.NodeReport) -> None:
+        msg = "secret"
+        raise RuntimeError(msg)
+
+    async def body(it: Scheduler, report: Callable[[], Stream]) -> None:
+        it.ingest._sink = fail
+        stream = report()
+        await stream.write(hello("n1"))
+        await known(stream)
+        await stream.write(event(4, full=FULL))
+
+        assert grpc.StatusCode.INTERNAL is await stream.code()
+        assert "RuntimeError" == await stream.details()
+
+    play(loop, ram, body)
+
+
 def test_foreign_sets_of_cpus_cost_themselves() -> None:
     """A text that is no set is none; an owner of a later version is left out."""
     state = feed_pb2.Node(

@@ -77,7 +77,13 @@ class ApiServer:
 
 def why(server: ApiServer, call: Any, node: str = "n1") -> str:
     """The answer."""
-    return asyncio.run(speakers.Tokens(server, AUDIENCE)(call, node))
+    return asyncio.run(tokens(server)(call, node))
+
+
+def tokens(server: ApiServer, **options: Any) -> speakers.Tokens:
+    """For agents of one account, in one trust domain."""
+    names = speakers.Names("cluster")
+    return speakers.Tokens(server, AUDIENCE, ["koordlet-system/koordlet"], names=names, **options)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +95,45 @@ def why(server: ApiServer, call: Any, node: str = "n1") -> str:
         ("agents.example", False),
         ("x/node/n1", False),
         ("spiffe://cluster/node/n11", False),
+        ("spiffe://elsewhere/node/n1", False),
+        ("spiffe://cluster/ns/shop/node/n1", False),
+        ("spiffe://cluster.elsewhere/node/n1", False),
+        ("https://cluster/node/n1", False),
+        ("spiffe://cluster/node/", False),
     ],
 )
 def test_certificates(name: str, *, allowed: bool) -> None:
-    """A DNS name that is the node, a URI that ends with it; and nobody is asked."""
+    """A DNS name that is the node, or its URI in the trust domain; and nobody is asked."""
     server = ApiServer()
 
     assert allowed is (not why(server, Call(name)))
-    assert allowed is (not asyncio.run(speakers.certified(Call(name), "n1")))  # type: ignore[arg-type]
     assert [] == server.asked
+
+
+def test_without_a_trust_domain_no_uri_counts() -> None:
+    """Whoever the authority signs for may choose how a URI ends; a DNS name still counts."""
+    for name in ("spiffe://cluster/node/n1", "spiffe:///node/n1"):
+        refused = asyncio.run(speakers.NAMED(Call(name), "n1"))  # type: ignore[arg-type]
+        assert "not that of node n1: it names none of ['n1']" in refused
+    assert not asyncio.run(speakers.NAMED(Call("n1"), "n1"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "system:serviceaccount:shop:web",
+        "system:serviceaccount:shop:koordlet",
+        "system:serviceaccount:koordlet-system:other",
+        "koordlet-system/koordlet",
+        "koordlet-system:koordlet",
+    ],
+)
+def test_a_token_of_somebody_else(user: str) -> None:
+    """Any pod may ask for a token with our audience; only those of the agents' account count."""
+    server = ApiServer(node_name=["n1"])
+    server.user = user
+
+    assert f"a token of {user}, no agent" == why(server, Call("agents.example", "Bearer good"))
 
 
 def test_the_socket_is_for_its_owner() -> None:
@@ -129,7 +165,7 @@ def test_a_token_that_names_its_pod() -> None:
                   {"pod_name": ["gone"], "pod_uid": ["u1"]}):  # fmt: skip
         assert "unknown token" in why(ApiServer(**extra), call)
     person = ApiServer(pod_name=["koordlet-x"], pod_uid=["u1"])
-    person.user = "koordlet-system"
+    person.user = ""
     assert "unknown token" in why(person, call)
 
 
@@ -138,7 +174,7 @@ def test_questions_are_bounded() -> None:
     server = ApiServer(node_name=["n1"])
 
     async def ask() -> list[str]:
-        it = speakers.Tokens(server, AUDIENCE, reviews=3)
+        it = tokens(server, reviews=3)
         call = Call("agents.example", "Bearer good")
         return await asyncio.gather(*(it(call, "n1") for _ in range(20)))  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ import pytest
 
 from koordlet import client
 from koordlet.model import errors, nodereport
-from koordlet.rpc import access, ingest, node_feed, reporting, server, services, tls
+from koordlet.rpc import access, ingest, node_feed, permissions, reporting, server, services, tls
 from tests.kit import deadline, loops, views
 from tests.kit.apiserver import pki
 
@@ -32,7 +32,7 @@ class Hall:
         made = (by or self.authority).sign_for(name, said)
         return (*made, self.authority.certificate)
 
-    def listen(self, offered: services.Service, **rights: services.Right) -> server.Server:
+    def listen(self, offered: services.Service, **rights: permissions.Right) -> server.Server:
         """A server on loopback; keywords are client names, dots as double underscores."""
         certificate, key, authority = self.certificate("server", "IP:127.0.0.1")
         it = server.Server(
@@ -76,7 +76,7 @@ def ask(port: int | None, certificates: Trio | None) -> str:
 
 def test_names_have_rights(hall: Hall) -> None:
     """A name of the list reads; another name, another right, another authority do not."""
-    right = services.Right
+    right = permissions.Right
     it = hall.listen(feed(hall), console=right.READ, reporter=right.REPORT, chief=right.ADMIN)
 
     assert "n1" == ask(it.port, hall.certificate("console"))
@@ -95,7 +95,7 @@ def test_names_have_rights(hall: Hall) -> None:
 
 def test_a_rotated_certificate_is_used(hall: Hall) -> None:
     """New files serve the next connection; half a rotation leaves the old ones in force."""
-    it = hall.listen(feed(hall), console=services.Right.READ)
+    it = hall.listen(feed(hall), console=permissions.Right.READ)
     me = hall.certificate("console")
     before = _serial(it.port)
     certificate, key = hall.folder / "server.crt", hall.folder / "server.key"
@@ -126,8 +126,8 @@ def _serial(port: int | None) -> bytes:
 def test_an_agent_reports_for_its_own_node(hall: Hall) -> None:
     """Its certificate names the node; with another one it is refused, and says why."""
     reports: list[nodereport.NodeReport] = []
-    it = hall.listen(ingest.Ingest(reports.append), n1=services.Right.REPORT,
-                     n2=services.Right.REPORT)  # fmt: skip
+    it = hall.listen(ingest.Ingest(reports.append), n1=permissions.Right.REPORT,
+                     n2=permissions.Right.REPORT)  # fmt: skip
 
     async def told(name: str, *names: str) -> str:
         files = reporting.files(hall.certificate(name, *names))

@@ -6,12 +6,17 @@ Does not cover: connections, sizes, deadlines (``http.client``), what the body s
 
 Rules:
 1. Token and CA are looked at for each request: a rotated one is used at once.
-2. Only a 200 with JSON is an answer: a proxy's error page is no list of pods.
-3. Every failure is an ``Unreachable`` that names the address and what to do.
+2. A kubelet without a certificate of the cluster makes one for itself at its first start (kubeadm's
+   default): ``pki/kubelet.crt`` in its directory, for the name of the host. Who can write there can
+   be the kubelet, so that file is believed beside the CA, and it need not exist.
+3. Its certificate may name the address, the node or the host: each is tried, unless one is set.
+4. Only a 200 with JSON is an answer: a proxy's error page is no list of pods.
+5. Every failure is an ``Unreachable`` that names the address and what to do.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from collections.abc import Callable
@@ -53,12 +58,14 @@ class Endpoint:
     secure: bool = True
     #: Empty: the system's certificate authorities.
     ca: str = ""
+    #: The certificate that the kubelet made for itself; empty: not believed.
+    own: str = ""
     #: Empty: no token is sent.
     token: str = ""
     #: False: whoever answers is believed. Only for kubelets with self-signed certificates.
     verify: bool = True
-    #: The name in its certificate where it is not the host; empty: the host.
-    server_name: str = ""
+    #: Names that its certificate may have; none: the host.
+    names: tuple[str, ...] = ()
     seconds: float = 3.0
     max_bytes: int = MAX_BYTES
 
@@ -72,17 +79,18 @@ class Client:
         self.took: dict[tuple[str, str], spread.Spread] = {}
         self._clock = clock
         self._mark: object = ()
+        #: The one that was right, or is tried next, is the first.
+        self._names = endpoint.names or (endpoint.host,)
         self._http: http.Client | None = None
 
     async def get(self, path: str) -> bytes:
         """The body of a 200 with JSON."""
         began, status = self._clock(), _NONE
         try:
-            answer = await self._client().request("GET", path, self._headers())
+            answer = await self._answer(path)
             status = str(answer.status)
         except http.CertificateError as error:
-            fix = "set kubelet.caFile to who signed its serving certificate"
-            raise self._wrong(path, error.message, fix) from error
+            raise self._wrong(path, error.message, self._distrust()) from error
         except http.TransportError as error:
             raise self._wrong(
                 path, error.message, "does the kubelet run, is the port its?"
@@ -106,6 +114,25 @@ class Client:
             raise self._wrong(path, f"answered {found or 'no type'}, not JSON", "is the port its?")
         return answer.body
 
+    async def _answer(self, path: str) -> http.Response:
+        for _ in self._names[1:]:
+            asked = self._client()
+            try:
+                return await asked.request("GET", path, self._headers())
+            except http.CertificateError:
+                # Others ask at the same time, and the name is no longer this one after the first.
+                if asked is self._http:
+                    self._http, self._names = None, (*self._names[1:], self._names[0])
+        return await self._client().request("GET", path, self._headers())
+
+    def _distrust(self) -> str:
+        believed = " or ".join(filter(None, (self.endpoint.ca, self.endpoint.own)))
+        return (
+            "set kubelet.caFile to who signed its serving certificate, where that is not"
+            f" {believed or 'an authority of the system'}; kubelet.serverName to a name in it,"
+            f" where that is none of {', '.join(self._names)}"
+        )
+
     def close(self) -> None:
         """Cut the connections."""
         if self._http is not None:
@@ -116,8 +143,10 @@ class Client:
         where = self.endpoint
         mark: object = None
         if where.secure and where.ca:
-            there = Path(where.ca).stat()
-            mark = (there.st_mtime_ns, there.st_ino, there.st_size)
+            mark = _stamp(Path(where.ca))
+        if where.secure and where.own:
+            with contextlib.suppress(OSError):
+                mark = mark, _stamp(Path(where.own))
         if self._http is None or mark != self._mark:
             self.close()
             limits = http.Limits(
@@ -127,12 +156,16 @@ class Client:
                 body_bytes=where.max_bytes,
             )
             tls = self._tls() if where.secure else None
-            endpoint = http.Endpoint(where.host, where.port, tls, where.server_name)
+            endpoint = http.Endpoint(where.host, where.port, tls, self._names[0])
             self._mark, self._http = mark, http.Client(endpoint, limits)
         return self._http
 
     def _tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.endpoint.ca or None)
+        if self.endpoint.own:
+            # Not there, or being written: who answers is believed by the CA alone, or not at all.
+            with contextlib.suppress(OSError):
+                context.load_verify_locations(self.endpoint.own)
         if not self.endpoint.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -155,3 +188,8 @@ class Client:
         host = f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
         where = f"kubelet {scheme}://{host}:{self.endpoint.port}{path}"
         return Unreachable(what, culprit=where, fix=fix)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    there = path.stat()
+    return there.st_mtime_ns, there.st_ino, there.st_size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +141,71 @@ def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: P
             await asker.get("/pods")
         ca.write_bytes(authority.certificate.read_bytes())
         assert await asker.get("/pods")
+
+    meet(authority, tmp_path, use)
+
+
+def own_certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
+    """A server with the certificate that a kubelet makes for itself, and the file with it.
+
+    Two certificates: the leaf for the name of the host, and the authority that signed it and
+    nothing else (client-go's ``GenerateSelfSignedCertKey``).
+    """
+    authority = pki.Authority(folder, f"{name}-ca")
+    certificate, key = authority.sign_for(name, f"DNS:{name}")
+    file = folder / "kubelet.crt"
+    file.write_bytes(certificate.read_bytes() + authority.certificate.read_bytes())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file, key)
+    return context, file
+
+
+@pytest.mark.parametrize("name", ["node-1", "host-1"])
+def test_a_certificate_that_the_kubelet_made_for_itself(
+    authority: pki.Authority, tmp_path: Path, name: str
+) -> None:
+    """Its own file is believed beside the CA, for the node's or the host's name; made anew, too."""
+
+    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+        tls, file = own_certificate(tmp_path, name)
+        one = server.Kubelet(tls)
+        await one.start()
+        names = ("127.0.0.1", "node-1", "host-1")
+        mine = replace(where, port=one.port, own=str(file), names=names)
+        try:
+            asker = client.Client(mine)
+            assert all(await asyncio.gather(*(asker.get("/pods") for _ in range(3))))
+            assert ["/pods"] * 3 == one.seen
+            kept = file.read_bytes()
+            file.unlink()
+            with pytest.raises(client.Unreachable, match="trust"):
+                await asker.get("/pods")
+            file.write_bytes(kept)
+            assert await asker.get("/pods")
+        finally:
+            await one.stop()
+
+    meet(authority, tmp_path, use)
+
+
+def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path) -> None:
+    """Both settings that help are named, and what was believed and tried; a broken file is none."""
+
+    async def use(_: server.Kubelet, where: client.Endpoint) -> None:
+        tls, file = own_certificate(tmp_path, "elsewhere")
+        one = server.Kubelet(tls)
+        await one.start()
+        mine = replace(where, port=one.port, own=str(file), names=("127.0.0.1", "node-1"))
+        try:
+            for text in (file.read_text(), "-----BEGIN CERTIFICATE-----\n"):
+                file.write_text(text)
+                with pytest.raises(client.Unreachable, match="trust") as caught:
+                    await client.Client(mine).get("/pods")
+                for word in ("kubelet.caFile", "kubelet.serverName", str(file), where.ca, "node-1"):
+                    assert word in caught.value.fix
+            assert [] == one.seen
+        finally:
+            await one.stop()
 
     meet(authority, tmp_path, use)
 

@@ -1,0 +1,98 @@
+"""Every call, held against ``permissions`` before its handler sees it.
+
+Covers: the right, the node that a request names, how often, how a call ends that failed.
+Does not cover: the node that a stream names in its first message (``ingest``).
+
+It stands before the handlers as an interceptor, so that no service can be mounted around it: health
+and reflection, which are not ours, come through it like any other.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf import message as protobuf
+
+from koordlet.rpc import access, peers, permissions, services, speakers
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Of one server."""
+
+    def __init__(
+        self, entry: access.Access, socket: peers.Peers, speaks: speakers.Speakers
+    ) -> None:
+        self._access = entry
+        self._peers = socket
+        self._speaks = speaks
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[services.Handler | None]],
+        details: grpc.HandlerCallDetails,
+    ) -> services.Handler | None:
+        """The handler behind its row; ``None`` where nothing is served."""
+        handler = await continuation(details)
+        row = permissions.METHODS.get(details.method.removeprefix("/"))
+        return None if handler is None or row is None else self._behind(row, handler)
+
+    def _behind(self, row: permissions.Row, handler: Any) -> services.Handler:
+        make, inner = _kind(handler)
+
+        async def guarded(request: Any, context: services.Context) -> Any:
+            await self._admit(row, request, context)
+            try:
+                return await _answered(inner(request, context), context)
+            except Exception as error:
+                # The boundary: the caller is told, nobody else suffers.
+                await services.fail(context, error)
+                raise
+
+        return make(guarded, handler.request_deserializer, handler.response_serializer)
+
+    async def _admit(self, row: permissions.Row, request: Any, context: services.Context) -> None:
+        await self._access.check(context, row.rights)
+        if not services.secured(context):
+            await self._peers.looked()
+            if row.changes and self._peers.doubtful:
+                await context.abort(
+                    grpc.StatusCode.UNAVAILABLE, "a foreign connection was just cut: try again"
+                )
+            return
+        admin = permissions.Right.ADMIN in self._access.rights(services.names(context))
+        if row.node is None or admin:
+            return
+        try:
+            node = row.node(request)
+        except protobuf.DecodeError:
+            # The handler says what it expects.
+            return
+        refusal = await speakers.refusal(self._speaks, context, node)
+        if refusal is not None:
+            self._access.refused += 1
+            await context.abort(*refusal)
+
+
+async def _answered(answer: Any, context: services.Context) -> Any:
+    if not inspect.isasyncgen(answer):
+        return await answer
+    async for each in answer:
+        await context.write(each)
+    return None
+
+
+_Make = Callable[..., services.Handler]
+
+
+def _kind(handler: Any) -> tuple[_Make, Callable[..., Any]]:
+    """How a handler of the same kind is made, and what it calls."""
+    kinds: tuple[tuple[_Make, Any], ...] = (
+        (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
+        (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
+        (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
+    )
+    return next((make, inner) for make, inner in kinds if inner is not None)
