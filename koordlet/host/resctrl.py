@@ -44,7 +44,7 @@ class Reader:
     def refresh(self, vendor: str | None, flags: Iterable[str]) -> None:
         """The slow lane: the mount may have come, gone or changed its options."""
         self._vendor = vendor or ""
-        found = _mounted(self._text(self.host.proc("self", "mountinfo")) or "")
+        found = mounted(self._text(self.host.proc("self", "mountinfo")) or "")
         if found != self._mount:
             self._info = {}
         self._mount = found
@@ -231,7 +231,7 @@ class Reader:
             return []
 
 
-def _mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
+def mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
     """Mount point and options; there is one resctrl in a kernel, and it may be seen twice."""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")

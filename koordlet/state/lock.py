@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model import errors
+from koordlet.state import ownfiles
 
 
 class Lock:
@@ -25,8 +26,12 @@ class Lock:
     def acquire(self) -> None:
         """Take it, or raise ``TakenError`` naming the holder."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            ownfiles.directory(self.path.parent)
+            handle = ownfiles.open_file(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except ownfiles.UntrustedError as error:
+            raise errors.HostError(
+                str(error.strerror), culprit=str(error.filename), fix=error.fix, errno=error.errno
+            ) from error
         except OSError as error:
             raise errors.HostError(
                 f"cannot make the lock file: {error.strerror}",
