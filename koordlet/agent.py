@@ -11,6 +11,7 @@ import functools
 import time
 import typing
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from koordlet import line, memory_watch, remembering, restoring, telling
@@ -67,12 +68,9 @@ class Agent:
         except OSError as error:
             self._unclaim()
             self.lock.release()
-            raise errors.HostError(
-                f"cannot open the agent's own files: {error.strerror or error}",
-                culprit=str(error.filename or where.lib),
-                fix=ownfiles.fix_of(error, _FIX),
-                errno=error.errno,
-            ) from error
+            what = "cannot open the agent's own files"
+            culprit = Path(error.filename or where.lib)
+            raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
         for damage in self.book.damage:
             self.teller.log.warning("journal.damaged", detail=damage)
         self._revive()

@@ -73,7 +73,11 @@ class Handover:
 
     def _remove(self) -> None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            self.path.unlink()
+            try:
+                self.path.unlink()
+            except IsADirectoryError:
+                # It says that limits must go, and would say so for ever.
+                self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
 
     def _have_done(self, work: Callable[[], None]) -> bool:
         """Whether the disk did it soon; ``OSError`` where it refuses."""

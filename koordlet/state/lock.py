@@ -28,16 +28,12 @@ class Lock:
         try:
             ownfiles.directory(self.path.parent)
             handle = ownfiles.open_file(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-        except ownfiles.UntrustedError as error:
-            raise errors.HostError(
-                str(error.strerror), culprit=str(error.filename), fix=error.fix, errno=error.errno
-            ) from error
         except OSError as error:
-            raise errors.HostError(
-                f"cannot make the lock file: {error.strerror}",
-                culprit=str(self.path),
+            raise ownfiles.explained(
+                error,
+                "cannot make the lock file",
+                culprit=self.path,
                 fix="name a writable directory with --state-dir",
-                errno=error.errno,
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

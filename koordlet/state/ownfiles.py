@@ -23,6 +23,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from koordlet.model import errors
+
 #: More than this is damage: the largest of our files, the journal of a full node, has 6 MB.
 MOST = 64 << 20
 
@@ -43,9 +45,12 @@ class UntrustedError(OSError):
         self.fix = fix
 
 
-def fix_of(error: OSError, otherwise: str) -> str:
-    """What to do about it."""
-    return error.fix if isinstance(error, UntrustedError) else otherwise
+def explained(error: OSError, what: str, *, culprit: Path, fix: str) -> errors.HostError:
+    """What ends a start: what is not to be trusted, or what the system answered."""
+    if not isinstance(error, UntrustedError):
+        return errors.HostError.of(error, what, culprit=str(culprit), fix=fix)
+    why, where = str(error.strerror), str(error.filename)
+    return errors.HostError(why, culprit=where, fix=error.fix, errno=error.errno)
 
 
 def directory(path: Path) -> None:
