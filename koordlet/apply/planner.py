@@ -14,11 +14,11 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
-from koordlet.model import action, plan, snapshot
+from koordlet.model import action, decision, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
 from koordlet.state import journal
@@ -165,7 +165,11 @@ def _plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
-        conditions=(*said.conditions, *(c for _, d in decisions for c in d.conditions)),
+        conditions=(
+            *said.conditions,
+            *_crowds(now),
+            *(c for _, d in decisions for c in d.conditions),
+        ),
         ledger=said.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(
@@ -177,6 +181,21 @@ def _plan(
         offer=next((d.offer for _, d in decisions if d.offer is not None), None),
         explanations={stem: d.explanation for stem, d in decisions},
     )
+
+
+def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
+    """Workloads that have made more groups inside themselves than are followed."""
+    names = {one.group: one.key for one in now.pods} if now.crowded else {}
+    for group in now.crowded:
+        yield decision.Condition(
+            type="GroupsNotFollowed",
+            status=True,
+            reason="TooManyGroups",
+            subject=names.get(group, group),
+            message=f"{group} has too many groups inside: only the top is followed, counted and"
+            " limited as a whole; cgroup v1 narrows its CPU set as far as those inside allow."
+            " Remove what it does not need, or declare parts of it as workloads",
+        )
 
 
 def _in_effect(

@@ -107,6 +107,8 @@ class Snapshot:
     layout: cgroup.Layout
     #: Groups by path: those of known workloads, what is above them and what is below.
     groups: Mapping[str, cgroup.Group] = field(default_factory=dict)
+    #: Groups of workloads with so many groups inside that only the top of each is among these.
+    crowded: tuple[str, ...] = ()
     pods: tuple[pod.Pod, ...] = ()
     #: Containers that nobody declared, for people to see: no policy is about them.
     unmanaged: tuple[pod.Pod, ...] = ()
