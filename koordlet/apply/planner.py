@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.apply import core_cookies, devices, kinds, ordering, present, undoing
-from koordlet.model import action, decision, plan, snapshot
+from koordlet.model import action, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
 from koordlet.state import journal
@@ -186,14 +186,16 @@ def _plan(
 def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
     """Workloads that have made more groups inside themselves than are followed."""
     names = {one.group: one.key for one in now.pods} if now.crowded else {}
-    for group in now.crowded:
+    holder = now.layout.holder(knob.CPUSET_CPUS.controller)
+    for group, narrowed in sorted(now.crowded.items()):
+        loose = holder is not None and not holder.unified and not narrowed
+        sets = "; cgroup v1 narrows its CPU set only as far as those inside allow" if loose else ""
         yield decision.Condition(
             type="GroupsNotFollowed",
             status=True,
             reason="TooManyGroups",
             subject=names.get(group, group),
-            message=f"{group} has too many groups inside: only the top is followed, counted and"
-            " limited as a whole; cgroup v1 narrows its CPU set as far as those inside allow."
+            message=f"{group} has too many groups inside: it is counted as a whole{sets}."
             " Remove what it does not need, or declare parts of it as workloads",
         )
 

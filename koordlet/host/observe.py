@@ -181,6 +181,7 @@ class Observer:
             topology=self.topology,
             layout=self.layout,
             groups=groups,
+            counted=self._follower.counted(groups),
             crowded=self._follower.crowded,
             pods=tuple(pods),
             sources=sources,
@@ -239,7 +240,9 @@ class Observer:
             same = not full and self._complete and asked[:-1] == self._asked[:-1]
             found = self.reader.renewed(self._groups) if same else None
             if found is None:
-                names = self._follower.groups(self.reader, pods, also, full=full)
+                holder = self.layout.holder("cpuset")
+                sets = holder is not None and not holder.unified
+                names = self._follower.groups(self.reader, pods, also, full=full, sets=sets)
                 wanted = dict.fromkeys(names)
                 found = self.reader.read_all(wanted, full=full)
                 self._complete = found.keys() == wanted.keys()

@@ -1,4 +1,4 @@
-"""The memory limits that are shipped: one for whoever holds the limits, above all that was measured."""
+"""The memory limits that are shipped: one for all who hold limits, above what was measured."""
 
 from __future__ import annotations
 

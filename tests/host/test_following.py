@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from koordlet.host import cgroups, following, hierarchies
 from koordlet.model import pod, qos
 from tests.apply import test_interrupted
-from tests.kit import agents
+from tests.kit import agents, images, trees
 from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
 
 TOP = "/sys/fs/cgroup"
 BOX = "cri-containerd-" + "a" * 64 + ".scope"
@@ -86,17 +89,17 @@ def test_a_crowd_is_followed_by_its_top() -> None:
     host = machine(*(f"crowd/n{number}" for number in range(20)), "calm/one/two")
     look, follower = Counted(host), following.Follower(most=10)
     pods = [declared("crowd"), declared("calm")]
-    found = follower.groups(look, pods, (), full=True)
+    found = follower.groups(look, pods, (), full=True, sets=False)
 
     assert ["", "crowd", "calm", "calm/one", "calm/one/two"] == list(dict.fromkeys(found))
-    assert ["crowd"] == list(follower.crowded)
+    assert {"crowd": False} == follower.crowded
     assert "crowd" not in look.listed
     for number in range(15):
         host.rmdir(host.at(f"{TOP}/crowd/n{number}"))
-    assert "crowd/n19" not in follower.groups(look, pods, (), full=False)
+    assert "crowd/n19" not in follower.groups(look, pods, (), full=False, sets=False)
     look.rescan()
     look = Counted(host)
-    assert "crowd/n19" in follower.groups(look, pods, (), full=True)
+    assert "crowd/n19" in follower.groups(look, pods, (), full=True, sets=False)
     assert not follower.crowded
 
 
@@ -106,11 +109,11 @@ def test_a_pod_keeps_its_containers() -> None:
     other = POD.replace("11111111", "99999999")
     host = machine(*inside, f"{other}/{BOX}/init.scope")
     follower = following.Follower(most=10)
-    found = follower.groups(reader(host), [of_kubelet(POD)], (), full=True)
+    found = follower.groups(reader(host), [of_kubelet(POD)], (), full=True, sets=False)
 
     wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
     assert wanted | {f"{other}/{BOX}/init.scope"} == set(found)
-    assert (POD,) == follower.crowded
+    assert {POD: False} == follower.crowded
 
 
 def test_many_small_crowds() -> None:
@@ -118,28 +121,58 @@ def test_many_small_crowds() -> None:
     host = machine(*(f"w{one}/n{number}" for one in range(5) for number in range(8)))
     follower = following.Follower(most=10, most_of_all=20)
     pods = [declared(f"w{one}") for one in range(5)]
-    found = follower.groups(reader(host), pods, (), full=True)
+    found = follower.groups(reader(host), pods, (), full=True, sets=False)
 
-    assert ("w2", "w3", "w4") == follower.crowded
+    assert {"w2", "w3", "w4"} == follower.crowded.keys()
     assert {f"w{one}" for one in range(5)} <= set(found)
 
 
-def test_a_crowd_is_told_and_kept_in_its_pool(ram: Path) -> None:
-    """A condition says so while it lasts; the workload is narrowed as a whole, nothing is kept."""
-    site = test_interrupted.workloads("v2", ram)
-    for number in range(following.MOST + 1):
-        site.host.mkdir(site.host.at(f"{TOP}/batch/jobs/n{number}"))
+def test_sets_of_a_crowd_are_known_on_v1() -> None:
+    """They are looked at, and not counted: else making groups would be a way out of the pool."""
+    host = machine(*(f"crowd/n{number}" for number in range(20)))
+    follower, look = following.Follower(most=10), reader(host)
+    pods = [declared("crowd")]
+    names = follower.groups(look, pods, (), full=True, sets=True)
+    groups = look.read_all(names)
+
+    assert ({"crowd": True}, 22) == (follower.crowded, len(set(names)))
+    assert {"", "crowd"} == follower.counted(groups).keys()
+    assert follower.counted(groups) is follower.counted(groups)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_crowd_is_told_and_kept_in_its_pool(
+    version: Cgroup, ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A condition says so while it lasts; the workload is narrowed all the same, and not counted.
+
+    Everything is put back.
+    """
+    site = test_interrupted.workloads(version, ram)
+    top = trees.top(version)
+    monkeypatch.setattr(following, "MOST", 30)
+    inside = [f"{top}/batch/jobs/n{number}" for number in range(following.MOST + 1)]
+    for path in inside:
+        site.host.mkdir(site.host.at(path))
+        if version == "v1":
+            site.host.write(site.host.at(f"{path}/cpuset.cpus"), b"0-4\n")
+            site.host.write(site.host.at(f"{path}/cpuset.mems"), b"0\n")
+    before = site.image()
     with site.agent() as who:
         agents.settle(who, site.clock)
         assert who.teller.view is not None
         told = [one for one in who.teller.view.plan.conditions if one.type == "GroupsNotFollowed"]
-        known = who.teller.view.snapshot.groups
         assert [("host/batch", True)] == [(one.subject, one.status) for one in told]
-        assert not [path for path in known if path.startswith("batch/jobs/")]
-        assert "1-4\n" == site.host.text(site.host.at(f"{TOP}/batch/jobs/cpuset.cpus"))
-        for number in range(following.MOST):
-            site.host.rmdir(site.host.at(f"{TOP}/batch/jobs/n{number}"))
+        counted = who.teller.view.snapshot.counted
+        assert not [path for path in counted if path.startswith("batch/jobs/")]
+        assert "1-4\n" == site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus"))
+    site.restore()
+    assert {} == images.difference(before, site.image())
+    with site.agent() as who:
+        for path in inside[1:]:
+            site.host.rmdir(site.host.at(path))
         agents.settle(who, site.clock)
+        assert who.teller.view is not None
         kinds = [one.type for one in who.teller.view.plan.conditions]
 
     assert "GroupsNotFollowed" not in kinds
