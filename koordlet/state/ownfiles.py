@@ -53,12 +53,13 @@ def explained(error: OSError, what: str, *, culprit: Path, fix: str) -> errors.H
     return errors.HostError(why, culprit=where, fix=error.fix, errno=error.errno)
 
 
-def directory(path: Path) -> None:
+def directory(path: Path, *, make: bool = True) -> None:
     """Make it where it is missing; ``UntrustedError`` names what on the way is not to be trusted.
 
-    It is checked after it was made: where somebody is faster, it is his.
+    It is checked after it was made: where somebody is faster, it is his. Without ``make`` a missing
+    one raises ``FileNotFoundError``, once what is there has been checked.
     """
-    for place, found in _way(path):
+    for place, found in _way(path, make=make):
         _check_owner(place, found)
         if _others_write(place, found, ours=False) and not found.st_mode & stat.S_ISVTX:
             raise _writable(place)
@@ -123,7 +124,7 @@ def _content(handle: int, path: Path, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _way(path: Path, *, make: bool) -> Iterator[tuple[Path, os.stat_result]]:
     """Every directory and every link on the way to a directory, as the kernel goes it."""
     here, links = Path("/"), 0
     yield here, here.stat()
@@ -134,7 +135,7 @@ def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
             here = here.parent
             continue
         place = here / step
-        found = _look(place)
+        found = _look(place, make=make)
         yield place, found
         if stat.S_ISDIR(found.st_mode):
             here = place
@@ -149,10 +150,12 @@ def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
             todo += reversed(target.parts[target.is_absolute() :])
 
 
-def _look(place: Path) -> os.stat_result:
+def _look(place: Path, *, make: bool) -> os.stat_result:
     try:
         return place.lstat()
     except FileNotFoundError:
+        if not make:
+            raise
         with contextlib.suppress(FileExistsError):
             place.mkdir(0o755)
         return place.lstat()

@@ -37,6 +37,17 @@ def test_links_of_ours_are_followed(ram: Path) -> None:
     assert (ram / "real" / "state").is_dir()
 
 
+def test_a_look_makes_nothing(ram: Path) -> None:
+    """What is missing stays so for whoever only takes away; what is there is checked before."""
+    with pytest.raises(FileNotFoundError):
+        ownfiles.directory(ram / "a" / "b", make=False)
+    ram.chmod(0o777)
+    with pytest.raises(ownfiles.UntrustedError):
+        ownfiles.directory(ram / "a" / "b", make=False)
+
+    assert not (ram / "a").exists()
+
+
 def test_links_in_a_circle(ram: Path) -> None:
     """They end as in the kernel."""
     (ram / "a").symlink_to("b")
