@@ -11,18 +11,22 @@ import functools
 import time
 import typing
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from koordlet import line, memory_watch, remembering, restoring, telling
-from koordlet.apply import copies, executor, intents, kinds, planner, protective
+from koordlet.apply import copies, executor, intents, kinds, places, planner, protective
 from koordlet.host import claim, machine, processes
 from koordlet.model import action, adjustment, errors, plan, pod, result
 from koordlet.policy import node_pressure
-from koordlet.state import audit, checkpoint, disk, handover, journal, lock, paths
+from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
     from koordlet.model import objects
+
+
+_FIX = "make the place writable, or name another with --state-dir"
 
 
 class Sources(Protocol):
@@ -64,12 +68,9 @@ class Agent:
         except OSError as error:
             self._unclaim()
             self.lock.release()
-            raise errors.HostError(
-                f"cannot open the agent's own files: {error.strerror or error}",
-                culprit=str(error.filename or where.lib),
-                fix="make the place writable, or name another with --state-dir",
-                errno=error.errno,
-            ) from error
+            what = "cannot open the agent's own files"
+            culprit = Path(error.filename or where.lib)
+            raise ownfiles.explained(error, what, culprit=culprit, fix=_FIX) from error
         for damage in self.book.damage:
             self.teller.log.warning("journal.damaged", detail=damage)
         self._revive()
@@ -82,7 +83,10 @@ class Agent:
         identity = self.line.observer.identity
         ids = {"machine_id": identity.machine_id, "boot_id": identity.boot_id}
         first, other = self.disks
-        self.book = journal.Journal(where.journal, **ids, root=self._base, on=first)
+        may = places.of(self.line.host, self.line.observer.layout)
+        self.book = journal.Journal(
+            where.journal, **ids, root=self._base, on=first, refusal=may.refusal
+        )
         self.hands = executor.Executor(self.line.host, self.book, self.line.units)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
         self.memory = remembering.Memory(
@@ -109,12 +113,9 @@ class Agent:
         for row in self.line.rows:
             if row.revive is None:
                 continue
-            body, problem = self.checkpoints.load(row.stem, row.schema)
-            try:
-                if body is not None:
-                    self.line.states[row.stem] = row.revive(body)
-            except (ValueError, TypeError) as error:
-                problem = f"{row.stem}: {error}"
+            state, problem = self.checkpoints.revive(row.stem, row.schema, row.revive)
+            if state is not None:
+                self.line.states[row.stem] = state
             if problem:
                 self.teller.log.warning("checkpoint.discarded", policy=row.stem, detail=problem)
         for problem in self.memory.revive():

@@ -191,15 +191,10 @@ class Attending:
             self.plugin.renew(f"the runtime did not tell of {len(late)} containers")
 
     def _revived(self) -> trust.State | None:
-        body, problem = self._who.checkpoints.load(STEM, trust.SCHEMA)
-        try:
-            if body is not None:
-                return trust.revive(body)
-        except (ValueError, TypeError) as error:
-            problem = f"{STEM}: {error}"
+        state, problem = self._who.checkpoints.revive(STEM, trust.SCHEMA, trust.revive)
         if problem:
             self._who.teller.log.warning("checkpoint.discarded", policy=STEM, detail=problem)
-        return None
+        return state
 
     def _save(self) -> None:
         self._who.checkpoints.save(STEM, trust.SCHEMA, self._trust.state)

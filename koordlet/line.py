@@ -180,7 +180,7 @@ class Line:
             seen = replace(seen, unsupported=(*seen.unsupported, self.units.problem))
         self.usage.configure(seen.layout, seen.topology)
         self.pressure.configure(seen.layout, pressure_settings.proved(self.places, seen.pods))
-        readings = self.usage.read(now, self.strangers.beside(seen.groups), seen.pods)
+        readings = self.usage.read(now, self.strangers.beside(seen.counted), seen.pods)
         self.history.take(readings)
         if readings:
             self.history.complete = self.usage.thorough or self.usage.comparing

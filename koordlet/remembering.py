@@ -8,7 +8,7 @@ A part is saved every 40 ticks, so all of them about every ten minutes, and no t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from koordlet.history import expectation
 from koordlet.host import machine
@@ -36,14 +36,13 @@ class Memory:
         """Take back what was saved; why parts were discarded."""
         now = self._clock()
         problems = []
+
+        def take(body: Mapping[str, object]) -> None:
+            self._models.revive(body, now.at + now.suspended, now.wall)
+
         for number in range(expectation.PARTS):
             name = _name(number)
-            body, problem = self._files.load(name, expectation.SCHEMA, any_boot=True)
-            try:
-                if body is not None:
-                    self._models.revive(body, now.at + now.suspended, now.wall)
-            except (ValueError, TypeError, OverflowError) as error:
-                problem = f"{name}: {error}"
+            _, problem = self._files.revive(name, expectation.SCHEMA, take, any_boot=True)
             if problem:
                 problems.append(problem)
         return problems

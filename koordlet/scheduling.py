@@ -33,6 +33,7 @@ from koordlet.scheduler import configuration, profile
 from koordlet.scheduler.alone import steward
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.reservation import admission, service
+from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
     from koordlet.rpc import limits, services
@@ -260,19 +261,13 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         return
     from koordlet.scheduler.store import adapter as files  # noqa: PLC0415 -- and sqlite not here
 
-    try:
-        options.database.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise errors.HostError.of(
-            error,
-            "cannot be made",
-            culprit=str(options.database.parent),
-            fix="name a writable directory with --state-dir",
-        ) from error
+    _trust(options.database)
     file = files.Store(
         options.database, manager="koordlet-scheduler", admit=(admission.reservations,)
     )
     await file.open()
+    if file.damage:
+        log.get().error("scheduler.store_damaged", detail=file.damage)
     backing = asyncio.ensure_future(_backing_up(file, options.database))
     try:
         yield file
@@ -280,6 +275,19 @@ async def _opened(options: Options) -> AsyncGenerator[objects.Objects]:
         backing.cancel()
         await asyncio.gather(backing, return_exceptions=True)
         await file.close()
+
+
+def _trust(database: Path) -> None:
+    """SQLite opens what has the names, links included: before that they must be ours."""
+    try:
+        ownfiles.directory(database.parent)
+        for suffix in ("", "-wal", "-shm", ".new", ".backup", ".backup.new"):
+            with contextlib.suppress(FileNotFoundError):
+                os.close(ownfiles.open_file(Path(f"{database}{suffix}"), os.O_RDWR))
+    except OSError as error:
+        fix = "name a writable directory with --state-dir"
+        where = database.parent
+        raise ownfiles.explained(error, "cannot be used", culprit=where, fix=fix) from error
 
 
 async def _backing_up(file: store.Store, database: Path) -> None:

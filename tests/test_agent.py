@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from koordlet import agent, restoring
 from koordlet.model import errors, plan, pod, qos
 from koordlet.policy import registry
-from koordlet.state import handover, lock
+from koordlet.state import handover, journal, lock, records
 from tests.apply import test_interrupted
 from tests.kit import agents, images, moments
 
@@ -154,8 +155,8 @@ def test_state_that_cannot_be_opened_is_said(site: agents.Site, name: str) -> No
         path.mkdir()
     else:
         path.touch()
-    said = "cannot open the agent's own files"
-    with pytest.raises(errors.HostError, match=said) as refused, site.agent():
+    words = {"journal": "no regular file", "checkpoints": "cannot open the agent's own files"}
+    with pytest.raises(errors.HostError, match=words[name]) as refused, site.agent():
         pass
     free = lock.Lock(site.paths.lock)
     free.acquire()
@@ -311,3 +312,65 @@ def test_an_agent_that_observes_adjusts_nothing(site: agents.Site) -> None:
         who.switch(enforce=False)
 
         assert who.admit(newcomer("one"), "main").empty
+
+
+def test_a_state_directory_of_somebody_else(site: agents.Site) -> None:
+    """One that others may write to is refused by name, with what to do, before anything is made."""
+    site.state.chmod(0o777)
+    with pytest.raises(errors.HostError, match="others may write") as refused, site.agent():
+        pass
+
+    assert (str(site.state), True) == (refused.value.culprit, "chmod" in refused.value.fix)
+    assert not site.paths.lock.exists()
+
+
+@pytest.mark.parametrize("name", ["lock", "journal"])
+def test_a_pipe_in_the_place_of_a_file(site: agents.Site, name: str) -> None:
+    """A start does not wait for somebody at its other end: it is refused, and says what to move."""
+    path: Path = getattr(site.paths, name)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    with pytest.raises(errors.HostError, match=r"pipe|no regular file") as refused, site.agent():
+        pass
+
+    assert str(path) == refused.value.culprit
+    assert f"move {path} away" in refused.value.fix
+
+
+def test_links_are_not_followed(site: agents.Site, ram: Path) -> None:
+    """Wherever one of our files is a link, what it leads to is neither truncated nor written."""
+    site.settle()
+    precious = ram / "precious"
+    precious.write_text("precious")
+    for path in (
+        site.paths.journal.with_name("journal.new"),
+        site.paths.audit,
+        site.paths.handover,
+    ):
+        path.unlink(missing_ok=True)
+        path.symlink_to(precious)
+    for path in site.paths.checkpoints.iterdir():
+        path.unlink()
+        path.symlink_to(precious)
+    site.settle()
+    site.restore()
+
+    assert "precious" == precious.read_text()
+
+
+def test_an_entry_of_the_journal_that_is_none_of_ours(site: agents.Site) -> None:
+    """It is skipped and told; nothing is written there, and what is ours is put back."""
+    before = site.image()
+    site.settle()
+    forged = journal.Entry(
+        kind="WriteFile", target="/proc/sys/kernel/core_pattern", policy="shared_pools",
+        original="|/bin/sh", values=("core",), sure=True,
+    )  # fmt: skip
+    with site.paths.journal.open("ab") as file:
+        file.write(records.intent(forged))
+    with site.agent() as who:
+        assert forged.target not in who.book.entries
+        assert any("never writes to '/proc/sys/kernel/core_pattern'" in x for x in who.book.damage)
+
+    assert () == site.restore().failed
+    assert {} == images.difference(before, site.image())

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from koordlet.apply import (
@@ -29,7 +29,7 @@ from koordlet.apply import (
     present,
     undoing,
 )
-from koordlet.model import action, best_effort, plan, snapshot
+from koordlet.model import action, best_effort, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
 from koordlet.policy import chain
 from koordlet.state import journal
@@ -190,7 +190,11 @@ def _plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
-        conditions=(*said.conditions, *(c for _, d in decisions for c in d.conditions)),
+        conditions=(
+            *said.conditions,
+            *_crowds(now),
+            *(c for _, d in decisions for c in d.conditions),
+        ),
         ledger=said.ledger,
         conflicts=tuple(conflicts),
         failures=tuple(
@@ -226,6 +230,23 @@ def _limit(outcomes: Iterable[chain.Outcome]) -> best_effort.Limit | None:
             return limit if held else best_effort.idle(limit, "no group can be held to it")
         shown = shown or best_effort.idle(limit, f"policies.{one.stem}.mode is {one.mode.value}")
     return shown
+
+
+def _crowds(now: snapshot.Snapshot) -> Iterator[decision.Condition]:
+    """Workloads that have made more groups inside themselves than are followed."""
+    names = {one.group: one.key for one in now.pods} if now.crowded else {}
+    holder = now.layout.holder(knob.CPUSET_CPUS.controller)
+    for group, narrowed in sorted(now.crowded.items()):
+        loose = holder is not None and not holder.unified and not narrowed
+        sets = "; cgroup v1 narrows its CPU set only as far as those inside allow" if loose else ""
+        yield decision.Condition(
+            type="GroupsNotFollowed",
+            status=True,
+            reason="TooManyGroups",
+            subject=names.get(group, group),
+            message=f"{group} has too many groups inside: it is counted as a whole{sets}."
+            " Remove what it does not need, or declare parts of it as workloads",
+        )
 
 
 def _in_effect(

@@ -75,7 +75,8 @@ def state(parser: argparse.ArgumentParser) -> None:
         "--state-dir",
         metavar="DIR",
         default=None,
-        help="keep lock, socket, journal, checkpoints and audit log below DIR",
+        help="keep lock, socket, journal, checkpoints and audit log below DIR, which must be yours"
+        " and which nobody else may write to",
     )
     cgroup_root(parser)
 

@@ -108,12 +108,9 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
         raise opening.unreadable(where, error) from error
     identity = run_line.observer.identity
     kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
-    body, problem = kept.load(stem, exclusive_cpus.SCHEMA)
-    try:
-        if body is not None:
-            run_line.states[stem] = cpu_holdings.revive(body)
-    except ValueError as error:
-        problem = str(error)
+    state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, cpu_holdings.revive)
+    if state is not None:
+        run_line.states[stem] = state
     if problem:
         output.say(problem)
 

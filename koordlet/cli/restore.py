@@ -7,6 +7,7 @@ Does not cover: waiting for a successor (``waiting``).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 
 from koordlet import agent, log, opening, restoring, waiting
@@ -15,7 +16,7 @@ from koordlet.config import loader, sourced
 from koordlet.host import machine
 from koordlet.model import errors
 from koordlet.report import plan_json
-from koordlet.state import handover, lock, paths
+from koordlet.state import handover, lock, ownfiles, paths
 
 NAME = "restore"
 HELP = "put everything back that koordlet changed, as far as it still holds our values"
@@ -130,14 +131,13 @@ class _Job:
             self._must_be_root()
         if not self.where.journal.exists():
             try:
-                self.deadline.clear()
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    ownfiles.directory(self.where.lib, make=False)
+                    self.deadline.clear()
             except OSError as error:
-                raise errors.HostError.of(
-                    error,
-                    "cannot be removed",
-                    culprit=str(self.deadline.path),
-                    fix="run it as the user that the agent runs as",
-                ) from error
+                culprit, fix = self.deadline.path, "run it as the user that the agent runs as"
+                what = "cannot be removed"
+                raise ownfiles.explained(error, what, culprit=culprit, fix=fix) from error
             return restoring.NOTHING
         line = opening.open_line(self.args, self.host, self.config)
         who = agent.Agent(line, self.where, enforce=True)

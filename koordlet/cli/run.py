@@ -41,7 +41,7 @@ koordlet run                              with /etc/koordlet/config.yaml
 koordlet run --observe                    decide and show everything, change nothing
 koordlet run --demo                       with work to look at; not as root, on a recorded machine
 koordlet run --scheduler                  with a scheduler of its own, for `reserve` and `schedule`
-koordlet run --config node.yaml --state-dir /tmp/state
+koordlet run --config node.yaml --state-dir /var/lib/koordlet-test
 """
 
 

@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from koordlet.host import known_groups, root, subgroups
@@ -172,14 +172,10 @@ class Reader:
             next((above for above in cgroup.ancestors(path) if self._there(above)), None)
         return False
 
-    def tree(self, path: str) -> Iterator[str]:
-        """A group and everything below it, parents first."""
-        # A workload may nest groups deeper than Python nests calls.
-        todo = [path]
-        while todo:
-            here = todo.pop()
-            yield here
-            todo.extend(reversed(self.children(here)))
+    def width(self, path: str) -> int:
+        """How many groups are directly inside at least, without a look at their names."""
+        there = self._there(path)
+        return 0 if there is None else max(0, there[1].links - subgroups.NONE)
 
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly below, sorted; none when the group is gone.

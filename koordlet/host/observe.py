@@ -6,11 +6,12 @@ Covers: what is read at start, slowly, and with every tick. Does not cover: what
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.host import (
     cgroups,
     descriptors,
+    following,
     hierarchies,
     kept,
     kernel_work,
@@ -20,7 +21,7 @@ from koordlet.host import (
     root,
     topology,
 )
-from koordlet.model import absence, cgroup, grouppath, knob, pod, snapshot
+from koordlet.model import absence, cgroup, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Observer:
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
         self._groups: Mapping[str, cgroup.Group] = {}
+        self._follower = following.Follower()
         #: Whether all of them were there: what is not may come where nobody looks.
         self._complete = False
         self._online = b""
@@ -187,6 +189,8 @@ class Observer:
             topology=self.topology,
             layout=self.layout,
             groups=groups,
+            counted=self._follower.counted(groups),
+            crowded=self._follower.crowded,
             pods=tuple(pods),
             sources=sources,
             unsupported=self._missing(),
@@ -249,7 +253,10 @@ class Observer:
             same = not full and self._complete and asked[:-1] == self._asked[:-1]
             found = self.reader.renewed(self._groups) if same else None
             if found is None:
-                wanted = dict.fromkeys(self._interesting(pods, also))
+                holder = self.layout.holder("cpuset")
+                sets = holder is not None and not holder.unified
+                names = self._follower.groups(self.reader, pods, also, full=full, sets=sets)
+                wanted = dict.fromkeys(names)
                 found = self.reader.read_all(wanted, full=full)
                 self._complete = found.keys() == wanted.keys()
             # Values that are all the same objects leave policies nothing to think about. One that
@@ -258,27 +265,3 @@ class Observer:
                 self._groups = found
             self._asked = (pods, also, self.reader, self.reader.generation)
         return self._groups
-
-    def _interesting(self, pods: Sequence[pod.Pod], also: Iterable[str]) -> Iterator[str]:
-        """The root, the pods' groups, all above them (they limit), all below (they must fit)."""
-        yield ""
-        named = {""}
-        for path in dict.fromkeys(also):
-            above = path.rpartition("/")[0]
-            # Above what was named everything was.
-            while above not in named:
-                yield above
-                named.add(above)
-                above = above.rpartition("/")[0]
-            yield path
-        tops: set[str] = set()
-        for one in pods:
-            if one.group is None or not tops.isdisjoint(cgroup.ancestors(one.group)):
-                continue
-            tree = grouppath.parse(one.group).tree if one.kube_qos is not None else None
-            # All of a kubelet's, also what nobody lists: v1 narrows no group while one inside it
-            # has more.
-            top = one.group if tree is None else tree.root
-            tops.add(top)
-            yield from cgroup.ancestors(top)
-            yield from self.reader.tree(top)

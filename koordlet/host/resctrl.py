@@ -47,7 +47,7 @@ class Reader:
         """The slow lane: the mount may have come, gone or changed its options."""
         self._vendor = vendor or ""
         try:
-            found = _mounted(self.host.text(self.host.proc("self", "mountinfo")))
+            found = mounted(self.host.text(self.host.proc("self", "mountinfo")))
         except OSError as error:
             if self.host.silence.met(error, known=bool(self._vendor or self._mount)):
                 return
@@ -251,7 +251,7 @@ class Reader:
             return held if self.host.silence.met(error, known=bool(held)) else []
 
 
-def _mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
+def mounted(mountinfo: str) -> tuple[str, tuple[str, ...]] | None:
     """Mount point and options; there is one resctrl in a kernel, and it may be seen twice."""
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")

@@ -110,6 +110,11 @@ class Snapshot:
     layout: cgroup.Layout
     #: Groups by path: those of known workloads, what is above them and what is below.
     groups: Mapping[str, cgroup.Group] = field(default_factory=dict)
+    #: Those of them whose use is read.
+    counted: Mapping[str, cgroup.Group] = field(default_factory=dict)
+    #: Workloads with so many groups inside that only their top is counted, and whether those inside
+    #: are among the groups: on v1 their sets must fit.
+    crowded: Mapping[str, bool] = field(default_factory=dict)
     pods: tuple[pod.Pod, ...] = ()
     #: Containers that nobody declared, for people to see: no policy is about them.
     unmanaged: tuple[pod.Pod, ...] = ()

@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from koordlet.state import disk
+from koordlet.state import disk, ownfiles
 
 #: The log and its one predecessor together stay below twice this.
 MAX_BYTES = 8 << 20
@@ -85,9 +85,6 @@ class Audit:
             os.close(handle)
 
     def _open(self) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        try:
-            return os.open(self.path, flags, 0o640)
-        except FileNotFoundError:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, flags, 0o640)
+        # Each time: on some systems a group may write to /var/log, and so move what is in it.
+        ownfiles.directory(self.path.parent)
+        return ownfiles.open_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)

@@ -14,13 +14,14 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from koordlet.state import disk, journal
+from koordlet.state import bounded_json, disk, journal, ownfiles
 
 FORMAT = 1
+MadeT = TypeVar("MadeT")
 _ERRAND = "checkpoints"
 
 
@@ -38,7 +39,7 @@ class Checkpoints:
         #: What is to be written, by stem, and what the disk refused of what it had.
         self._waiting: dict[str, bytes] = {}
         self._refused: dict[str, OSError] = {}
-        directory.mkdir(parents=True, exist_ok=True)
+        ownfiles.directory(directory)
 
     def save(self, stem: str, schema: int, state: object) -> bool:
         """Take a state if it changed since the last one; ``True`` where that is to be written."""
@@ -85,10 +86,10 @@ class Checkpoints:
         With ``any_boot`` it may be of an earlier boot: what was learned about workloads stays true.
         """
         try:
-            document = json.loads(self._path(stem).read_bytes())
+            document = bounded_json.load(ownfiles.read(self._path(stem)))
         except FileNotFoundError:
             return None, ""
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             return None, f"{self._path(stem)}: not readable ({error})"
         if not isinstance(document, dict) or not isinstance(document.get("state"), dict):
             return None, f"{self._path(stem)}: not a checkpoint"
@@ -98,6 +99,21 @@ class Checkpoints:
             if document.get(key) != wanted:
                 return None, f"{self._path(stem)}: of another {key.replace('_id', '')}"
         return document["state"], ""
+
+    def revive(
+        self,
+        stem: str,
+        schema: int,
+        make: Callable[[Mapping[str, object]], MadeT],
+        *,
+        any_boot: bool = False,
+    ) -> tuple[MadeT | None, str]:
+        """What ``make`` makes of the saved body, or ``None`` and why that was discarded."""
+        body, problem = self.load(stem, schema, any_boot=any_boot)
+        try:
+            return (None if body is None else make(body)), problem
+        except Exception as error:  # noqa: BLE001 -- somebody else's state: it costs itself
+            return None, f"{self._path(stem)}: {type(error).__name__}: {error}"
 
     def known(self, stem: str) -> bool:
         """Whether there is a file."""
@@ -110,9 +126,8 @@ class Checkpoints:
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file so that a reader, or a power cut, sees the old or the new one whole."""
     fresh = path.with_name(f".{path.name}.new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(ownfiles.fresh(fresh), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -13,12 +13,11 @@ import contextlib
 import errno
 import functools
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model.record import dataclass
-from koordlet.state import checkpoint, disk
+from koordlet.state import bounded_json, checkpoint, disk, ownfiles
 
 _ERRAND = "the hand-over deadline"
 
@@ -42,11 +41,10 @@ class Handover:
     def read(self) -> Deadline | None:
         """The deadline of this boot. A damaged file counts as passed: safe is without us."""
         try:
-            body = json.loads(self.path.read_bytes())
-            deadline = Deadline(str(body["boot_id"]), _finite(body["boottime"]))
+            deadline = _deadline(bounded_json.load(ownfiles.read(self.path)))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             return Deadline(self.boot_id, 0.0)
         return deadline if deadline.boot_id == self.boot_id else None
 
@@ -61,7 +59,7 @@ class Handover:
         deadline = Deadline(self.boot_id, boottime)
         body = {"boot_id": deadline.boot_id, "boottime": deadline.boottime}
         data = (json.dumps(body) + "\n").encode()
-        if not self._have_done(functools.partial(checkpoint.write_atomically, self.path, data)):
+        if not self._have_done(functools.partial(self._write, data)):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer", str(self.path))
         return deadline
 
@@ -69,9 +67,17 @@ class Handover:
         """An agent is ready, or everything is restored."""
         self._have_done(self._remove)
 
+    def _write(self, data: bytes) -> None:
+        ownfiles.directory(self.path.parent)
+        checkpoint.write_atomically(self.path, data)
+
     def _remove(self) -> None:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            self.path.unlink()
+            try:
+                self.path.unlink()
+            except IsADirectoryError:
+                # It says that limits must go, and would say so for ever.
+                self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
 
     def _have_done(self, work: Callable[[], None]) -> bool:
         """Whether the disk did it soon; ``OSError`` where it refuses."""
@@ -88,10 +94,11 @@ class Handover:
         return done
 
 
-def _finite(value: object) -> float:
-    """Infinity and NaN never pass, so they are damage."""
-    number = float(str(value))
-    if not math.isfinite(number):
-        msg = f"not a time: {number}"
-        raise ValueError(msg)
-    return number
+def _deadline(body: object) -> Deadline:
+    """``ValueError`` for anything else."""
+    if not isinstance(body, dict):
+        raise ValueError("not a deadline")
+    boot_id, boottime = body.get("boot_id"), body.get("boottime")
+    if not isinstance(boot_id, str) or not isinstance(boottime, int | float):
+        raise ValueError(f"not a deadline: {boot_id!r:.80}, {boottime!r:.80}")
+    return Deadline(boot_id, float(boottime))

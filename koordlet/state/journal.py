@@ -1,8 +1,9 @@
 """The journal: what was there before we came, on disk before we change it.
 
 Covers: originals and our own last values, one entry per target, crash-safe.
-Does not cover: one record (``state.records``), what to do with them (``apply.planner``), every
-action's story (``state.audit``).
+Does not cover: what its text amounts to (``state.journal_reading``), one record
+(``state.records``), what to do with entries (``apply.planner``), every action's story
+(``state.audit``).
 
 Format: one record per line, JSON, a tab, CRC-32 of the JSON in hex. Records are facts about a
 target (``intent``, ``done``, ``forget``); the newest of a target wins. A header names machine, boot
@@ -26,24 +27,23 @@ Rules:
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from koordlet.model import errors
-from koordlet.state import disk, records
+from koordlet.state import disk, journal_reading, ownfiles, records
 
 #: Version of the format that is written; every version up to it is read.
 FORMAT = 2
 
 _READABLE = (1, FORMAT)
 _MIN_RECORDS = 256
-#: Copies of the header.
-_HEADERS = 2
 #: What the disk is asked under: one at a time, so what is written is in the order of its happening.
 _ERRAND = "the journal of originals"
-_OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_OPEN = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 #: What a journal holds.
@@ -61,8 +61,11 @@ class Journal:
         boot_id: str,
         root: str = "",
         on: disk.Disk | None = None,
+        refusal: journal_reading.Refusal = journal_reading.never,
     ) -> None:
         self.path = path
+        #: Why an entry of the file cannot be ours, whatever it says; empty where it may be.
+        self._refusal = refusal
         self.disk = disk.Disk(path.parent) if on is None else on
         #: The cgroup root that the groups of the entries are below. That of the file, while it has
         #: entries; see ``move``.
@@ -88,9 +91,9 @@ class Journal:
         self._failure: OSError | None = None
         #: Records from which on the file is written anew; more after a disk that had no room.
         self._limit = _MIN_RECORDS
-        path.parent.mkdir(parents=True, exist_ok=True)
+        ownfiles.directory(path.parent)
         outdated = self._load(root)
-        self._file = os.open(path, _OPEN, 0o600)
+        self._file = ownfiles.open_file(path, _OPEN)
         try:
             if self._records == 0:
                 self.compact()
@@ -234,7 +237,7 @@ class Journal:
         root = self.root
         header = {"format": FORMAT, **self._stamp, "root": root}
         lines = [
-            *(records.line(header) for _ in range(_HEADERS)),
+            *(records.line(header) for _ in range(journal_reading.HEADERS)),
             *(records.intent(entry) for entry in self.entries.values()),
         ]
         # They are in the entries.
@@ -269,7 +272,7 @@ class Journal:
 
     def _replace(self, lines: list[bytes], root: str) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
-        handle = os.open(fresh, _OPEN | os.O_TRUNC, 0o600)
+        handle = ownfiles.fresh(fresh)
         try:
             _write_all(handle, b"".join(lines))
             os.fsync(handle)
@@ -315,44 +318,43 @@ class Journal:
     def _load(self, root: str) -> bool:
         """Read the file; ``True`` where it is of an older format."""
         try:
-            raw = self.path.read_bytes()
+            raw = ownfiles.read(self.path)
         except FileNotFoundError:
             return False
-        lines = [(n, line) for n, line in enumerate(raw.split(b"\n"), 1) if line]
-        facts = [(number, records.parse(line)) for number, line in lines]
-        # One more: a damaged byte may have become a newline.
-        first = [record for _, record in facts[: _HEADERS + 1] if record is not None]
-        header = next((record for record in first if "format" in record), None)
-        if header is None or not self._is_mine(header):
-            self._set_aside(header)
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise
+            raw = b""
+        said = journal_reading.read(raw, self._refusal)
+        if said.header is None or not self._is_mine(said):
+            self._set_aside(readable=said.header is not None)
             return False
-        for number, record in facts:
-            if record is None or not ("format" in record or records.fold(self.entries, record)):
-                self.damage.append(f"{self.path}:{number}: damaged record skipped")
-        self._records = len(facts)
-        self._headed = str(header.get("root", root))
+        self.entries.update(said.entries)
+        self.damage += [f"{self.path}: {one}" for one in said.damage]
+        self._records = said.count
+        self._headed = str(said.header.get("root", root))
         if self.entries:
             self.root = self._headed
-        return header["format"] != FORMAT or header.get("root") != self.root
+        return said.format != FORMAT or said.header.get("root") != self.root
 
-    def _is_mine(self, header: Mapping[str, object]) -> bool:
+    def _is_mine(self, said: journal_reading.Reading) -> bool:
         """Whether this boot of this machine wrote it, in a format that can be read."""
-        if any(header.get(key) != value for key, value in self._stamp.items()):
+        if not said.is_of(self._stamp):
             return False
-        found = header["format"]
-        if isinstance(found, int) and found > FORMAT:
+        if said.format > FORMAT:
             raise errors.HostError(
-                f"the journal is of a newer koordlet (format {found}, this one knows {FORMAT})",
+                f"the journal is of a newer koordlet"
+                f" (format {said.format}, this one knows {FORMAT})",
                 culprit=str(self.path),
                 fix="put everything back with that version first (koordlet restore),"
                 " or remove the file and give up the originals in it",
             )
-        return found in _READABLE
+        return said.format in _READABLE
 
-    def _set_aside(self, header: Mapping[str, object] | None) -> None:
+    def _set_aside(self, *, readable: bool) -> None:
         # Of another boot there is nothing to put back: cgroups start empty. What we cannot read is
         # kept for a person to look at.
-        if header is None and self.path.stat().st_size:
+        if not readable and self.path.stat().st_size:
             aside = self.path.with_name(self.path.name + ".damaged")
             self.path.replace(aside)
             self.damage.append(f"{self.path}: not readable as a journal, kept as {aside.name}")
@@ -363,17 +365,11 @@ class Journal:
 def peek(path: Path, *, machine_id: str, boot_id: str) -> dict[str, Entry]:
     """The entries of this boot's journal, for somebody who only looks: nothing is repaired."""
     try:
-        raw = path.read_bytes()
+        raw = ownfiles.read(path)
     except FileNotFoundError:
         return {}
-    facts = [found for line in raw.split(b"\n") if (found := records.parse(line)) is not None]
-    header = next((record for record in facts if "format" in record), {})
-    if (header.get("machine_id"), header.get("boot_id")) != (machine_id, boot_id):
-        return {}
-    entries: dict[str, Entry] = {}
-    for record in facts:
-        records.fold(entries, record)
-    return entries
+    said = journal_reading.read(raw)
+    return said.entries if said.is_of({"machine_id": machine_id, "boot_id": boot_id}) else {}
 
 
 def sync_directory(path: Path) -> None:

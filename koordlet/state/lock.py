@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.model import errors
+from koordlet.state import ownfiles
 
 
 class Lock:
@@ -25,14 +26,14 @@ class Lock:
     def acquire(self) -> None:
         """Take it, or raise ``TakenError`` naming the holder."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            ownfiles.directory(self.path.parent)
+            handle = ownfiles.open_file(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise errors.HostError(
-                f"cannot make the lock file: {error.strerror}",
-                culprit=str(self.path),
+            raise ownfiles.explained(
+                error,
+                "cannot make the lock file",
+                culprit=self.path,
                 fix="name a writable directory with --state-dir",
-                errno=error.errno,
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring_ascii as _quote
 from typing import NamedTuple
+
+from koordlet.state import bounded_json
 
 #: An entry from as many values as it has: ``_make`` counts them.
 _made = tuple.__new__
@@ -52,7 +54,7 @@ class Entry(NamedTuple):
 def fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
     """Fold one record in; ``False`` when it makes no sense."""
     kind, body = next(iter(record.items()), ("", None))
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) or not _fits(body):
         return False
     try:
         if kind == "intent":
@@ -70,6 +72,35 @@ def fold(entries: dict[str, Entry], record: Mapping[str, object]) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     return True
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))
+
+
+def _are_pairs(value: object) -> bool:
+    return isinstance(value, list) and all(_are_texts(one) and len(one) == 2 for one in value)
+
+
+#: What each field of a record is; each may stay away that ``Entry`` has a default for.
+_FORMS: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("kind", "target", "policy", "knob", "group", "unit", "value"), _is_text),
+    "original": lambda value: value is None or isinstance(value, str),
+    "values": _are_texts,
+    "properties": _are_pairs,
+    "inode": lambda value: type(value) is int and value >= 0,
+    "unix_time": lambda value: type(value) in (int, float),
+    "sure": lambda value: isinstance(value, bool),
+}
+
+
+def _fits(body: Mapping[str, object]) -> bool:
+    """Whether every field is one of a record, and of its form."""
+    return all(key in _FORMS and _FORMS[key](value) for key, value in body.items())
 
 
 #: All of a plan have one time.
@@ -112,7 +143,7 @@ def parse(line: bytes) -> Mapping[str, object] | None:
     try:
         if int(checksum, 16) != zlib.crc32(body):
             return None
-        record = json.loads(body)
+        record = bounded_json.load(body)
     except ValueError:
         return None
     return record if isinstance(record, dict) else None

@@ -80,7 +80,7 @@ def test_a_scheduler_in_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
 
     assert 1 == status
     assert (
-        f"koordlet: {closed}/lib: cannot be made: Permission denied"
+        f"koordlet: {closed}/lib: cannot be used: Permission denied"
         " (name a writable directory with --state-dir)"
     ) == error
 

@@ -127,26 +127,3 @@ def test_changes_between_passes_are_seen() -> None:
     for cpus in ("0", "1-2", "0-3"):
         host.write(host.at(f"{directory}/cpuset.cpus"), cpus.encode())
         assert cpus == look.read_all(["a"])["a"].values["cpuset.cpus"]
-
-
-def test_the_tree_of_a_group() -> None:
-    """Parents come before children, control files are no groups, names with dots are."""
-    host = Machine("0-1", cgroup="v2")
-    for path in ("a", "a/c", "a/b.slice", "a/b.slice/d"):
-        host.mkdir(host.at(f"/sys/fs/cgroup/{path}"))
-
-    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == list(reader(host).tree("a"))
-
-
-class Deep(cgroups.Reader):
-    """Groups inside each other, deeper than Python nests calls."""
-
-    def children(self, path: str) -> tuple[str, ...]:
-        return () if path.count("/") == 3000 else (f"{path}/n",)
-
-
-def test_groups_nested_deeper_than_calls() -> None:
-    """A workload that nests thousands of groups does not break the look at all the others."""
-    host = Machine("0-1", cgroup="v2")
-
-    assert 3001 == sum(1 for _ in Deep(host, hierarchies.discover(host)).tree("w"))

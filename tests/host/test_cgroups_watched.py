@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import cgroups, inotify, root
+from koordlet.host import cgroups, following, inotify, root
 from koordlet.model import absence, cgroup
 
 CPUS = "cpuset.cpus"
@@ -86,7 +86,7 @@ def reading(host: Counting, tree: Path, events: inotify.Inotify) -> Iterator[cgr
 def everything(reader: cgroups.Reader) -> dict[str, cgroup.Group]:
     """What a tick sees."""
     reader.poll()
-    return reader.read_all(["", *reader.tree("pod")], full=False)
+    return reader.read_all(["", *(following.inside(reader, "pod", 1 << 20) or ())], full=False)
 
 
 def test_quiet_groups_are_the_same_objects_and_cost_nothing(

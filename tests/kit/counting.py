@@ -10,7 +10,7 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping
 
-from koordlet.host import cgroups, hierarchies, root
+from koordlet.host import cgroups, following, hierarchies, root
 from koordlet.model import cgroup, counters, meter
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
@@ -74,7 +74,7 @@ def found(host: root.HostRoot) -> Mapping[str, cgroup.Group]:
     """All its groups."""
     look = cgroups.Reader(host, hierarchies.discover(host))
     try:
-        return look.read_all(look.tree(""))
+        return look.read_all(following.inside(look, "", 1 << 20) or ())
     finally:
         look.close()
 

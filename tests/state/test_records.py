@@ -28,7 +28,11 @@ def test_any_bytes(line: bytes) -> None:
     assert records.parse(line) is None
 
 
-@pytest.mark.parametrize("body", [b"7", b"[]", b"null", b"{", b"\xff", b""])
+@pytest.mark.parametrize(
+    "body",
+    [b"7", b"[]", b"null", b"{", b"\xff", b"", b"[" * 100_000, b'{"a":1' + b"0" * 400 + b"}"],
+    ids=lambda body: repr(body[:12]),
+)
 def test_a_good_checksum_of_no_object(body: bytes) -> None:
     """It proves the bytes, not that they are a record."""
     (line,) = lines(records.framed(body))
@@ -56,6 +60,17 @@ def test_one_damaged_byte(at: int) -> None:
         {"intent": {**ENTRY._asdict(), "values": 3}},
         {"intent": {**ENTRY._asdict(), "more": 1}},
         {"intent": {**ENTRY._asdict(), "properties": [["a"]]}},
+        {"intent": {**ENTRY._asdict(), "values": []}},
+        {"intent": {**ENTRY._asdict(), "values": [7]}},
+        {"intent": {**ENTRY._asdict(), "target": 7}},
+        {"intent": {**ENTRY._asdict(), "original": 7}},
+        {"intent": {**ENTRY._asdict(), "inode": -1}},
+        {"intent": {**ENTRY._asdict(), "inode": True}},
+        {"intent": {**ENTRY._asdict(), "unix_time": "now"}},
+        {"intent": {**ENTRY._asdict(), "sure": "yes"}},
+        {"intent": {**ENTRY._asdict(), "unit": ["a"]}},
+        {"done": {"target": ENTRY.target, "value": 7, "inode": 1}},
+        {"done": {"target": ENTRY.target, "value": "1", "inode": "1"}},
         {"done": {"target": "/nobody", "value": "1", "inode": 1}},
         {"done": {"target": ENTRY.target, "inode": 1}},
         {"forget": {}},
@@ -78,7 +93,13 @@ _TEXT = st.text(max_size=12)
 @hypothesis.given(
     st.builds(
         records.Entry,
-        *(_TEXT, _TEXT, _TEXT, st.none() | _TEXT, st.lists(_TEXT, max_size=3).map(tuple)),
+        *(
+            _TEXT,
+            _TEXT,
+            _TEXT,
+            st.none() | _TEXT,
+            st.lists(_TEXT, min_size=1, max_size=3).map(tuple),
+        ),
         *(_TEXT, _TEXT, st.integers(0, 1 << 62), st.floats(0, 1e12), st.booleans(), _TEXT),
     )
 )

@@ -51,6 +51,12 @@ class Store:
         await self._database.open()
         await self._watches.start()
 
+    @property
+    def damage(self) -> str:
+        """What was wrong with the file when it was opened, what is lost, and what was kept."""
+        found, kept = self._database.damage, self._database.kept
+        return f"{found}; kept: {', '.join(map(str, kept))}" if found else ""
+
     async def backup(self, path: Path) -> None:
         """Write everything to another file, which can take this one's place."""
         await self._database.backup(path)

@@ -9,13 +9,17 @@ Rules:
 3. A backup is a store itself: put in the place of a damaged one, it is opened as it is. A file of
    an older form is kept beside the new one before it is brought up to date.
 4. A disk that is full or broken refuses the write and keeps the last good state; reads go on.
-   A file that is damaged is not opened, and never repaired by guessing.
+5. All rows are looked at when the file is opened (``proof``). Those that prove themselves go on in
+   a new file; the damaged one, and with a lost object the last backup, stay beside it under names
+   that nothing takes away. Where that cannot be certain the file is not opened: nothing is guessed.
+6. A backup is replaced only by one that was read whole.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -23,7 +27,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from koordlet.model import refusals
-from koordlet.scheduler.store import migrations
+from koordlet.scheduler.store import migrations, proof
 
 _Result = TypeVar("_Result")
 
@@ -38,6 +42,9 @@ class Database:
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "store")
         self._connection: sqlite3.Connection | None = None
         self._committed: Callable[[], None] = _nobody
+        #: What was wrong with the file when it was opened, and the files that were kept for it.
+        self.damage = proof.Damage()
+        self.kept: tuple[Path, ...] = ()
 
     def on_commit(self, tell: Callable[[], None]) -> None:
         """Call this in the running loop after every write, even one whose caller has gone."""
@@ -90,19 +97,81 @@ class Database:
             raise refusals.Unavailable("the store is closed", culprit=str(self.path)) from error
 
     def _open(self) -> None:
+        connection = self._connected(self.path)
+        try:
+            self.damage = self._examined(connection)
+            if self.damage:
+                self._rescue(connection)
+        except BaseException:
+            connection.close()
+            raise
+        if self.damage:
+            connection.close()
+            self._take_over()
+            connection = self._connected(self.path)
+        self._connection = connection
+
+    def _connected(self, path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=1.0
+            path, isolation_level=None, check_same_thread=False, timeout=1.0
         )
+        connection.text_factory = proof.lenient
         try:
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
-            _check(connection)
-            self._migrate(connection)
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        return connection
+
+    def _examined(self, connection: sqlite3.Connection) -> proof.Damage:
+        """Bring it up to date, and look at all of it."""
+        try:
+            self._migrate(connection)
+            return proof.look(connection)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise
+            # Tables or columns are not there, or there already: nothing of ours says so.
+            raise sqlite3.DatabaseError(str(error)) from error
+
+    def _rescue(self, connection: sqlite3.Connection) -> None:
+        """What proves itself goes to a new file; what was there before keeps a name."""
+        fresh = self._beside("new")
+        fresh.unlink(missing_ok=True)
+        copy = self._connected(fresh)
+        try:
+            self._migrate(copy)
+            copy.execute("BEGIN IMMEDIATE")
+            revision = proof.save(connection, copy)
+            copy.execute("COMMIT")
+            copy.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            copy.close()
+        if self.damage.lost:
+            self._keep_name(self._beside("backup"), revision)
+        self._keep_name(self.path, revision)
+
+    def _take_over(self) -> None:
+        """The new file gets the name; whatever happens before, the old one has it."""
+        fresh = self._beside("new")
+        _sync(fresh)
+        for suffix in ("-wal", "-shm"):
+            self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+        fresh.replace(self.path)
+        _sync(self.path.parent)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{suffix}")
+
+    def _keep_name(self, path: Path, revision: int) -> None:
+        """A second name, which no later file takes."""
+        kept = path.with_name(f"{path.name}-{revision}")
+        with contextlib.suppress(FileNotFoundError):
+            kept.unlink(missing_ok=True)
+            kept.hardlink_to(path)
+            self.kept += (kept,)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -113,12 +182,15 @@ class Database:
                 fix="install that version again, or use another file",
             )
         if 0 < version < len(migrations.STEPS):
+            _check(connection)
             self._keep(connection, version)
         connection.execute("BEGIN IMMEDIATE")
         try:
             for step in migrations.STEPS[version:]:
                 for statement in step:
                     connection.execute(statement)
+            if version < migrations.SEALED:
+                proof.seal(connection)
             connection.execute(f"PRAGMA user_version={len(migrations.STEPS)}")
             connection.execute("COMMIT")
         except BaseException:
@@ -154,14 +226,14 @@ class Database:
             self._connection.backup(copy)
             # One file without a log beside it, and on the disk before it takes its name.
             copy.execute("PRAGMA journal_mode=DELETE")
-            _check(copy)
+            copy.text_factory = proof.lenient
+            proof.check(copy)
         except BaseException:
             copy.close()
             fresh.unlink(missing_ok=True)
             raise
         copy.close()
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
+        _sync(fresh)
         fresh.replace(path)
 
     def _close(self) -> None:
@@ -181,6 +253,14 @@ class Database:
 
 def _nobody() -> None:
     """Before anybody listens."""
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _check(connection: sqlite3.Connection) -> None:

@@ -30,4 +30,12 @@ STEPS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX events_of_kind ON events (kind, revision)",
     ),
+    # Of all other columns of the row; ``proof.seal`` fills them in.
+    tuple(
+        f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0"
+        for table in ("clock", "objects", "events")
+    ),
 )
+
+#: The form from which on rows have checksums.
+SEALED = 2

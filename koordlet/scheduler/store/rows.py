@@ -6,13 +6,16 @@ Covers: every SQL statement of a running store. Each function runs inside of a t
 
 from __future__ import annotations
 
+import functools
 import json
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from koordlet import log
 from koordlet.model import kinds, objects, refusals
 from koordlet.model.record import dataclass
+from koordlet.scheduler.store import proof
 
 #: Kept for watches that resume. The oldest tenth goes when one more than this is there.
 HISTORY = 20_000
@@ -40,20 +43,20 @@ def compacted(db: sqlite3.Connection) -> int:
 def get(db: sqlite3.Connection, ref: objects.Ref) -> dict[str, Any] | None:
     """One object in the version that is asked for."""
     row = db.execute(
-        "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
+        "SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?",
         (str(ref.kind), ref.namespace, ref.name),
     ).fetchone()
-    return None if row is None else _read(ref.kind, row[0])
+    return _read(ref.kind, row[4]) if row is not None and _is_whole(row) else None
 
 
 def every(db: sqlite3.Connection, kind: kinds.Kind, namespace: str) -> list[dict[str, Any]]:
     """All objects of a kind by namespace and name; no namespace: of all of them."""
     rows = db.execute(
-        "SELECT body FROM objects WHERE kind = ? AND (? = '' OR namespace = ?)"
+        "SELECT * FROM objects WHERE kind = ? AND (? = '' OR namespace = ?)"
         " ORDER BY namespace, name",
         (str(kind), namespace, namespace),
     )
-    return [_read(kind, row[0]) for row in rows]
+    return [_read(kind, row[4]) for row in rows if _is_whole(row)]
 
 
 def put(
@@ -64,9 +67,9 @@ def put(
     body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}}
     text = _write(body)
     db.execute(
-        "INSERT INTO objects VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET revision = excluded.revision, body = excluded.body",
-        (str(ref.kind), ref.namespace, ref.name, number, text),
+        "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " revision = excluded.revision, body = excluded.body, checksum = excluded.checksum",
+        proof.sealed(str(ref.kind), ref.namespace, ref.name, number, text),
     )
     _tell(db, number, ref, "" if before is None else _write(before), text)
     return body
@@ -88,33 +91,56 @@ def since(
 ) -> list[Event]:
     """The oldest changes of a kind after a revision."""
     rows = db.execute(
-        "SELECT revision, before, after FROM events"
+        "SELECT * FROM events"
         " WHERE kind = ? AND revision > ? AND (? = '' OR namespace = ?) ORDER BY revision LIMIT ?",
         (str(kind), after, namespace, namespace, most),
     )
-    return [Event(row[0], _read(kind, row[1]), _read(kind, row[2])) for row in rows]
+    events = []
+    for row in rows:
+        if not proof.proves(row):
+            raise refusals.Gone(
+                f"what happened at revision {row[0]} is damaged",
+                culprit=str(kind),
+                fix="list again",
+                reason="Expired",
+            )
+        events.append(Event(row[0], _read(kind, row[3]), _read(kind, row[4])))
+    return events
 
 
 def compact(db: sqlite3.Connection, floor: int) -> None:
     """Forget the changes up to a revision."""
     db.execute("DELETE FROM events WHERE revision <= ?", (floor,))
-    db.execute("UPDATE clock SET compacted = max(compacted, ?)", (floor,))
+    proof.set_clock(db, revision(db), max(compacted(db), floor))
 
 
 def _tick(db: sqlite3.Connection) -> int:
-    row = db.execute("UPDATE clock SET revision = revision + 1 RETURNING revision").fetchone()
-    number = int(row[0])
+    number, oldest = revision(db) + 1, compacted(db)
+    proof.set_clock(db, number, oldest)
     # Revisions are dense, so their difference is how many events there are.
-    if number - compacted(db) > HISTORY:
+    if number - oldest > HISTORY:
         compact(db, number - HISTORY + HISTORY // 10)
     return number
 
 
 def _tell(db: sqlite3.Connection, number: int, ref: objects.Ref, before: str, after: str) -> None:
     db.execute(
-        "INSERT INTO events VALUES (?, ?, ?, ?, ?)",
-        (number, str(ref.kind), ref.namespace, before, after),
+        "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
+        proof.sealed(number, str(ref.kind), ref.namespace, before, after),
     )
+
+
+def _is_whole(row: tuple[Any, ...]) -> bool:
+    """Whether it proves itself; a disk may change it while we run, which is told once."""
+    if proof.proves(row):
+        return True
+    _tell_of(str(row[0]), str(row[1]), str(row[2]))
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _tell_of(kind: str, namespace: str, name: str) -> None:
+    log.get().error("scheduler.row_damaged", kind=kind, namespace=namespace, name=name)
 
 
 def _write(body: Mapping[str, Any]) -> str:

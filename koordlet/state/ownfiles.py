@@ -1,0 +1,215 @@
+"""Files of our own, opened only where nobody else can have put them or can change them.
+
+Covers: the directories that lead to them, owners, links, pipes, what is too large.
+Does not cover: which files those are (``state.paths``), what is in them.
+
+Whoever may write to a directory may put a link, a pipe or a file of his own in the place of ours,
+and what the journal says root writes to the kernel's files.
+
+Rules:
+1. Every directory and link on the way belongs to root or to us, and nobody else may write there;
+   above the last one, a sticky bit protects what is ours as well. What is missing is made.
+2. A file is opened without following a link and without waiting for the other end of a pipe, and
+   is used only if it is a regular file of root's or ours that nobody else may write.
+3. A file that is to take the place of another is a new one: what has its name goes first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from koordlet.model import errors
+
+#: More than this is damage: the largest of our files, the journal of a full node, has 6 MB.
+MOST = 64 << 20
+
+_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_CHUNK = 1 << 20
+#: As many links as the kernel follows in one path.
+_LINKS = 40
+#: Numbers of groups below this one are the system's: /var/log is root:syslog, 0775, on Ubuntu.
+_FIRST_USER_GROUP = 1000
+_WAYS = {errno.ELOOP: "is a symbolic link", errno.ENXIO: "is a pipe or a socket"}
+
+
+class UntrustedError(OSError):
+    """Somebody else may have made it, or may change it."""
+
+    def __init__(self, path: Path, why: str, fix: str) -> None:
+        super().__init__(errno.EPERM, why, str(path))
+        self.fix = fix
+
+
+def explained(error: OSError, what: str, *, culprit: Path, fix: str) -> errors.HostError:
+    """What ends a start: what is not to be trusted, or what the system answered."""
+    if not isinstance(error, UntrustedError):
+        return errors.HostError.of(error, what, culprit=str(culprit), fix=fix)
+    why, where = str(error.strerror), str(error.filename)
+    return errors.HostError(why, culprit=where, fix=error.fix, errno=error.errno)
+
+
+def directory(path: Path, *, make: bool = True) -> None:
+    """Make it where it is missing; ``UntrustedError`` names what on the way is not to be trusted.
+
+    It is checked after it was made: where somebody is faster, it is his. Without ``make`` a missing
+    one raises ``FileNotFoundError``, once what is there has been checked.
+    """
+    for place, found in _way(path, make=make):
+        _check_owner(place, found)
+        if _others_write(place, found, ours=False) and not found.st_mode & stat.S_ISVTX:
+            raise _writable(place)
+    if _others_write(path, path.stat(), ours=True):
+        raise _writable(path)
+
+
+def open_file(path: Path, flags: int, mode: int = 0o600) -> int:
+    """A descriptor of one of our files (rule 2). Not for ``O_TRUNC``, which comes before looks."""
+    handle = _open(path, flags, mode)
+    try:
+        _check_file(path, os.fstat(handle), writing=flags & (os.O_WRONLY | os.O_RDWR) != 0)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_file(path: Path, found: os.stat_result, *, writing: bool) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _no_file(path, "is no regular file")
+    _check_owner(path, found)
+    if _others_write(path, found, ours=True):
+        raise _writable(path)
+    if writing and found.st_nlink > 1:
+        raise _no_file(path, "has another name elsewhere, and a write would change both")
+
+
+def fresh(path: Path, mode: int = 0o600) -> int:
+    """A descriptor of a new, empty file under this name (rule 3), to append to."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | _SAFE, mode)
+
+
+def read(path: Path, most: int = MOST) -> bytes:
+    """All of one of our files; ``EFBIG`` where that is more than there can be."""
+    handle = open_file(path, os.O_RDONLY)
+    try:
+        return _content(handle, path, most)
+    finally:
+        os.close(handle)
+
+
+def _open(path: Path, flags: int, mode: int) -> int:
+    try:
+        return os.open(path, flags | _SAFE, mode)
+    except OSError as error:
+        if error.errno in _WAYS:
+            raise _no_file(path, _WAYS[error.errno]) from error
+        raise
+
+
+def _content(handle: int, path: Path, most: int) -> bytes:
+    parts = []
+    left = most + 1
+    while left and (part := os.read(handle, min(left, _CHUNK))):
+        parts.append(part)
+        left -= len(part)
+    if not left:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", str(path))
+    return b"".join(parts)
+
+
+def _way(path: Path, *, make: bool) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every directory and every link on the way to a directory, as the kernel goes it."""
+    here, links = Path("/"), 0
+    yield here, here.stat()
+    todo = list(reversed(path.absolute().parts[1:]))
+    while todo:
+        step = todo.pop()
+        if step == os.pardir:
+            here = here.parent
+            continue
+        place = here / step
+        found = _look(place, make=make)
+        yield place, found
+        if stat.S_ISDIR(found.st_mode):
+            here = place
+        elif not stat.S_ISLNK(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        else:
+            links += 1
+            if links > _LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
+            target = place.readlink()
+            here = Path("/") if target.is_absolute() else here
+            todo += reversed(target.parts[target.is_absolute() :])
+
+
+def _look(place: Path, *, make: bool) -> os.stat_result:
+    try:
+        return place.lstat()
+    except FileNotFoundError:
+        if not make:
+            raise
+        with contextlib.suppress(FileExistsError):
+            place.mkdir(0o755)
+        return place.lstat()
+
+
+def _check_owner(place: Path, found: os.stat_result) -> None:
+    if found.st_uid not in (0, os.geteuid()):
+        why = f"belongs to uid {found.st_uid}, who may put anything there"
+        raise UntrustedError(place, why, "name a directory of your own with --state-dir")
+
+
+def _others_write(place: Path, found: os.stat_result, *, ours: bool) -> bool:
+    """Whether somebody beside root and us may write there by its mode.
+
+    A list of access rights shows in the bits of the group as well.
+    """
+    if not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(found.st_mode):
+        return False
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    if found.st_gid == 0 or (not ours and found.st_uid == 0 and found.st_gid < _FIRST_USER_GROUP):
+        return _has_list(place)
+    return not _is_private(found.st_gid) or _has_list(place)
+
+
+def _is_private(group: int) -> bool:
+    """Whether a group is its user's alone, as where each user has one and the umask is 002."""
+    # Only few have a directory like that.
+    import grp  # noqa: PLC0415
+    import pwd  # noqa: PLC0415
+
+    try:
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+
+
+def _has_list(place: Path) -> bool:
+    """Whether there are rights beyond the mode; a file system without such lists has none."""
+    try:
+        return bool(os.getxattr(place, "system.posix_acl_access", follow_symlinks=False))
+    except OSError:
+        return False
+
+
+def _writable(place: Path) -> UntrustedError:
+    fix = f"chmod go-w {place}, if all in there is yours, or name another with --state-dir"
+    return UntrustedError(place, "others may write there, and so replace what is in it", fix)
+
+
+def _no_file(path: Path, why: str) -> UntrustedError:
+    return UntrustedError(
+        path,
+        f"{why}, and none of koordlet's files",
+        f"move {path} away, or name another directory with --state-dir",
+    )

@@ -1,0 +1,60 @@
+"""The memory limits that are shipped: one for all who hold limits, above what was measured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+REPO = Path(__file__).parents[2]
+_MIB = 1 << 20
+
+
+def of_unit(name: str, key: str) -> int:
+    """A limit of a unit in bytes."""
+    found = re.search(rf"^{key}=(\d+)M$", (REPO / "systemd" / name).read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * _MIB
+
+
+def of_daemonset() -> int:
+    """The limit of the agent's container in bytes."""
+    text = (REPO / "deploy" / "agent" / "daemonset.yaml").read_text()
+    (one,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "DaemonSet"]
+    (box,) = one["spec"]["template"]["spec"]["containers"]
+    found = re.fullmatch(r"(\d+)Mi", box["resources"]["limits"]["memory"])
+    assert found is not None
+    return int(found[1]) * _MIB
+
+
+def measured() -> list[tuple[str, int]]:
+    """The table of the operator's guide: what, and the larger of its columns, in bytes."""
+    section = (REPO / "docs" / "operate.md").read_text().partition("### Memory\n")[2]
+    rows = re.findall(r"^\| ([^|]+) \| +(\d+)? *\| +(\d+)? *\|$", section, re.MULTILINE)
+    return [(what, 10**6 * max(int(a or 0), int(b or 0))) for what, a, b in rows if a or b]
+
+
+def test_they_agree() -> None:
+    """The container, the unit and the unit that restores have one limit, and the guide names it."""
+    limits = {
+        of_daemonset(),
+        of_unit("koordlet.service", "MemoryMax"),
+        of_unit("koordlet-restore.service", "MemoryMax"),
+    }
+    slow = {of_unit(f"{one}.service", "MemoryHigh") for one in ("koordlet", "koordlet-restore")}
+    guide = (REPO / "docs" / "operate.md").read_text()
+
+    assert (1, 1) == (len(limits), len(slow))
+    assert f"one limit, {limits.pop() // _MIB} MiB" in guide
+    assert f"from {slow.pop() // _MIB} MiB on" in guide
+
+
+def test_nothing_that_was_measured_comes_near() -> None:
+    """The worst agent, with the process that validates its file, is not even slowed down."""
+    rows = measured()
+    (validating,) = [size for what, size in rows if what.startswith("validating")]
+    worst = max(size for _, size in rows)
+
+    assert len(rows) == 6
+    assert worst + validating < of_unit("koordlet.service", "MemoryHigh")

@@ -1,0 +1,178 @@
+"""Which groups are followed: all of what workloads make inside themselves, until it is a crowd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from koordlet.host import cgroups, following, hierarchies
+from koordlet.model import pod, qos
+from tests.apply import test_interrupted
+from tests.kit import agents, images, trees
+from tests.kit.kernel import KernelHost, Machine
+from tests.kit.kernel.machine import Cgroup
+
+TOP = "/sys/fs/cgroup"
+BOX = "cri-containerd-" + "a" * 64 + ".scope"
+POD = "kubepods.slice/kubepods-pod11111111_2222_3333_4444_555555555555.slice"
+
+
+def machine(*groups: str) -> KernelHost:
+    """A machine with these groups, and those above them."""
+    host = Machine("0-1", cgroup="v2")
+    for path in groups:
+        steps = path.split("/")
+        for count in range(1, len(steps) + 1):
+            place = host.at(f"{TOP}/{'/'.join(steps[:count])}")
+            if not host.exists(place):
+                host.mkdir(place)
+    return host
+
+
+def reader(host: KernelHost) -> cgroups.Reader:
+    """Its groups."""
+    return cgroups.Reader(host, hierarchies.discover(host))
+
+
+def declared(group: str) -> pod.Pod:
+    """A workload that the operator declared."""
+    return pod.Pod(
+        uid=group, namespace="host", name=group, qos=qos.Qos.BE, group=group, source="test"
+    )
+
+
+def of_kubelet(group: str) -> pod.Pod:
+    """A pod of a kubelet."""
+    return pod.Pod(
+        uid="u", namespace="d", name="web", qos=qos.Qos.LS, group=group,
+        kube_qos=qos.KubeQos.GUARANTEED, source="test",
+    )  # fmt: skip
+
+
+def test_a_group_and_what_is_inside() -> None:
+    """Parents come before children, control files are no groups, names with dots are."""
+    host = machine("a/c", "a/b.slice/d")
+
+    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == following.inside(reader(host), "a", 3)
+    assert following.inside(reader(host), "a", 2) is None
+
+
+class Deep(cgroups.Reader):
+    """Groups inside each other, deeper than Python nests calls."""
+
+    def children(self, path: str) -> tuple[str, ...]:
+        return () if path.count("/") == 3000 else (f"{path}/n",)
+
+
+def test_groups_nested_deeper_than_calls() -> None:
+    """A workload that nests thousands of groups does not break the look at all the others."""
+    host = machine()
+
+    assert 3001 == len(following.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ())
+
+
+class Counted(cgroups.Reader):
+    """Says whose names were asked for."""
+
+    def __init__(self, host: KernelHost) -> None:
+        super().__init__(host, hierarchies.discover(host))
+        self.listed: list[str] = []
+
+    def children(self, path: str) -> tuple[str, ...]:
+        self.listed.append(path)
+        return super().children(path)
+
+
+def test_a_crowd_is_followed_by_its_top() -> None:
+    """The others are followed, the crowd's names not even read until the next full look."""
+    host = machine(*(f"crowd/n{number}" for number in range(20)), "calm/one/two")
+    look, follower = Counted(host), following.Follower(most=10)
+    pods = [declared("crowd"), declared("calm")]
+    found = follower.groups(look, pods, (), full=True, sets=False)
+
+    assert ["", "crowd", "calm", "calm/one", "calm/one/two"] == list(dict.fromkeys(found))
+    assert {"crowd": False} == follower.crowded
+    assert "crowd" not in look.listed
+    for number in range(15):
+        host.rmdir(host.at(f"{TOP}/crowd/n{number}"))
+    assert "crowd/n19" not in follower.groups(look, pods, (), full=False, sets=False)
+    look.rescan()
+    look = Counted(host)
+    assert "crowd/n19" in follower.groups(look, pods, (), full=True, sets=False)
+    assert not follower.crowded
+
+
+def test_a_pod_keeps_its_containers() -> None:
+    """Where a container has made a crowd, its pod's containers and other pods are followed."""
+    inside = (f"{POD}/{BOX}/n{number}" for number in range(20))
+    other = POD.replace("11111111", "99999999")
+    host = machine(*inside, f"{other}/{BOX}/init.scope")
+    follower = following.Follower(most=10)
+    found = follower.groups(reader(host), [of_kubelet(POD)], (), full=True, sets=False)
+
+    wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
+    assert wanted | {f"{other}/{BOX}/init.scope"} == set(found)
+    assert {POD: False} == follower.crowded
+
+
+def test_many_small_crowds() -> None:
+    """All workloads together have a bound, too: the last ones are followed by their tops."""
+    host = machine(*(f"w{one}/n{number}" for one in range(5) for number in range(8)))
+    follower = following.Follower(most=10, most_of_all=20)
+    pods = [declared(f"w{one}") for one in range(5)]
+    found = follower.groups(reader(host), pods, (), full=True, sets=False)
+
+    assert {"w2", "w3", "w4"} == follower.crowded.keys()
+    assert {f"w{one}" for one in range(5)} <= set(found)
+
+
+def test_sets_of_a_crowd_are_known_on_v1() -> None:
+    """They are looked at, and not counted: else making groups would be a way out of the pool."""
+    host = machine(*(f"crowd/n{number}" for number in range(20)))
+    follower, look = following.Follower(most=10), reader(host)
+    pods = [declared("crowd")]
+    names = follower.groups(look, pods, (), full=True, sets=True)
+    groups = look.read_all(names)
+
+    assert ({"crowd": True}, 22) == (follower.crowded, len(set(names)))
+    assert {"", "crowd"} == follower.counted(groups).keys()
+    assert follower.counted(groups) is follower.counted(groups)
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_a_crowd_is_told_and_kept_in_its_pool(
+    version: Cgroup, ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A condition says so while it lasts; the workload is narrowed all the same, and not counted.
+
+    Everything is put back.
+    """
+    site = test_interrupted.workloads(version, ram)
+    top = trees.top(version)
+    monkeypatch.setattr(following, "MOST", 30)
+    inside = [f"{top}/batch/jobs/n{number}" for number in range(following.MOST + 1)]
+    for path in inside:
+        site.host.mkdir(site.host.at(path))
+        if version == "v1":
+            site.host.write(site.host.at(f"{path}/cpuset.cpus"), b"0-4\n")
+            site.host.write(site.host.at(f"{path}/cpuset.mems"), b"0\n")
+    before = site.image()
+    with site.agent() as who:
+        agents.settle(who, site.clock)
+        assert who.teller.view is not None
+        told = [one for one in who.teller.view.plan.conditions if one.type == "GroupsNotFollowed"]
+        assert [("host/batch", True)] == [(one.subject, one.status) for one in told]
+        counted = who.teller.view.snapshot.counted
+        assert not [path for path in counted if path.startswith("batch/jobs/")]
+        assert "1-4\n" == site.host.text(site.host.at(f"{top}/batch/jobs/cpuset.cpus"))
+    site.restore()
+    assert {} == images.difference(before, site.image())
+    with site.agent() as who:
+        for path in inside[1:]:
+            site.host.rmdir(site.host.at(path))
+        agents.settle(who, site.clock)
+        assert who.teller.view is not None
+        kinds = [one.type for one in who.teller.view.plan.conditions]
+
+    assert "GroupsNotFollowed" not in kinds
