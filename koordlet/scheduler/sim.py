@@ -169,7 +169,7 @@ class Simulation:
             return
         why = next(
             (said for one in self._gates[cycle.profile.name] if (said := one.pre_enqueue(pod))),
-            pod.sort.unsupported,
+            self._cluster.decoder.judge.why(pod),
         )
         if pod.terminating:
             why = f"skip schedule deleting pod: {pod.key}"

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler import disruption, dryrun, messages, preemption
+from koordlet.scheduler import disruption, dryrun, messages, preemption, unserved
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Failure, Plugin, RefusedError
@@ -47,10 +46,11 @@ class Core:
         measures: Measures | None = None,
         spent: Callable[[], float] = time.perf_counter,
         backoff: Backoff | None = None,
+        judge: unserved.Judge | None = None,
     ) -> None:
         self.measures = Measures() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
-        self.decoder = Decoder(self.priorities)
+        self.decoder = Decoder(self.priorities, judge=judge)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
         self.register.ready = conversion.Chooser(profiles).ready
@@ -62,7 +62,6 @@ class Core:
         self.diary = Diary()
         self._profiles = profiles
         self._spent = spent
-        self._outbox: deque[Outcome] = deque()
         #: UIDs of victims that the store is being told of.
         self._doomed: set[str] = set()
         self._plugins: dict[str, Plugin] = {
@@ -162,9 +161,6 @@ class Core:
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
-        elif pod.sort.unsupported:
-            self.queue.gate(pod, pod.sort.unsupported, now)
-            self._outbox.append(Refusal(pod, pod.sort.unsupported))
         else:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
@@ -179,6 +175,12 @@ class Core:
                 woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
+
+    def judge_anew(self, namespaces: Container[str], now: float) -> None:
+        """Quotas mean other namespaces than before: whoever waits there is tried, or refused."""
+        for entry in list(self.queue):
+            if entry.pod.namespace in namespaces and entry.place is not Place.TAKEN:
+                self._enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Objects changed that some classes are judged by."""
@@ -206,11 +208,13 @@ class Core:
 
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: nobody waits."""
-        if self._outbox:
-            return self._outbox.popleft()
         pod = self.queue.pop(now)
         if pod is None:
             return None
+        if why := self.decoder.judge.why(pod):
+            self.nominated.drop(pod.key)
+            self.queue.gate(pod, why, now)
+            return Refusal(pod, why)
         cycle = self.cycles[pod.sort.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
