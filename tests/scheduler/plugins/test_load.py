@@ -84,6 +84,20 @@ def test_an_old_report_refuses_or_counts_for_nothing() -> None:
     assert "[]" == message(node("n"), pod("p", cpu="1"))
 
 
+def test_a_use_that_is_unknown_is_not_zero() -> None:
+    """A fresh report without the node's use, as after an agent's start, makes no node idle."""
+    empty = metric("new", "0")
+    empty["status"]["nodeMetric"] = {
+        "nodeUsage": {"resources": {}},
+        "aggregatedNodeUsages": [{"duration": "5m0s", "usage": {}}],
+    }
+    found = clusters.places(
+        node("new"), node("old"), empty, metric("old", "1200m"), pod("p", cpu="100m")
+    )
+
+    assert {"p": "old"} == found
+
+
 def test_a_node_has_limits_of_its_own() -> None:
     """The annotation replaces the group that it names."""
     one = node("n")
