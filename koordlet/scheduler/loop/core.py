@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Mapping
 from koordlet.scheduler import disruption, dryrun, messages, preemption, unserved
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Failure, Plugin, RefusedError
+from koordlet.scheduler.framework import Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
@@ -57,7 +57,7 @@ class Core:
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets: dict[str, disruption.Budget] = {}
+        self.budgets = disruption.Budgets()
         self.nominated = Nominations()
         self.diary = Diary()
         self._profiles = profiles
@@ -98,6 +98,8 @@ class Core:
             if old is not None:
                 self._gone(old, now)
             return
+        if new.terminating:
+            self.budgets.ends(new.uid)
         if new.uid in self._doomed:
             # Its end is decided, whether the store has heard of it or not.
             new.terminating = new.preempted = True
@@ -109,6 +111,7 @@ class Core:
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
         self._doomed.discard(old.uid)
+        self.budgets.ends(old.uid)
         self.queue.forget(old)
         known = self.census.get(old.key)
         if known is not None:
@@ -300,35 +303,25 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if self._awaited(pod, failure):
+        if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             said = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, said, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
-            cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
+            cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
         )
         if not isinstance(found, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, found))
-        return self._nominate(pod, failure.message, found)
+        return self._nominate(pod, failure.message, found, now)
 
-    def _awaited(self, pod: Pod, failure: Failure) -> bool:
-        """Whether a victim is on his way out of the pod's nominated node, and that will help."""
-        row = self.census.columns.rows.get(pod.nominated) if pod.nominated else None
-        verdict = (failure.verdicts or {}).get(row) if row is not None else None
-        if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
-            return False
-        return any(
-            one.terminating and one.preempted and one.priority < pod.priority
-            for one in self.census.columns.pods[row].values()
-        )
-
-    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate) -> Refusal:
+    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate, now: float) -> Refusal:
         node = self.census.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
         fresh = tuple(one for one in found.victims if not one.terminating)
+        self.budgets.take(fresh, now)
         for victim in fresh:
             self._doomed.add(victim.uid)
             victim.preempted = True
@@ -384,6 +377,7 @@ class Core:
     def spared(self, victim: Pod, now: float) -> None:
         """A victim could not be deleted after all."""
         self._doomed.discard(victim.uid)
+        self.budgets.spare(victim.uid)
         known = self.census.get(victim.key)
         if known is not None and known.uid == victim.uid and known.terminating:
             self.census.ending(known, ends=False)

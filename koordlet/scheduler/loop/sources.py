@@ -215,11 +215,7 @@ class Sources:
         self._core.judge_anew(concerned, self._clock())
 
     def _budget(self, key: mirror.Key, _old: Any, new: Any) -> None:
-        name = "/".join(key)
-        if new is None:
-            self._core.budgets.pop(name, None)
-        else:
-            self._core.budgets[name] = new
+        self._core.budgets.put("/".join(key), new)
 
     def _owner(self, _key: mirror.Key, old: owners.Owner | None, new: owners.Owner | None) -> None:
         if old is not None and old == new:

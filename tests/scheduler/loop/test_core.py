@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from koordlet.scheduler import machines, nodes, profile, unserved
+from koordlet.model import selectors
+from koordlet.scheduler import disruption, machines, nodes, profile, unserved
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
@@ -165,3 +166,22 @@ def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() 
     reserving.changed(scene.core, None, body, 0.0)
 
     assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+
+
+def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -> None:
+    """Of five protected pods with a budget of one, four preemptors take one and the others none."""
+    scene = Scene()
+    for name in ("b", "c", "d", "e"):
+        scene.core.node(None, nodes.decode(clusters.node(name)), 0.0)
+    for name in ("n", "b", "c", "d"):
+        scene.pod(name=f"web-{name}", on=name, cpu="4", labels={"app": "web"})
+    for name in ("x", "y", "z"):
+        scene.pod(name=name, on="e", cpu="1", priority=1)
+    scene.pod(name="w", on="e", cpu="1", priority=1)
+    compiled = selectors.Selector(labels="app=web").compiled()
+    scene.core.budgets.put("d/web", disruption.Budget("d", compiled, 1))
+    for number in range(3):
+        scene.pod(name=f"high-{number}", cpu="2", priority=9)
+    taken = [one.name for _ in range(3) for one in scene.refused().victims]
+
+    assert 1 == sum(name.startswith("web") for name in taken[:3]), taken
