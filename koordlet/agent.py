@@ -89,9 +89,7 @@ class Agent:
         )
         self.hands = executor.Executor(self.line.host, self.book, self.line.units)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
-        self.memory = remembering.Memory(
-            self.line.history.expectation, self.checkpoints, self.line.clock
-        )
+        self.memory = remembering.Memory(self.line.history, self.checkpoints, self.line.clock)
         self.handover = handover.Handover(where.handover, identity.boot_id, other)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
@@ -393,5 +391,6 @@ class Agent:
         """Write what is held back, if the disk answers; in a time that ends."""
         self.disks[1].settle(disk.LONG)
         self.teller.audit.flush()
+        self.memory.close()
         self._put_down()
         self.disks[1].close(disk.LONG)

@@ -29,7 +29,7 @@ from koordlet import log, showing
 from koordlet.http import client, server
 from koordlet.model import errors, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.scheduler import configuration, profile
+from koordlet.scheduler import configuration, profile, unserved
 from koordlet.scheduler.alone import steward
 from koordlet.scheduler.loop import running
 from koordlet.scheduler.reservation import admission, service
@@ -93,6 +93,8 @@ class Options:
     http: str
     https: Secure | None = None
     configuration: configuration.Configuration
+    #: Pods that name a gang, a quota or a hard hint are placed as if they did not.
+    ignores_keys: bool = False
     #: Where agents and programs of other machines are heard, with mutual TLS.
     remote: Remote | None = None
 
@@ -121,6 +123,7 @@ async def run(options: Options) -> None:
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
             terms=None if alone else options.configuration.election,
             backoff=options.configuration.backoff,
+            judge=unserved.Judge(ignores_keys=options.ignores_keys),
         )
         face = showing.Face(one)
         shown = _shown(options, store, face)

@@ -226,11 +226,12 @@ class Surfaces:
             resync_seconds=float(said.resync_seconds),
         )
         clock = time.monotonic
+        metric = rows.Metric(self._past)
         wanted: tuple[tuple[bool, writing.Row], ...] = (
             (said.topology, rows.Topology(manners, clock)),
-            (said.metric, rows.Metric(self._past)),
+            (said.metric, metric),
             (said.device, rows.Device(manners, clock)),
-            (said.status, rows.Status(manners, clock)),
+            (said.status, rows.Status(manners, clock, metric if said.metric else None)),
             (said.events, remarking.Remarks(clock)),
             (True, tainting.Taints(said.taints, clock)),
         )

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 
 from koordlet import remembering
-from koordlet.history import expectation
+from koordlet.history import expectation, series
 from koordlet.host import machine
+from koordlet.model import meter
 from koordlet.state import checkpoint
+from tests.kit import counting, pasts
 
 
 def memory(
     models: expectation.Expectation, where: Path, boot: str, at: float
 ) -> remembering.Memory:
     """The memory of an agent that runs in this boot."""
+    known = series.History()
+    known.expectation = models
+    return remembered(known, where, boot, at)
+
+
+def remembered(
+    known: series.History, where: Path, boot: str, at: float, suspended: float = 0.0
+) -> remembering.Memory:
+    """The same of a whole history."""
     files = checkpoint.Checkpoints(where, machine_id="m", boot_id=boot)
-    return remembering.Memory(models, files, lambda: machine.Now(at=at, wall=1000.0 + at))
+    now = machine.Now(at=at, wall=1000.0 + at, suspended=suspended)
+    return remembering.Memory(known, files, lambda: now)
 
 
 def learned(number: int = 100) -> expectation.Expectation:
@@ -82,3 +96,97 @@ def test_nothing_is_written_for_nobody(tmp_path: Path) -> None:
     back = expectation.Expectation()
     assert [] == memory(back, tmp_path, "boot-1", 60.0).revive()
     assert 0 == len(back)
+
+
+USE = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**30}
+POD = {meter.CPU: 0.25, meter.MEMORY_ANON: 2.0**20}
+
+
+def used() -> series.History:
+    """Five minutes of a node and two pods, until second 1000."""
+    groups = {"a": POD, "b": {meter.CPU: 0.5, meter.MEMORY_ANON: 2.0**21}}
+    return pasts.past(node=USE, groups=groups, until=1000.0, seconds=300)
+
+
+def seen_again(known: series.History, at: float, suspended: float = 0.0) -> None:
+    """The first look of a new agent: another order of groups, and one that is new."""
+    groups = {meter.CPU: [0.0, 0.0, 0.0], meter.MEMORY_ANON: [1.0, 1.0, 1.0]}
+    readings = {
+        "node": counting.reading(at, {meter.CPU: [0.0]}, names=("",)),
+        "groups": counting.reading(at, groups, names=("new", "b", "a")),
+    }
+    known.take(
+        {name: dataclasses.replace(one, suspended=suspended) for name, one in readings.items()}
+    )
+
+
+def test_samples_are_there_again_after_a_restart(tmp_path: Path) -> None:
+    """The windows of node and groups are those of before, less the time between two agents."""
+    old = remembered(used(), tmp_path, "boot-1", 1000.0)
+    old.close()
+    back = series.History()
+
+    assert [] == remembered(back, tmp_path, "boot-1", 1010.0).revive()
+    seen_again(back, 1010.0)
+    whole = back.node.window("", meter.CPU, 1010.0, 300.0)
+    assert whole is not None
+    assert 1.5 == pytest.approx(whole.average, rel=1e-4)
+    assert 285 <= whole.covered <= 295
+    for name, cores in (("a", 0.25), ("b", 0.5)):
+        found = back.groups.window(name, meter.CPU, 1010.0, 300.0)
+        assert found is not None
+        assert cores == pytest.approx(found.average, rel=1e-4)
+    assert back.groups.window("new", meter.CPU, 1010.0, 300.0) is None
+
+
+def test_samples_age_while_nobody_looks(tmp_path: Path) -> None:
+    """Down for longer than half a window, suspended or not: there is no window any more."""
+    old = remembered(used(), tmp_path, "boot-1", 1000.0)
+    old.close()
+    for at, suspended in ((1200.0, 0.0), (1001.0, 200.0)):
+        back = series.History()
+        assert [] == remembered(back, tmp_path, "boot-1", at, suspended).revive()
+        seen_again(back, at, suspended)
+        assert back.node.window("", meter.CPU, at, 300.0) is None
+
+
+def test_samples_of_another_boot_are_nobodys(tmp_path: Path) -> None:
+    """Another clock and other groups: they are discarded, and it is said."""
+    old = remembered(used(), tmp_path, "boot-1", 1000.0)
+    old.close()
+
+    (problem,) = remembered(series.History(), tmp_path, "boot-2", 5.0).revive()
+    assert "of another boot" in problem
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("at", [2e9] * 300),
+        ("at", ["x"]),
+        ("at", [float("inf")] * 300),
+        ("span", []),
+        ("subjects", [1]),
+        ("cells", "AAAA"),
+        ("cells", "!"),
+        ("", 5),
+    ],
+)
+def test_damaged_samples_cost_themselves(tmp_path: Path, key: str, value: object) -> None:
+    """A file that makes no sense is discarded as a whole, and it is said."""
+    old = remembered(used(), tmp_path, "boot-1", 1000.0)
+    old.close()
+    where = tmp_path / "samples.json"
+    body = json.loads(where.read_text())
+    several = body["state"]["spaces"]["node"]
+    if key:
+        several["cpu"][key] = value
+    else:
+        several["cpu"] = value
+    where.write_text(json.dumps(body))
+    back = series.History()
+
+    (problem,) = remembered(back, tmp_path, "boot-1", 1010.0).revive()
+    assert problem.startswith("samples: ")
+    seen_again(back, 1010.0)
+    assert back.groups.window("a", meter.CPU, 1010.0, 300.0) is None

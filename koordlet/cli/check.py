@@ -1,11 +1,15 @@
 """``koordlet check``: can this machine be managed, and what is missing.
 
-Covers: what was found, as a list or JSON. Does not cover: fixing it.
+Covers: what was found, as a list or JSON; pods that koordlet's scheduler would refuse for what they
+name. Does not cover: fixing it.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from koordlet import opening, sourcing
 from koordlet.cli import options, output
@@ -16,6 +20,7 @@ HELP = "show what this machine supports, and what is missing"
 EXAMPLES = """\
 koordlet check             what works here
 koordlet check --strict    exit 1 when anything is missing
+kubectl get pods,namespaces,elasticquotas -A -o json > all.json; koordlet check --pods all.json
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
@@ -26,6 +31,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.config(parser)
     options.root(parser)
     options.output(parser, ("table", "json"))
+    parser.add_argument(
+        "--pods",
+        metavar="FILE",
+        help="pods of a cluster, with its namespaces and quotas, as kubectl prints them: how many"
+        " name what koordlet's scheduler refuses (default: the pods of this node, by their keys)",
+    )
     parser.add_argument("--strict", action="store_true", help="exit 1 when anything is missing")
     options.cgroup_root(parser)
 
@@ -45,12 +56,41 @@ def run(args: argparse.Namespace) -> int:
     seen = run_line.look()
     why = opening.why_observe(config, seen.layout) if host.live else "a recorded machine"
     choice = sourcing.choose(config.config, host)
-    found = document(seen, why, choice)
+    asking = _asking(args.pods, seen)
+    found = {**document(seen, why, choice), "refusedByScheduler": asking}
     if args.output == "json":
         output.print_json(found)
     else:
-        print("\n".join(lines(seen, why, choice)))
+        print("\n".join([*lines(seen, why, choice), *_refused(asking)]))
     return 1 if args.strict and (seen.unsupported or why) else 0
+
+
+def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
+    """How many pods ask for what our scheduler lacks, by what it is."""
+    # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
+    from koordlet.scheduler import unserved  # noqa: PLC0415
+
+    if path is None:
+        return dict(
+            Counter(_each(unserved.of_keys(one.labels, one.annotations) for one in seen.pods))
+        )
+    from koordlet.scheduler import manifests  # noqa: PLC0415
+
+    return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
+
+
+def _each(asked: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    return [what for one in asked for what in sorted(one)]
+
+
+def _refused(asking: Mapping[str, int]) -> list[str]:
+    from koordlet.scheduler import unserved  # noqa: PLC0415 -- as above
+
+    return [
+        f"scheduler     pods that name a {what}: {count}; koordlet's scheduler refuses such pods"
+        f" while they wait for a node ({unserved.OPTION} places them)"
+        for what, count in sorted(asking.items())
+    ]
 
 
 def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict[str, object]:

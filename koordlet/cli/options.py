@@ -58,6 +58,17 @@ def config(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def ignoring(parser: argparse.ArgumentParser) -> None:
+    """Declare that keys of features which the scheduler lacks mean nothing."""
+    parser.add_argument(
+        "--ignore-unknown-scheduling-keys",
+        dest="ignores_keys",
+        action="store_true",
+        help="place pods that name a gang, a quota or a hard scheduling hint as if they did not,"
+        " where clusters carry such labels unused (default: they are refused by name)",
+    )
+
+
 def output(parser: argparse.ArgumentParser, choices: Sequence[str]) -> None:
     """``-o``: the form of what is printed."""
     parser.add_argument(

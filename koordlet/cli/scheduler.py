@@ -97,6 +97,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-parent", metavar="PID", type=int, help="end when this parent process ends"
     )
+    options.ignoring(parser)
     options.state(parser)
 
 
@@ -198,6 +199,7 @@ def run(args: argparse.Namespace) -> int:
                 http=args.http,
                 https=_secure(args),
                 configuration=chosen,
+                ignores_keys=args.ignores_keys,
                 remote=_remote(args),
             )
         )

@@ -48,6 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="the time at which reservations are judged, as 2026-01-31T12:00:00Z or in Unix seconds"
         " (default: the newest time in the input)",
     )
+    options.ignoring(parser)
     options.output(parser, ("table", "json", "svg"))
 
 
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         configured = configuration.read(found[0], args.config)
         output.warn(configured.warnings)
     deciding = configured.deciding if configured is not None else ()
-    loaded = cluster.load(bodies, deciding)
+    loaded = cluster.load(bodies, deciding, ignores_keys=args.ignores_keys)
     now = args.now if args.now is not None else manifests.newest(bodies)
     explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
 _NAN = math.nan
@@ -72,6 +72,29 @@ class Rows:
                 rows.append(self._cells[start : start + self.width])
                 covered += self._span[position]
         return rows, covered
+
+    def saved(self, slots: Sequence[int]) -> tuple[list[float], list[float], list[array[float]]]:
+        """Oldest first: when rows were taken, for how long they stand, and each of some series."""
+        known = sum(at > -math.inf for at in self._at)
+        order = [(self._next - known + number) % self.length for number in range(known)]
+        columns = [self._cells[slot :: self.width] for slot in slots]
+        return (
+            [self._at[row] for row in order],
+            [self._span[row] for row in order],
+            [array("f", [column[row] for row in order]) for column in columns],
+        )
+
+    def recall(
+        self, at: Sequence[float], span: Sequence[float], columns: Mapping[int, array[float]]
+    ) -> None:
+        """Begin with rows that were saved, by slot; the oldest are left out where they are many."""
+        known = min(len(at), self.length)
+        first = len(at) - known
+        self._at[:known], self._span[:known] = array("d", at[first:]), array("d", span[first:])
+        for slot, column in columns.items():
+            self._cells[slot : known * self.width : self.width] = column[first:]
+        self._next = known % self.length
+        self._asked = None
 
     def clear(self, slot: int) -> None:
         """The series begins anew."""

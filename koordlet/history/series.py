@@ -86,7 +86,8 @@ class History:
         self._learned = clock
         for one in pods[self._tick % _TURNS :: _TURNS]:
             self._learn(one.uid, self._minute(self.groups, one.group or "", now.at), clock)
-        if self._tick % _TURNS:
+        # At once where models were taken back: an offer is not to lose what they say for a minute.
+        if self._tick % _TURNS and not (self._tick == 1 and len(self.expectation)):
             return
         system = self._minute(self.shares, shares.SYSTEM, now.at, _SHARED)
         self._learn(expectation.SYSTEM, system, clock)

@@ -22,6 +22,7 @@ from math import isnan
 
 from koordlet.history import rows, window
 from koordlet.model import counters, meter
+from koordlet.model.record import dataclass
 
 #: Seconds of one coarse row, and how many there are: half an hour.
 COARSE_SECONDS = 15
@@ -41,6 +42,17 @@ _SHORTEST = 1e-6
 _NAN = counters.NAN
 
 
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What is remembered one by one of a meter, oldest first."""
+
+    at: Sequence[float]
+    #: For how many seconds before it each sample stands.
+    span: Sequence[float]
+    #: By subject; NaN where one is missing.
+    columns: Mapping[str, array[float]]
+
+
 class Space:
     """All subjects of one kind. ``depth`` remembers so many times the samples of a meter."""
 
@@ -56,6 +68,8 @@ class Space:
         self._read: dict[tuple[meter.Meter, int], float] = {}
         self._at: dict[meter.Meter, float] = {}
         self._kept: dict[meter.Meter, _Kept] = {}
+        #: Of a process before this one, until it is known who is in which slot.
+        self._past: Mapping[meter.Meter, Samples] = {}
 
     # Taking --------------------------------------------------------------------------------------
 
@@ -67,6 +81,8 @@ class Space:
         if reading.renewed:
             self._renew(reading.renewed)
         self._slots = reading.slots
+        if self._past:
+            self._take_over()
         for batch in reading.batches:
             if batch.meter.counter:
                 self._count(batch, reading.at)
@@ -80,6 +96,21 @@ class Space:
                 # A value that nobody read is shown for a while, but it is no new sample.
                 if one.samples and reading.at - self._at[one] < one.period - _EARLY:
                     self._keep(one, reading.at)
+
+    def samples(self, what: meter.Meter) -> Samples | None:
+        """What is remembered of a meter; ``None`` where nothing is."""
+        kept = self._kept.get(what)
+        return None if kept is None else kept.samples(self._slots)
+
+    def recall(self, past: Mapping[meter.Meter, Samples]) -> None:
+        """Begin with what a process before this one remembered of those who are still here."""
+        self._past = past
+
+    def _take_over(self) -> None:
+        for what, samples in self._past.items():
+            kept = self._kept[what] = _Kept(what, self._width, self._depth)
+            kept.recall(samples, self._slots)
+        self._past = {}
 
     def _forget(self, now: float) -> None:
         for what in [what for what, at in self._at.items() if now - at > _FORGOTTEN]:
@@ -237,6 +268,15 @@ class _Kept:
     def clear(self, slot: int) -> None:
         for one in self._all():
             one.clear(slot)
+
+    def samples(self, slots: Mapping[str, int]) -> Samples:
+        at, span, columns = self._fine.saved(list(slots.values()))
+        return Samples(at, span, dict(zip(slots, columns, strict=True)))
+
+    def recall(self, samples: Samples, slots: Mapping[str, int]) -> None:
+        several = samples.columns.items()
+        found = {slots[name]: column for name, column in several if name in slots}
+        self._fine.recall(samples.at, samples.span, found)
 
     def age(self, seconds: float) -> None:
         for one in self._all():

@@ -24,6 +24,8 @@ class Window:
     values: tuple[float, ...]
     #: The largest single sample, where ``values`` are averages.
     peak: float
+    #: For how many seconds the samples stand.
+    covered: float
 
     @property
     def average(self) -> float:
@@ -46,7 +48,7 @@ def make(
     if not values or covered < seconds / 2 - _TOLERANCE:
         return None
     ordered = tuple(sorted(values))
-    return Window(ordered, ordered[-1] if peak is None else peak)
+    return Window(ordered, ordered[-1] if peak is None else peak, covered)
 
 
 def _single(value: float) -> float:

@@ -4,9 +4,9 @@
 
 Covers: the peer's sums for CPU and memory, old metrics, which strategy counts.
 Does not cover: the formulas of one resource (``batch_formulas``), parts of NUMA nodes and third
-parties (``batch_zones``), writing the node object (whoever writes objects reads
-``Decision.offer``), limits of single pods (``batch_limits``), what best-effort work may use now
-(``adaptive``, ``cpu_suppress``).
+parties (``batch_zones``), what of it survives a restart (``batch_offer``), writing the node object
+(whoever writes objects reads ``Decision.offer``), limits of single pods (``batch_limits``), what
+best-effort work may use now (``adaptive``, ``cpu_suppress``).
 
 Rules, as the peer's manager has them:
 1. ``usage`` takes off what is used; ``request`` (memory only) what was asked for, and of the system
@@ -15,8 +15,8 @@ Rules, as the peer's manager has them:
    class. A pod that was not measured counts with its request; an LSE pod with its CPU request and
    its memory use. Reserved is the larger of capacity less allocatable and the node's annotation.
 3. Use is the mean of the aggregate duration (5 min). While less than half of that was seen, or
-   workloads or the annotation are not known, the last offer stays; after ``degradeTimeMinutes``
-   nothing is offered.
+   workloads or the annotation are not known, the last offer stays, over a restart as well; after
+   ``degradeTimeMinutes`` nothing is offered.
 4. ``formula: seed`` takes allocatable for the base; otherwise it is capacity.
 5. ``limits`` are parts of the base that no offer exceeds.
 6. The ConfigMap decides whether, and how, this is computed; without one the file does. Over both
@@ -26,8 +26,8 @@ Rules, as the peer's manager has them:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import (
@@ -44,6 +44,7 @@ from koordlet.model import (
 )
 from koordlet.model.record import dataclass
 from koordlet.policy import batch_formulas, batch_zones, be_usage
+from koordlet.policy.batch_offer import State
 
 STEM = "batch_resources"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -74,33 +75,6 @@ class Settings:
     max_memory_percent: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """The last offer that was computed, and when (monotonic)."""
-
-    amounts: Mapping[str, int] = field(default_factory=dict)
-    original: Mapping[str, int] = field(default_factory=dict)
-    zones: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    at: float | None = None
-    wall: float = 0.0
-
-
-def revive(body: Mapping[str, object]) -> State:
-    """The state from a checkpoint; ``ValueError`` when it is none."""
-    amounts, at, wall = body.get("amounts"), body.get("at"), body.get("wall", 0.0)
-    if not isinstance(amounts, dict) or not all(isinstance(v, int) for v in amounts.values()):
-        raise ValueError("amounts is not a map of numbers")
-    if not isinstance(at, int | float | None) or not isinstance(wall, int | float):
-        raise ValueError("at and wall must be numbers")
-    return State(amounts=amounts, at=at, wall=float(wall))
-
-
-def keep(state: State) -> State:
-    """A restart computes anew: nothing of this is worth a write at each tick."""
-    del state
-    return State()
-
-
 def decide(
     now: snapshot.Snapshot, past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
@@ -109,7 +83,7 @@ def decide(
     if not strategy.enable:
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
     if state.at is not None and 0 <= now.at - state.at < _EVERY:
-        return decision.Decision(next_state=state, offer=_again(state))
+        return decision.Decision(next_state=state, offer=state.again())
     unread = be_usage.annotated(now, resources.MEMORY)
     if isinstance(unread, str):
         held = _held(now, strategy, state, f"not known: {unread}")
@@ -128,8 +102,9 @@ def decide(
     offer = best_effort.Offer(
         amounts=amounts, original=original, zones=zones, wall=now.wall, reasons=reasons
     )
+    made = State(amounts=amounts, original=original, zones=zones, at=now.at, wall=now.wall)
     return decision.Decision(
-        next_state=State(amounts=amounts, original=original, zones=zones, at=now.at, wall=now.wall),
+        next_state=made.after(state),
         offer=offer,
         conditions=_ignored(ignored),
         explanation=reasons,
@@ -197,20 +172,20 @@ def _unsure(now: snapshot.Snapshot) -> list[str]:
 def _held(
     now: snapshot.Snapshot, strategy: strategies.Colocation, state: State, why: str
 ) -> decision.Decision[State]:
-    """Rule 3: the last offer, until it is too old to be one."""
+    """Rule 3: the last offer, until it is too old to be one.
+
+    Where none is known, as in the first process of a boot, none is made: what stands there stays.
+    """
     patience = 60.0 * (strategy.degrade_time_minutes or 15)
+    if state.at is None:
+        state = replace(state, since=now.at if state.since is None else state.since)
+        if now.at - (state.since or now.at) <= patience:
+            return decision.Decision(next_state=state, explanation={"offer": why})
     if state.at is None or now.at - state.at > patience:
         offer = best_effort.Offer(wall=state.wall, degraded=why)
         return decision.Decision(next_state=state, offer=offer, explanation={"offer": why})
     held = {"offer": f"held: {why}"}
-    return decision.Decision(next_state=state, offer=_again(state), explanation=held)
-
-
-def _again(state: State) -> best_effort.Offer:
-    """The last offer once more."""
-    return best_effort.Offer(
-        amounts=state.amounts, original=state.original, zones=state.zones, wall=state.wall
-    )
+    return decision.Decision(next_state=state, offer=state.again(), explanation=held)
 
 
 def _most(settings: Settings, name: str) -> int | None:

@@ -22,6 +22,7 @@ from koordlet.model.record import dataclass
 from koordlet.policy import (
     adaptive,
     batch_limits,
+    batch_offer,
     batch_resources,
     blkio_qos,
     bound_quota,
@@ -233,10 +234,10 @@ POLICIES: tuple[Row, ...] = (
         protects="it bounds what is promised to best-effort work",
         decide=batch_resources.decide,
         settings=batch_resources.Settings(),
-        state=batch_resources.State(),
-        revive=batch_resources.revive,
+        state=batch_offer.State(),
+        revive=batch_offer.revive,
         schema=batch_resources.SCHEMA,
-        keep=batch_resources.keep,
+        keep=batch_offer.keep,
     ),
     row(
         stem=resctrl.STEM,

@@ -32,6 +32,8 @@ _TOPOLOGIES = tuple(
 )
 #: Rows of pods that are made before others have a turn: each takes some 100 µs.
 _BREATH = 8
+#: How soon it is asked again whether enough is known for a first report.
+_UNKNOWN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +139,28 @@ class Metric:
         self._wish = metric_object.Wish()
         self._known: objects.Object | None = None
         self._hand = applying.Hand()
+        #: What is missing of the node's use.
+        self.lacking = metric_object.Lacking.NOTHING
 
     @property
     def period(self) -> float:
         """As the object's spec wishes it."""
-        return float(self._wish.report_seconds)
+        unknown = self.lacking is metric_object.Lacking.ALL
+        return _UNKNOWN_SECONDS if unknown else float(self._wish.report_seconds)
 
     async def bring(self, store: objects.Objects, now: view.View) -> int:
-        """One apply; its answer brings the newest wish. A missing object is made once."""
+        """One apply; its answer brings the newest wish. A missing object is made once.
+
+        While the node's use is not known nothing is written: what stands there keeps its time.
+        """
         ref = objects.Ref(kinds.NODE_METRICS, now.snapshot.node.name)
         if self._known is None:
             await self._find(store, ref)
-        status = await self._status(now)
+        measured = metric_object.node(now, self._past, self._wish)
+        self.lacking = metric_object.lacking(now, self._past, self._wish)
+        if self.lacking is metric_object.Lacking.ALL:
+            return 0
+        status = await self._status(now, measured)
         before = (self._known or {}).get("status") or {}
         gone = {key: None for key in before if key.startswith("prod") and key not in status}
         try:
@@ -176,7 +188,7 @@ class Metric:
         self._known = found
         self._wish = metric_object.wish(found)
 
-    async def _status(self, now: view.View) -> dict[str, Any]:
+    async def _status(self, now: view.View, measured: Mapping[str, Any]) -> dict[str, Any]:
         """In small pieces: the loop that protects workloads comes first."""
         pods = []
         for number, row in enumerate(metric_object.pods(now, self._past, self._wish)):
@@ -185,7 +197,7 @@ class Metric:
                 await asyncio.sleep(0)
         return metric_object.status(
             now,
-            metric_object.node(now, self._past, self._wish),
+            measured,
             pods,
             list(metric_object.applications(now, self._past, self._wish)),
         )
@@ -226,9 +238,13 @@ class Status:
     name = "Node status"
     period = 1.0
 
-    def __init__(self, manners: Manners, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, manners: Manners, clock: Callable[[], float], metric: Metric | None = None
+    ) -> None:
         self._manners = manners
         self._clock = clock
+        #: Whose report is told as short while it is.
+        self._metric = metric
         self._watched = _Watched(manners, clock, 10.0)
         self._hand = applying.Hand()
         self._known: objects.Object | None = None
@@ -259,7 +275,11 @@ class Status:
     def _body(self, there: objects.Object, now: view.View) -> dict[str, Any] | None:
         return node_status.patch(
             there,
-            node_status.wanted(now, offering=self._clock() >= self._left_until),
+            node_status.wanted(
+                now,
+                offering=self._clock() >= self._left_until,
+                lacking=None if self._metric is None else self._metric.lacking,
+            ),
             wall=now.snapshot.wall,
             tolerance=self._manners.tolerance,
         )

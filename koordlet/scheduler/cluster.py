@@ -1,7 +1,7 @@
 """The objects of a cluster, sorted into what the scheduler needs.
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
-storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices.
+storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas.
 Does not cover: files (``manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
@@ -14,7 +14,17 @@ from dataclasses import field
 from typing import TypeVar
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import devices, disruption, expanding, machines, nodes, terms, usage, wire
+from koordlet.scheduler import (
+    devices,
+    disruption,
+    expanding,
+    machines,
+    nodes,
+    terms,
+    unserved,
+    usage,
+    wire,
+)
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.devices import Devices
@@ -91,14 +101,19 @@ def name_of(body: Body) -> str:
     return f"{str(body.get('kind'))[:60]} {where}{str(meta.get('name', 'without a name'))[:253]}"
 
 
-def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
+def load(
+    bodies: Iterable[Body], deciding: Iterable[str] = (), *, ignores_keys: bool = False
+) -> Cluster:
     """Sort the objects; nothing raises. ``deciding``: annotations of pods that plugins look at."""
     kinds: dict[str, list[Body]] = {}
     for body in bodies:
         kinds.setdefault(str(body.get("kind")), []).append(body)
     warnings: list[str] = []
-    columns = Columns(_namespaces(kinds.pop("Namespace", []), warnings))
+    judge = unserved.Judge(ignores_keys=ignores_keys)
+    columns = Columns(_namespaces(kinds.pop("Namespace", []), judge, warnings))
     found = Cluster(columns, warnings=warnings)
+    for body in kinds.pop("ElasticQuota", []):
+        _quota(body, judge, warnings)
     for body in kinds.pop("Node", []):
         _node(body, found)
     for body in kinds.pop("PodDisruptionBudget", []):
@@ -110,7 +125,7 @@ def load(bodies: Iterable[Body], deciding: Iterable[str] = ()) -> Cluster:
         found.owners += kinds.pop(kind, [])
     for kind in _STORAGE:
         found.storage += kinds.pop(kind, [])
-    found.decoder = Decoder(priorities, deciding)
+    found.decoder = Decoder(priorities, deciding, judge)
     given = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):
         given += _expanded(body, given, warnings)
@@ -151,15 +166,27 @@ def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Bo
     return made
 
 
-def _namespaces(bodies: list[Body], warnings: list[str]) -> dict[str, dict[str, str]]:
-    return dict(pair for body in bodies for pair in _guarded(body, warnings, namespace))
+def _namespaces(
+    bodies: list[Body], judge: unserved.Judge, warnings: list[str]
+) -> dict[str, dict[str, str]]:
+    found = [one for body in bodies for one in _guarded(body, warnings, namespace)]
+    for name, _, quota in found:
+        judge.quotas.name(name, quota)
+    return {name: labels for name, labels, _ in found}
 
 
-def namespace(body: Body) -> tuple[str, dict[str, str]]:
-    """The name of a Namespace, and its labels."""
+def namespace(body: Body) -> tuple[str, dict[str, str], str]:
+    """The name of a Namespace, its labels, and the quota that it names for its pods."""
     meta = wire.mapping(body, "metadata")
     name = wire.text(meta, "name")
-    return name, {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
+    labels = {"kubernetes.io/metadata.name": name, **wire.labels(meta)}
+    return name, labels, unserved.named_by(meta)
+
+
+def _quota(body: Body, judge: unserved.Judge, warnings: list[str]) -> None:
+    for one in _guarded(body, warnings, unserved.quota):
+        judge.quotas.put(one)
+        warnings += [one.unheeded] if one.unheeded else []
 
 
 def _node(body: Body, found: Cluster) -> None:

@@ -10,7 +10,17 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from koordlet.model import moment
-from koordlet.scheduler import essence, given, inscribed, nodes, peernames, requests, terms, wire
+from koordlet.scheduler import (
+    essence,
+    given,
+    inscribed,
+    nodes,
+    peernames,
+    requests,
+    terms,
+    unserved,
+    wire,
+)
 from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.wire import BadObjectError, Body
@@ -21,8 +31,14 @@ _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 class Decoder:
     """Decodes pods; remembers the classes."""
 
-    def __init__(self, priorities: Mapping[str, Priority], deciding: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        priorities: Mapping[str, Priority],
+        deciding: Iterable[str] = (),
+        judge: unserved.Judge | None = None,
+    ) -> None:
         self._priorities = priorities
+        self.judge = unserved.Judge() if judge is None else judge
         self._deciding = (*_DECIDING, *deciding)
         self._classes: dict[bytes, PodClass] = {}
 
@@ -105,7 +121,9 @@ class Decoder:
         key = essence.text(namespace, meta, spec, status, notes)
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = _decode(namespace, meta, spec, status, notes)
+            known = self._classes[key] = _decode(
+                namespace, meta, spec, status, notes, judge=self.judge
+            )
         return known
 
     def _annotations(self, meta: Body) -> dict[str, str]:
@@ -140,6 +158,7 @@ _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
     *(peernames.RESOURCE_SPEC, peernames.NUMA_SPEC, peernames.LOAD_FACTORS),
     *(peernames.DEVICE_HINT, peernames.DEVICE_JOINT, peernames.GPU_PARTITION),
+    *unserved.ANNOTATIONS,
 )
 
 
@@ -199,7 +218,13 @@ def _references(meta: Body) -> tuple[Reference, ...]:
 
 
 def _decode(
-    namespace: str, meta: Body, spec: Body, status: Body, notes: Mapping[str, str]
+    namespace: str,
+    meta: Body,
+    spec: Body,
+    status: Body,
+    notes: Mapping[str, str],
+    *,
+    judge: unserved.Judge,
 ) -> PodClass:
     labels = wire.labels(meta)
     affinity = wire.mapping(spec, "affinity")
@@ -240,7 +265,7 @@ def _decode(
         references=_references(meta),
         annotations=notes,
         band=essence.band(meta, spec),
-        unsupported=_unsupported(spec),
+        unsupported=judge.of_class(labels, notes, spec),
     )
 
 
@@ -285,11 +310,3 @@ def _features(spec: Body, containers: tuple[Body, ...]) -> frozenset[str]:
     if spec.get("hostNetwork") is True and spec.get("hostUsers") is False:
         found.add("UserNamespacesHostNetworkSupport")
     return frozenset(found)
-
-
-def _unsupported(spec: Body) -> str:
-    if spec.get("resourceClaims"):
-        return "resource claims (spec.resourceClaims) are not supported by this scheduler"
-    if spec.get("schedulingGroup") or spec.get("workloadRef"):
-        return "pod groups (spec.schedulingGroup) are not supported by this scheduler"
-    return ""

@@ -1,17 +1,22 @@
 """PodDisruptionBudgets: whose leaving would break one.
 
-Covers: the budget as the scheduler sees it, which pods it covers, the order of a reprieve.
+Covers: the budget as the scheduler sees it, which pods it covers, the order of a reprieve; what was
+taken of budgets and is not in their status yet.
 Does not cover: its status where there is no controller (``alone.budgets``), choosing victims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field
 
 from koordlet.model import selectors
 from koordlet.model.record import dataclass
 from koordlet.scheduler import terms
 from koordlet.scheduler.pods import Pod, PodClass
+
+#: Seconds for which an API server remembers an eviction that nobody has confirmed.
+_REMEMBERED = 120.0
 
 
 @dataclass(slots=True)
@@ -23,6 +28,8 @@ class Budget:
     allowed: int
     #: Names that are on their way out and counted already.
     disrupted: frozenset[str] = frozenset()
+    #: By UID those whose leaving was decided here and is not counted yet, and when.
+    taken: dict[str, float] = field(default_factory=dict)
 
     def means(self, sort: PodClass) -> bool:
         """Whether it protects pods of a class; an empty selector protects nobody here."""
@@ -33,6 +40,60 @@ class Budget:
             and bool(sort.labels)
             and terms.holds(self.selector, sort.labels)
         )
+
+
+def take(budgets: Iterable[Budget], victims: Collection[Pod], now: float = 0.0) -> None:
+    """Victims are sent away: each is one less that a budget allows, until its status has it."""
+    for budget in budgets:
+        for pod in victims:
+            if pod.name not in budget.disrupted and budget.means(pod.sort):
+                budget.taken[pod.uid] = now
+
+
+class Budgets:
+    """All budgets by name, as the store shows them, less what was taken and does not show yet.
+
+    A victim counts until the status is written anew after the store has shown that it ends: its
+    controller counts it from then on. One that never shows in a status (it was not healthy) counts
+    for as long as the API server remembers an eviction.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Budget] = {}
+        #: Victims of whom the store has yet to show that they end.
+        self._unseen: set[str] = set()
+
+    def put(self, name: str, new: Budget | None) -> None:
+        """A budget comes, changes or goes."""
+        old = self._known.pop(name, None)
+        if new is None:
+            return
+        if old is not None:
+            new.taken |= {uid: at for uid, at in old.taken.items() if uid in self._unseen}
+        self._known[name] = new
+
+    def take(self, victims: Collection[Pod], now: float) -> None:
+        """These are sent away."""
+        self._unseen.update(one.uid for one in victims)
+        take(self._known.values(), victims, now)
+
+    def ends(self, uid: str) -> None:
+        """The store shows that a pod is ending, or gone."""
+        self._unseen.discard(uid)
+
+    def spare(self, uid: str) -> None:
+        """A victim stays after all."""
+        self._unseen.discard(uid)
+        for budget in self._known.values():
+            budget.taken.pop(uid, None)
+
+    def at(self, now: float) -> Iterator[Budget]:
+        """All of them at a moment."""
+        for budget in self._known.values():
+            old = {uid for uid, at in budget.taken.items() if now - at > _REMEMBERED}
+            for uid in old - self._unseen:
+                del budget.taken[uid]
+            yield budget
 
 
 class Protection:
@@ -66,8 +127,8 @@ class Protection:
             broken = False
             for place in self.of(pod.sort):
                 budget = self._budgets[place]
-                if pod.name not in budget.disrupted:
-                    left[place] = left.get(place, budget.allowed) - 1
+                if pod.name not in budget.disrupted and pod.uid not in budget.taken:
+                    left[place] = left.get(place, budget.allowed - len(budget.taken)) - 1
                     broken |= left[place] < 0
             (violating if broken else others).append(pod)
         return violating, others

@@ -41,7 +41,7 @@ def newest(bodies: Iterable[Body]) -> float | None:
         meta, status = body.get("metadata"), body.get("status")
         spelled = [meta.get("creationTimestamp")] if isinstance(meta, Mapping) else []
         if isinstance(status, Mapping):
-            spelled.append(status.get("startTime"))
+            spelled += [status.get("startTime"), status.get("updateTime")]
             several = status.get("conditions")
             for one in several if isinstance(several, list) else []:
                 if isinstance(one, Mapping):

@@ -1,4 +1,4 @@
-"""Labels and annotations of the peers about CPUs, classes and load, as they spell them.
+"""Labels and annotations of the peers about CPUs, classes, load, gangs, quotas, as they spell them.
 
 Covers: names. Does not cover: what they mean; those of reservations (``reservation.keys``).
 """
@@ -16,6 +16,23 @@ DEVICE_JOINT = "scheduling.koordinator.sh/device-joint-allocate"
 GPU_PARTITION = "scheduling.koordinator.sh/gpu-partition-spec"
 NUMA_SPEC = "scheduling.koordinator.sh/numa-topology-spec"
 LOAD_FACTORS = "scheduling.koordinator.sh/load-estimated-scaling-factors"
+
+GANG = "gang.scheduling.koordinator.sh/name"
+#: The newer spelling first.
+HINTS = (
+    "internal.scheduling.koordinator.sh/scheduling-hint",
+    "scheduling.koordinator.sh/scheduling-hint",
+)
+#: Of PodGroup objects, of groups without one, and of scheduler-plugins since its group was renamed.
+GANG_LABELS = (
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "scheduling.x-k8s.io/pod-group",
+)
+QUOTA = "quota.scheduling.koordinator.sh/name"
+
+# On ElasticQuotas.
+QUOTA_NAMESPACES = "quota.scheduling.koordinator.sh/namespaces"
 
 # On nodes.
 BIND_POLICY = "node.koordinator.sh/cpu-bind-policy"

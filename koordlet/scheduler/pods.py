@@ -76,7 +76,7 @@ class PodClass:
     reserving: Reserving | None = None
     #: The peers' priority class: ``koord-prod``, ``koord-mid``, ``koord-batch``, ``koord-free``.
     band: str = "koord-prod"
-    #: A feature that this scheduler lacks, as a message.
+    #: What it asks for and this scheduler lacks, as a message (``unserved``).
     unsupported: str = ""
 
     @property

@@ -24,6 +24,18 @@ def nobody(_row: int) -> Sequence[Pod]:
     return ()
 
 
+def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
+    """Whether a victim is on his way out of the pod's nominated node, and that will help."""
+    row = cycle.columns.rows.get(pod.nominated) if pod.nominated else None
+    verdict = (failure.verdicts or {}).get(row) if row is not None else None
+    if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
+        return False
+    return any(
+        one.terminating and one.preempted and one.priority < pod.priority
+        for one in cycle.columns.pods[row].values()
+    )
+
+
 def attempt(
     cycle: Cycle,
     pod: Pod,

@@ -38,7 +38,9 @@ class Backoff:
 
     def expiry(self, since: float, attempts: int) -> float:
         """When a pod's backoff ends, cut to whole seconds: 1, 2, 4, 8, 10, 10 … seconds later."""
-        wait = min(self.first * 2 ** min(attempts - 1, 10), self.longest) if attempts else 0.0
+        # No seconds are as many as 2 to the 64th: beyond it the longest is reached for sure.
+        doubled = self.first * 2.0 ** min(attempts - 1, 64)
+        wait = min(doubled, self.longest) if attempts else 0.0
         return float(math.floor(since + wait))
 
 

@@ -40,7 +40,7 @@ class Requests:
     real: Mapping[str, int]
     nonzero: Mapping[str, int]
     incoming: Mapping[str, int]
-    #: What its containers may use at most, added up; for estimates of its load.
+    #: What it may use at most, added up as ``real`` is; for estimates of its load.
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -78,15 +78,23 @@ def of_pod(spec: Body, status: Body) -> Requests:
         real=_plus({**summed, **whole}, overhead),
         nonzero=_plus({**counted, **whole}, overhead),
         incoming=_plus(counted, overhead),
-        limits=_limits(spec),
+        limits=_limits(spec, overhead),
     )
 
 
-def _limits(spec: Body) -> Amounts:
-    total: Amounts = {}
-    for one in wire.bodies(spec, "containers"):
-        total = _plus(total, amounts(wire.mapping(one, "resources"), "limits", MOST_REQUEST))
-    return total
+def _limits(spec: Body, overhead: Amounts) -> Amounts:
+    """Overhead is on top of a limit, and makes none."""
+    total = _aggregate(
+        [_most(one) for one in wire.bodies(spec, "containers")],
+        [(_most(one), _sidecar(one)) for one in wire.bodies(spec, "initContainers")],
+    )
+    whole = {name: one for name, one in _most(spec).items() if _at_pod_level(name)}
+    total = {name: one for name, one in {**total, **whole}.items() if one}
+    return _plus(total, {name: one for name, one in overhead.items() if name in total})
+
+
+def _most(body: Body) -> Amounts:
+    return amounts(wire.mapping(body, "resources"), "limits", MOST_REQUEST)
 
 
 def _sidecar(container: Body) -> bool:

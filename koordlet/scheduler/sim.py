@@ -19,7 +19,7 @@ import numpy as np
 
 from koordlet.model import objects
 from koordlet.model.record import dataclass
-from koordlet.scheduler import devices, dryrun, messages, preemption, profile
+from koordlet.scheduler import devices, disruption, dryrun, messages, preemption, profile
 from koordlet.scheduler.cluster import Cluster, name_of
 from koordlet.scheduler.configuration import Configuration
 from koordlet.scheduler.cycle import Cycle
@@ -169,7 +169,7 @@ class Simulation:
             return
         why = next(
             (said for one in self._gates[cycle.profile.name] if (said := one.pre_enqueue(pod))),
-            pod.sort.unsupported,
+            self._cluster.decoder.judge.why(pod),
         )
         if pod.terminating:
             why = f"skip schedule deleting pod: {pod.key}"
@@ -262,6 +262,7 @@ class Simulation:
 
     def _preempt(self, pod: Pod, found: dryrun.Candidate) -> None:
         node = self._columns.nodes[found.row]
+        disruption.take(self._cluster.budgets, found.victims)
         for victim in found.victims:
             self._columns.remove(victim)
         pod.nominated = getattr(node, "name", "")

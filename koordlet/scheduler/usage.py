@@ -25,7 +25,7 @@ class Usage:
     #: Seconds since 1970 of the report; ``None``: none was ever made.
     updated: float | None = None
     interval: float = _INTERVAL
-    #: Whether there is anything in the report.
+    #: Whether the node's use is known: the peer's agent reports none for minutes after its start.
     reported: bool = False
     #: ``node`` has in it whatever runs there, also pods that are not named.
     whole: bool = False
@@ -49,11 +49,12 @@ def decode(body: Body) -> tuple[str, Usage]:
     node = wire.mapping(status, "nodeMetric")
     several = wire.bodies(status, "podsMetric")
     windows = wire.bodies(node, "aggregatedNodeUsages")
+    use = _amounts(node, "nodeUsage")
     return name, Usage(
         updated=_updated(status),
         interval=float(wire.integer(policy, "reportIntervalSeconds", _INTERVAL)),
-        reported=bool(node),
-        node=_amounts(node, "nodeUsage"),
+        reported=bool(use),
+        node=use,
         system=_amounts(node, "systemUsage"),
         windows={_seconds(one): _statistics(one) for one in windows},
         pods={_key(one): _amounts(one, "podUsage") for one in several},

@@ -10,7 +10,7 @@ import pytest
 from koordlet import cli
 from koordlet.cli import plan as plan_command
 from koordlet.model import decision, plan
-from tests.kit import agents
+from tests.kit import agents, clusters
 
 _GONE = {"type": "CPUSetNotApplied", "reason": "R", "message": "gone"}
 MOUNT = "30 25 0:26 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
@@ -137,6 +137,23 @@ def test_check(capsys: pytest.CaptureFixture[str], recorded: list[str]) -> None:
         (one["workload"], one["cgroup"]) for one in workloads
     ]
     assert 1 == cli.main(["check", "--strict", *recorded])
+
+
+def test_check_counts_pods_that_the_scheduler_refuses(
+    capsys: pytest.CaptureFixture[str], recorded: list[str], tmp_path: Path
+) -> None:
+    """Before an upgrade: how many pods of a cluster name a gang, or are in a quota."""
+    gang = {"pod-group.scheduling.sigs.k8s.io": "g"}
+    bounding = {"kind": "ElasticQuota", "metadata": {"name": "d", "namespace": "d"}}
+    several = [bounding, clusters.pod("p"), clusters.pod("q", on="n", labels=gang)]
+    where = tmp_path / "all.json"
+    where.write_text(json.dumps({"kind": "List", "items": several}))
+
+    found = document(capsys, "check", "--pods", str(where), *recorded)
+    assert {"gang": 1, "quota": 2} == found["refusedByScheduler"]
+    assert 0 == cli.main(["check", "--pods", str(where), *recorded])
+    assert "pods that name a quota: 2" in capsys.readouterr().out
+    assert {} == document(capsys, "check", *recorded)["refusedByScheduler"]
 
 
 def test_nothing_in_the_record_is_changed(recorded: list[str]) -> None:

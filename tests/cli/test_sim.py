@@ -76,3 +76,21 @@ def test_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert 2 == cli.main(["sim", str(tmp_path / "none")])
     assert 2 == cli.main(["sim", "--nodes", "1", "--explain", "x"])
     assert "default/x" in capsys.readouterr().err
+
+
+def test_metrics_are_judged_at_their_own_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --now it is the newest time that any object tells, a NodeMetric's included."""
+    use = {"nodeUsage": {"resources": {"cpu": "100m", "memory": "1Gi"}}}
+    report = {
+        "kind": "NodeMetric",
+        "metadata": {"name": "a"},
+        "status": {"updateTime": "2026-01-01T00:10:00Z", "nodeMetric": use},
+    }
+    where = tmp_path / "all.json"
+    items = [node("a"), pod("p", cpu="1"), report]
+    where.write_text(json.dumps({"kind": "List", "items": items}))
+
+    assert 0 == cli.main(["sim", str(where)])
+    assert "1 placed, 0 pending" in capsys.readouterr().out

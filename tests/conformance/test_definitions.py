@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet.history import series
 from koordlet.kube import adapter, credentials
 from koordlet.model import kinds, objects, refusals, resources
 from koordlet.report import remarking, rows
@@ -26,7 +25,7 @@ from koordlet.report.crds import definitions
 from koordlet.report.objects import holders
 from tests.conformance import real
 from tests.deploy.documents import documents
-from tests.kit import clocks, structural
+from tests.kit import clocks, pasts, structural
 from tests.report import test_remarking
 from tests.report.objects import test_peer_fields
 from tests.report.test_writing import Racing, offering
@@ -155,7 +154,7 @@ def test_every_writer(config: Path, account: Path) -> None:
     async def body() -> None:
         async with opened(config) as root, opened(account) as client:
             await root.create(kinds.NODES, {"metadata": {"name": node}})
-            assert 1 == await rows.Metric(series.History()).bring(client, now)
+            assert 1 == await rows.Metric(pasts.used_node()).bring(client, now)
             metric = await client.get(objects.Ref(kinds.NODE_METRICS, node))
             assert metric["status"]["updateTime"]
             assert ours == owned(metric, "status", "updateTime")

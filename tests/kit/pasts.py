@@ -1,6 +1,7 @@
 """Histories for policies, without any machine: values that stood still for a while.
 
-Covers: ``past``. Does not cover: what a history does with odd readings (``tests.history``).
+Covers: ``past``, ``used_node``.
+Does not cover: what a history does with odd readings (``tests.history``).
 """
 
 from __future__ import annotations
@@ -42,3 +43,9 @@ def past(
             readings[kind] = counting.reading(at, columns, names=subjects)
         made.take(readings)
     return made
+
+
+def used_node(*, until: float = 100.0, seconds: int = 300) -> series.History:
+    """A node of which a report is made: 1.5 cores and a GiB in these seconds."""
+    use = {meter.CPU: 1.5, meter.WORKING_SET: 2.0**30}
+    return past(node=use, until=until, seconds=seconds)

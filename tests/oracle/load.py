@@ -5,7 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from fractions import Fraction
 
-from tests.oracle.objects import Amounts, Body, add, amounts, annotation, key, name, requests, room
+from tests.oracle.objects import (
+    Amounts,
+    Body,
+    add,
+    amounts,
+    annotation,
+    key,
+    most,
+    name,
+    requests,
+    room,
+)
 from tests.oracle.world import World
 
 THRESHOLDS = {"cpu": 65, "memory": 95}
@@ -25,24 +36,37 @@ def rounded(value: Fraction) -> int:
 
 
 def limits(pod: Body) -> Amounts:
-    """The sum of the containers' limits."""
+    """What a pod may use at its most demanding moment; overhead where there is a limit."""
     total: Amounts = {}
     for container in pod["spec"]["containers"]:
-        total = add(total, amounts(container.get("resources", {}).get("limits", {})))
-    return total
+        total = add(total, _limit(container))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in pod["spec"].get("initContainers", []):
+        stays = container.get("restartPolicy") == "Always"
+        total = add(total, _limit(container)) if stays else total
+        peak = most(peak, add(sidecars, _limit(container)))
+        sidecars = add(sidecars, _limit(container)) if stays else sidecars
+    total = {one: much for one, much in most(total, peak).items() if much}
+    extra = amounts(pod["spec"].get("overhead", {}))
+    return {one: much + extra.get(one, 0) for one, much in total.items()}
+
+
+def _limit(container: Body) -> Amounts:
+    return amounts(container.get("resources", {}).get("limits", {}))
 
 
 def estimate(pod: Body) -> Amounts:
     """What a pod will use."""
-    mine, most = requests(pod), limits(pod)
+    mine, bound = requests(pod), limits(pod)
     found: Amounts = {}
     for one, usual in USUAL.items():
-        base = max(mine.get(one, 0), most.get(one, 0))
+        base = max(mine.get(one, 0), bound.get(one, 0))
         if not base:
             found[one] = usual
             continue
         value = rounded(Fraction(base * FACTORS[one], 100))
-        found[one] = min(value, most[one]) if most.get(one) else value
+        found[one] = min(value, bound[one]) if bound.get(one) else value
     return found
 
 

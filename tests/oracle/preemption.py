@@ -26,6 +26,23 @@ def start(pod: Body) -> str:
     return str(pod["status"].get("startTime", NOW))
 
 
+def protects(budget: Body, pod: Body) -> bool:
+    """Whether a pod's leaving counts against a budget, and is not counted yet."""
+    selector = budget["spec"].get("selector")
+    known = name(pod) in budget["status"].get("disruptedPods", {})
+    if namespace(budget) != namespace(pod) or not labels(pod) or known:
+        return False
+    return bool(selector and any(selector.values()) and selects(selector, labels(pod)))
+
+
+def count_down(world: World, victim: Body) -> None:
+    """A victim leaves: its budgets allow one less from now on."""
+    for budget in world.budgets:
+        if protects(budget, victim):
+            status = budget["status"]
+            status["disruptionsAllowed"] = status.get("disruptionsAllowed", 0) - 1
+
+
 def violators(world: World, pods: list[Body]) -> list[Body]:
     """Those whose loss no budget allows, counted in the order given."""
     left = [one["status"].get("disruptionsAllowed", 0) for one in world.budgets]
@@ -33,11 +50,7 @@ def violators(world: World, pods: list[Body]) -> list[Body]:
     for pod in pods:
         violates = False
         for at, budget in enumerate(world.budgets):
-            selector = budget["spec"].get("selector")
-            known = name(pod) in budget["status"].get("disruptedPods", {})
-            if namespace(budget) != namespace(pod) or not labels(pod) or known:
-                continue
-            if selector and any(selector.values()) and selects(selector, labels(pod)):
+            if protects(budget, pod):
                 left[at] -= 1
                 violates |= left[at] < 0
         if violates:

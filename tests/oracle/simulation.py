@@ -61,6 +61,8 @@ class Oracle:
         """The victims leave at once."""
         victims = [key(one) for one in chosen.victims]
         self.preemptions[key(pod)] = {"node": chosen.node, "victims": victims}
+        for one in chosen.victims:
+            preemption.count_down(self._world, one)
         left = [one for one in self._world.on[chosen.node] if key(one) not in victims]
         self._world.on[chosen.node] = left
         return next(one for one in self._world.nodes if name(one) == chosen.node)

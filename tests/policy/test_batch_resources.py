@@ -19,7 +19,8 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.policy import batch_resources
-from koordlet.policy.batch_resources import Settings, State
+from koordlet.policy.batch_offer import State
+from koordlet.policy.batch_resources import Settings
 from tests.kit import colocation, counting, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -283,10 +284,26 @@ def test_an_offer_stands_for_a_while_and_then_goes() -> None:
 def test_who_runs_here_must_be_known() -> None:
     """A pod list that is out of date computes nothing new."""
     stale = dataclasses.replace(LS, stale=True)
-    made = decided(moment(stale, BE), history(USE, (6.0, 8.0 * GIB)))
+    first = decided(moment(LS, BE), history(USE, (6.0, 8.0 * GIB)))
+    later = dataclasses.replace(moment(stale, BE), at=1020.0)
+    made = decided(later, history(USE, (6.0, 8.0 * GIB), at=1020.0), first.next_state)
 
     assert made.offer is not None
-    assert ({}, "not known: who runs here") == (made.offer.amounts, made.offer.degraded)
+    assert first.offer is not None
+    assert first.offer.amounts == made.offer.amounts
+    assert "held: not known: who runs here" == made.explanation["offer"]
+
+
+def test_without_a_checkpoint_nobody_takes_back_what_stands_on_the_node() -> None:
+    """Nothing is said of resources until something is known, or for a quarter of an hour."""
+    state, found = State(), []
+    for minutes in (0, 2, 14, 16):
+        now = dataclasses.replace(moment(LS, BE), at=1000.0 + 60 * minutes)
+        made = decided(now, series.History(), state)
+        state = made.next_state
+        found.append(None if made.offer is None else made.offer.degraded)
+
+    assert [None, None, None, "not known: cpu, memory"] == found
 
 
 def test_means_are_not_computed_each_second() -> None:
@@ -324,10 +341,3 @@ def test_whoever_makes_node_slo_objects_has_read_the_node() -> None:
     slo = dataclasses.replace(now.slo, source="NodeSLO", colocation=nodeslo.DEFAULTS.colocation)
 
     assert decided(dataclasses.replace(now, slo=slo), history(USE, (6.0, 8.0 * GIB))).offer is None
-
-
-@pytest.mark.parametrize("body", [{}, {"amounts": {"a": "b"}}, {"amounts": {}, "at": "x"}])
-def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
-    """It is refused as a whole."""
-    with pytest.raises(ValueError, match=r"."):
-        batch_resources.revive(body)

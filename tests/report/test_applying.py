@@ -13,12 +13,11 @@ import pytest
 import structlog
 
 from koordlet import log
-from koordlet.history import series
 from koordlet.model import objects, refusals, resources
 from koordlet.report import applying, rows, withdrawing
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter
-from tests.kit import clocks
+from tests.kit import clocks, pasts
 from tests.kit.apiserver import status
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.report.test_writing import (
@@ -66,7 +65,7 @@ def test_every_field_is_applied_by_us(ram: Path) -> None:
     async def body(store: Counting) -> None:
         await beat(store.store)
         await rows.Topology(MANNERS, Racing(1000.0)).bring(store, seen())
-        await rows.Metric(series.History()).bring(store, seen())
+        await rows.Metric(pasts.used_node()).bring(store, seen())
         await rows.Status(MANNERS, Racing(1000.0)).bring(store, offering(seen(), cpu=4000))
         ours = {("koordlet", "Apply")}
         nrt, node = await store.store.get(NRT), await store.store.get(NODE_REF)
@@ -203,7 +202,7 @@ def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, row: str) -> None
             clock = clocks.Clock(1000.0)
             every: tuple[Any, ...] = (
                 rows.Topology(MANNERS, clock),
-                rows.Metric(series.History()),
+                rows.Metric(pasts.used_node()),
                 rows.Status(MANNERS, clock),
             )
             for one in every:

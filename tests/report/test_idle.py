@@ -11,11 +11,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from koordlet.history import series
 from koordlet.model import best_effort, kinds, objects
 from koordlet.report import rows, view, writing
 from koordlet.scheduler.store import adapter
-from tests.kit import views
+from tests.kit import pasts, views
 
 NODE = "n1"
 SPAN = 1800
@@ -79,7 +78,7 @@ def test_half_an_idle_hour(ram: Path) -> None:
             manners = rows.Manners()
             every: tuple[writing.Row, ...] = (
                 rows.Topology(manners, clock),
-                rows.Metric(series.History()),
+                rows.Metric(pasts.used_node(until=100.0 + SPAN + 60, seconds=360 + SPAN)),
                 rows.Device(manners, clock),
                 rows.Status(manners, clock),
             )

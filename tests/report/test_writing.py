@@ -22,7 +22,6 @@ import pytest
 import structlog
 
 from koordlet import log
-from koordlet.history import series
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.mirror import Pace
@@ -30,7 +29,7 @@ from koordlet.model import best_effort, kinds, objects, refusals, resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from koordlet.scheduler.store import adapter
-from tests.kit import clocks, deadline, views
+from tests.kit import clocks, deadline, pasts, views
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner
 
@@ -168,7 +167,7 @@ def test_metric_is_patched_each_interval(ram: Path) -> None:
     """The first time it is read or made; then one patch is all, and its answer brings the wish."""
 
     async def body(store: Counting) -> None:
-        row = rows.Metric(series.History())
+        row = rows.Metric(pasts.used_node())
         assert 1 == await row.bring(store, seen())
         store.asked.clear()
         assert 1 == await row.bring(store, seen())
@@ -268,7 +267,7 @@ def writers(
     clock = clock or clocks.Clock(1000.0)
     every = (
         rows.Topology(MANNERS, clock),
-        rows.Metric(series.History()),
+        rows.Metric(pasts.used_node()),
         rows.Device(MANNERS, clock),
         rows.Status(MANNERS, clock),
     )

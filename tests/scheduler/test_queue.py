@@ -6,6 +6,16 @@ from koordlet.scheduler import cluster, queue
 from tests.kit.clusters import node, pod
 
 
+def test_a_backoff_grows_to_the_longest_however_long_that_is() -> None:
+    """It doubles until what is configured, not until a thousand times the first."""
+    long = queue.Backoff(1.0, 1e6)
+
+    assert [2.0**number for number in (0, 10, 11, 19)] == [
+        long.expiry(0.0, attempts) for attempts in (1, 11, 12, 20)
+    ]
+    assert 1e6 == long.expiry(0.0, 21) == long.expiry(0.0, 10**6)
+
+
 def test_backoff_doubles_to_ten_seconds() -> None:
     """1, 2, 4, 8, 10, 10 seconds, cut to whole ones."""
     assert [101, 102, 104, 108, 110, 110] == [queue.Backoff().expiry(100.7, n) for n in range(1, 7)]

@@ -158,3 +158,30 @@ def test_a_plugin_that_finds_nothing_costs_that_pod_or_reservation() -> None:
     assert [] == found.placements
     assert ["n1 has nothing for d/p"] == [one["message"] for one in found.pending]
     assert [("r", None)] == [(one["name"], one["node"]) for one in found.reservations]
+
+
+def _protected(app: str, allowed: int) -> dict[str, object]:
+    """A budget for pods of an application."""
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": "d"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+def test_a_budget_counts_down_with_each_preemption() -> None:
+    """With a budget of one the second preemptor takes the pod that nobody protects."""
+    several = [pod(name, on=name, cpu="4", labels={"app": "web"}) for name in ("n1", "n2")]
+    found = clusters.tried(
+        *(node(name) for name in ("n1", "n2", "n3")),
+        _protected("web", 1),
+        *several,
+        pod("free", on="n3", cpu="4", labels={"app": "db"}, priority=1),
+        *(pod(name, cpu="2", priority=9) for name in ("a", "b")),
+        *(pod(name, cpu="2", priority=8) for name in ("c", "e")),
+    )
+    victims = [one["victims"] for one in found["preemptions"]]
+
+    assert ["d/n1"] == victims[0]
+    assert ["d/free"] == victims[1]

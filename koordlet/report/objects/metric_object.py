@@ -7,12 +7,17 @@ Rules:
 1. A window that its samples do not fill to the half is an empty map, as the peer writes it.
 2. Memory is without page cache, the peer's default, also where another policy is wished: of pods
    what is anonymous or unevictable, of the node what is not available.
-3. Of pods and applications the average over the plain window; without one they are left out:
+3. An unknown use is never zero: while less than half of a window is known of the node there is
+   nothing to report (``lacking``), and what stands there keeps its old time, by which others judge
+   it. A window that is known to half and not as a whole
+   is told as short, by a condition of the Node.
+4. Of pods and applications the average over the plain window; without one they are left out:
    a pod that was never measured is not a pod that uses nothing.
 """
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -31,7 +36,18 @@ _FLOORS = {"reportIntervalSeconds": 30, "aggregateDurationSeconds": 60}
 #: What is remembered is shorter than a day: longer windows say nothing, numbers without end hurt.
 _LONGEST, _MOST_WINDOWS = 24 * 3600, 16
 
+#: What is missing beyond this part makes a window short.
+_WHOLE = 0.9
+
 Rows = Iterator[dict[str, Any]]
+
+
+class Lacking(enum.Enum):
+    """What is missing of the window that is reported of a node."""
+
+    NOTHING = "the use of the node is known"
+    PART = "the use of the node is known of a part of the window only"
+    ALL = "the use of the node is not known yet: NodeMetric stands as it was, with its time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +107,14 @@ def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
     at = now.snapshot.at
     whole = _Subject(past.node, "", meter.CPU, meter.WORKING_SET)
     system = _Subject(past.shares, shares.SYSTEM, meter.CPU_SHARE, meter.MEMORY_SHARE)
-    numa = [
+    numa: list[dict[str, Any]] = [
         {
             "numaNodeID": one.node,
             "nodeUsage": _Subject(past.numa, str(one.node)).average(at, want.window_seconds),
         }
         for one in sorted(now.snapshot.topology.nodes, key=lambda one: one.node)
     ]
+    numa = [one for one in numa if one["nodeUsage"]["resources"]]
     return {
         "nodeUsage": whole.average(at, want.window_seconds),
         "systemUsage": system.average(at, want.window_seconds),
@@ -105,6 +122,19 @@ def node(now: view.View, past: Past, want: Wish) -> dict[str, Any]:
         "aggregatedSystemUsages": [system.aggregated(at, each) for each in want.durations],
         "numaUsages": numa,
     }
+
+
+def lacking(now: view.View, past: Past, want: Wish) -> Lacking:
+    """What is missing of the node's use."""
+    several = [
+        past.node.window("", one, now.snapshot.at, want.window_seconds)
+        for one in (meter.CPU, meter.WORKING_SET)
+    ]
+    known = [one for one in several if one is not None]
+    if len(known) < len(several):
+        return Lacking.ALL
+    whole = min(one.covered for one in known) >= _WHOLE * want.window_seconds
+    return Lacking.NOTHING if whole else Lacking.PART
 
 
 def pods(now: view.View, past: Past, want: Wish) -> Rows:

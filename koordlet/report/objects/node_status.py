@@ -44,7 +44,12 @@ class Wanted:
     conditions: Mapping[str, decision.Condition] | None = None
 
 
-def wanted(now: view.View, *, offering: bool = True) -> Wanted:
+def wanted(
+    now: view.View,
+    *,
+    offering: bool = True,
+    lacking: metric_object.Lacking | None = None,
+) -> Wanted:
     """Of this view. Of conditions about the node with one type, one that holds counts.
 
     Without ``offering`` the resources are left alone.
@@ -59,6 +64,13 @@ def wanted(now: view.View, *, offering: bool = True) -> Wanted:
         reason="Verified" if now.ready else "Starting",
         message=f"the agent runs in the mode {now.mode}",
     )
+    if lacking is not None:
+        found["UseWindowShort"] = decision.Condition(
+            type="UseWindowShort",
+            status=lacking is not metric_object.Lacking.NOTHING,
+            reason=f"Lacking{lacking.name.capitalize()}",
+            message=lacking.value,
+        )
     offer = now.plan.offer if offering else None
     if offer is None:
         return Wanted(conditions=found)

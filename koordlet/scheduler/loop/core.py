@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import functools
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler import disruption, dryrun, messages, preemption
+from koordlet.scheduler import disruption, dryrun, messages, preemption, unserved
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Failure, Plugin, RefusedError
+from koordlet.scheduler.framework import Plugin, RefusedError
 from koordlet.scheduler.happenings import Event, What, difference
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.census import Census
@@ -47,22 +46,22 @@ class Core:
         measures: Measures | None = None,
         spent: Callable[[], float] = time.perf_counter,
         backoff: Backoff | None = None,
+        judge: unserved.Judge | None = None,
     ) -> None:
         self.measures = Measures() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
-        self.decoder = Decoder(self.priorities)
+        self.decoder = Decoder(self.priorities, judge=judge)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
         self.register.ready = conversion.Chooser(profiles).ready
         sorter = next((one.sorter for one in profiles.values() if one.sorter is not None), None)
         by = {} if sorter is None else {"key": sorter.queue_key}
         self.queue = Queue(backoff=backoff, **by)
-        self.budgets: dict[str, disruption.Budget] = {}
+        self.budgets = disruption.Budgets()
         self.nominated = Nominations()
         self.diary = Diary()
         self._profiles = profiles
         self._spent = spent
-        self._outbox: deque[Outcome] = deque()
         #: UIDs of victims that the store is being told of.
         self._doomed: set[str] = set()
         self._plugins: dict[str, Plugin] = {
@@ -99,6 +98,8 @@ class Core:
             if old is not None:
                 self._gone(old, now)
             return
+        if new.terminating:
+            self.budgets.ends(new.uid)
         if new.uid in self._doomed:
             # Its end is decided, whether the store has heard of it or not.
             new.terminating = new.preempted = True
@@ -110,6 +111,7 @@ class Core:
     def _gone(self, old: Pod, now: float) -> None:
         self.nominated.drop(old.key)
         self._doomed.discard(old.uid)
+        self.budgets.ends(old.uid)
         self.queue.forget(old)
         known = self.census.get(old.key)
         if known is not None:
@@ -162,9 +164,6 @@ class Core:
         if why:
             # The API server says so itself: SchedulingGated.
             self.queue.gate(pod, why, now)
-        elif pod.sort.unsupported:
-            self.queue.gate(pod, pod.sort.unsupported, now)
-            self._outbox.append(Refusal(pod, pod.sort.unsupported))
         else:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
@@ -179,6 +178,12 @@ class Core:
                 woken = self.queue.wake_by(name, functools.partial(plugin.helps, event), now)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
+
+    def judge_anew(self, namespaces: Container[str], now: float) -> None:
+        """Quotas mean other namespaces than before: whoever waits there is tried, or refused."""
+        for entry in list(self.queue):
+            if entry.pod.namespace in namespaces and entry.place is not Place.TAKEN:
+                self._enqueue(entry.pod, now)
 
     def forget_views(self, concerned: Callable[[PodClass], bool]) -> None:
         """Objects changed that some classes are judged by."""
@@ -206,11 +211,13 @@ class Core:
 
     def step(self, now: float) -> Outcome | None:
         """Try the next pod; ``None``: nobody waits."""
-        if self._outbox:
-            return self._outbox.popleft()
         pod = self.queue.pop(now)
         if pod is None:
             return None
+        if why := self.decoder.judge.why(pod):
+            self.nominated.drop(pod.key)
+            self.queue.gate(pod, why, now)
+            return Refusal(pod, why)
         cycle = self.cycles[pod.sort.scheduler]
         began = self._spent()
         row = self._choose(cycle, pod)
@@ -296,35 +303,25 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message), node=rescue.node)
         if not self.census.columns.rows or not cycle.profile.preempts:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
-        if self._awaited(pod, failure):
+        if preemption.awaited(cycle, pod, failure):
             why = "preemption: not eligible due to a terminating pod on the nominated node."
             said = messages.joined(failure.message, rescue.message, why)
             return Refusal(pod, said, node=pod.nominated)
         self.measures.preemptions += 1
         found = preemption.attempt(
-            cycle, pod, failure, tuple(self.budgets.values()), lambda row: self._before(pod, row)
+            cycle, pod, failure, tuple(self.budgets.at(now)), lambda row: self._before(pod, row)
         )
         if not isinstance(found, dryrun.Candidate):
             self.nominated.drop(pod.key)
             return Refusal(pod, messages.joined(failure.message, rescue.message, found))
-        return self._nominate(pod, failure.message, found)
+        return self._nominate(pod, failure.message, found, now)
 
-    def _awaited(self, pod: Pod, failure: Failure) -> bool:
-        """Whether a victim is on his way out of the pod's nominated node, and that will help."""
-        row = self.census.columns.rows.get(pod.nominated) if pod.nominated else None
-        verdict = (failure.verdicts or {}).get(row) if row is not None else None
-        if row is None or failure.verdicts is None or (verdict and not verdict.resolvable):
-            return False
-        return any(
-            one.terminating and one.preempted and one.priority < pod.priority
-            for one in self.census.columns.pods[row].values()
-        )
-
-    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate) -> Refusal:
+    def _nominate(self, pod: Pod, message: str, found: dryrun.Candidate, now: float) -> Refusal:
         node = self.census.columns.nodes[found.row]
         assert node is not None  # noqa: S101 -- a candidate is a node
         self.measures.victims.observe(len(found.victims))
         fresh = tuple(one for one in found.victims if not one.terminating)
+        self.budgets.take(fresh, now)
         for victim in fresh:
             self._doomed.add(victim.uid)
             victim.preempted = True
@@ -380,6 +377,7 @@ class Core:
     def spared(self, victim: Pod, now: float) -> None:
         """A victim could not be deleted after all."""
         self._doomed.discard(victim.uid)
+        self.budgets.spare(victim.uid)
         known = self.census.get(victim.key)
         if known is not None and known.uid == victim.uid and known.terminating:
             self.census.ending(known, ends=False)

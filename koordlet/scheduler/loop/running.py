@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from koordlet import log
 from koordlet.model import nodereport, objects, refusals
 from koordlet.model.record import dataclass
+from koordlet.scheduler import unserved
 from koordlet.scheduler.loop import agents, binder, election, keeper, notes, reporter, sources
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
@@ -55,10 +56,11 @@ class Loop:
         lanes: int = binder.LANES,
         first: float = 0.2,
         backoff: Backoff | None = None,
+        judge: unserved.Judge | None = None,
     ) -> None:
         self._clocks = Clocks() if clocks is None else clocks
         steady = self._clocks.steady
-        self.core = Core(profiles, backoff=backoff)
+        self.core = Core(profiles, backoff=backoff, judge=judge)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
         self.sources = sources.Sources(
             store, self.core, profiles, steady, self._poke, agents=self.agents

@@ -19,7 +19,17 @@ from typing import Any
 
 from koordlet import log, mirror
 from koordlet.model import kinds, objects, selectors
-from koordlet.scheduler import cluster, devices, machines, nodes, owners, storage, usage, wire
+from koordlet.scheduler import (
+    cluster,
+    devices,
+    machines,
+    nodes,
+    owners,
+    storage,
+    unserved,
+    usage,
+    wire,
+)
 from koordlet.scheduler.happenings import Event, What
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.agents import Agents
@@ -85,6 +95,7 @@ class Sources:
             ),
             kinds.NODE_METRICS: self._mirror(kinds.NODE_METRICS, usage.decode, self._measured),
             **self._shared(profiles),
+            **self._bounding(),
             kinds.NODES: self._mirror(kinds.NODES, nodes.decode, self._node),
             kinds.PODS: self._mirror(kinds.PODS, self._decoded, self._pod, _LIVING),
         }
@@ -102,6 +113,13 @@ class Sources:
         if not any(isinstance(one, DeviceShare) for one in plugins):
             return {}
         return {kinds.DEVICES: self._mirror(kinds.DEVICES, devices.decode, self._furnished)}
+
+    def _bounding(self) -> dict[kinds.Kind, mirror.Mirror[Any]]:
+        """Quotas, unless their keys are ignored: whom they mean is refused."""
+        if self._core.decoder.judge.ignores_keys:
+            return {}
+        kind = kinds.ELASTIC_QUOTAS
+        return {kind: self._mirror(kind, unserved.quota, self._quota)}
 
     def _mirror(
         self,
@@ -168,6 +186,8 @@ class Sources:
         else:
             known[key[1]] = new[1]
         classes = self._core.census.columns.classes()
+        if self._core.decoder.judge.quotas.name(key[1], "" if new is None else new[2]):
+            self._core.judge_anew({key[1]}, self._clock())
         if old != new and any(sort.namespace == key[1] for sort in classes):
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
@@ -178,12 +198,24 @@ class Sources:
         else:
             self._core.priorities[key[1]] = new[1]
 
+    def _quota(
+        self, _key: mirror.Key, old: unserved.Quota | None, new: unserved.Quota | None
+    ) -> None:
+        if old == new:
+            return
+        concerned: set[str] = set()
+        for one in (old, new):
+            concerned |= one.means if one is not None else frozenset()
+        if new is not None:
+            self._core.decoder.judge.quotas.put(new)
+        elif old is not None:
+            self._core.decoder.judge.quotas.drop(old)
+        if new is not None and new.unheeded:
+            log.get().warning("scheduler.quota_unheeded", detail=new.unheeded)
+        self._core.judge_anew(concerned, self._clock())
+
     def _budget(self, key: mirror.Key, _old: Any, new: Any) -> None:
-        name = "/".join(key)
-        if new is None:
-            self._core.budgets.pop(name, None)
-        else:
-            self._core.budgets[name] = new
+        self._core.budgets.put("/".join(key), new)
 
     def _owner(self, _key: mirror.Key, old: owners.Owner | None, new: owners.Owner | None) -> None:
         if old is not None and old == new:

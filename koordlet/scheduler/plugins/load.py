@@ -259,7 +259,9 @@ class Idleness(Score):
         )
         total = weights = 0
         scores = []
-        for name, weight in plugin.weights.items():
+        # The scarcest is looked for among CPU and memory where nothing has a weight of its own.
+        named = plugin.weights or dict.fromkeys(_DEFAULTS, 0)
+        for name, weight in named.items():
             room = node.allocatable.get(name, 0)
             left = room - used.get(name, 0) - self._own.get(name, 0)
             scores.append(left * framework.MAX_SCORE // room if left > 0 and room else 0)

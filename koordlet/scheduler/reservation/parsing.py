@@ -131,9 +131,20 @@ def warnings(body: Body) -> list[str]:
             found.append(f"spec.{key} is unknown{f', {near[0]} is near' if near else ''}")
     owners = spec.get("owners")
     for place, one in enumerate(owners if isinstance(owners, list) else []):
-        if isinstance(one, Mapping) and _everybody(one):
+        if not isinstance(one, Mapping):
+            continue
+        if unknown := _unknown(one):
+            found.append(
+                f"spec.owners[{place}] has {unknown!r}, which is unknown: it matches no pod"
+            )
+        elif _everybody(one):
             found.append(f"spec.owners[{place}] matches every pod")
     return found
+
+
+def _unknown(owner: Body) -> str:
+    """A key of an owner's entry that is none; empty where all are."""
+    return min((str(key) for key in owner if key not in _OWNER_FIELDS), default="")
 
 
 def _everybody(owner: Body) -> bool:
@@ -273,10 +284,9 @@ def owners_of(bodies: list[Body]) -> tuple[Owner, ...]:
 
 
 def _owner(body: Body, place: int) -> Owner:
-    unknown = sorted(set(map(str, body)) - _OWNER_FIELDS)
-    if unknown:
+    if unknown := _unknown(body):
         # An entry of which only a part is understood would match more pods than it was meant for.
-        raise BadObjectError(f"spec.owners[{place}] has {unknown[0]!r}, which is unknown")
+        raise BadObjectError(f"spec.owners[{place}] has {unknown!r}, which is unknown")
     try:
         of_pod, of_controller = wire.mapping(body, "object"), wire.mapping(body, "controller")
         selector: selectors.Compiled | None = terms.selector(body, "labelSelector")

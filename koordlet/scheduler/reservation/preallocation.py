@@ -150,11 +150,10 @@ class Adopter:
         return self._without(row, self._short(row, total), inside)
 
     def _without(self, row: int, node: list[str], inside: list[str]) -> Adoption:
-        """No choice of pods serves: then perhaps none is needed."""
-        if self._required:
-            return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
-        alone = self._short(row, {})
-        return Adoption(tuple(alone), score=MAX_SCORE if self._multiple and not alone else 0)
+        """No choice of pods serves: then perhaps none is needed; else what none of them gives."""
+        if not self._required and not self._short(row, {}):
+            return Adoption(score=MAX_SCORE if self._multiple else 0)
+        return Adoption((*sorted(node), *inside) or (NONE_SERVES,))
 
     def _exceeding(self, amounts: Mapping[str, int]) -> list[str]:
         return [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from koordlet.scheduler import machines, nodes, profile
+from koordlet.model import selectors
+from koordlet.scheduler import disruption, machines, nodes, profile, unserved
+from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.pods import Pod
-from tests.kit import clusters
+from tests.kit import clusters, reservations
 from tests.scheduler.plugins.test_numa import topology
 
 Body = dict[str, Any]
@@ -124,3 +126,62 @@ def test_namespaces_that_come_later_are_seen() -> None:
     scene.pod(name="p", affinity=apart)
 
     assert "didn't match pod anti-affinity rules" in scene.refused().message
+
+
+def test_whom_a_quota_means_is_refused_while_it_does() -> None:
+    """A quota that comes refuses waiting pods of its namespace by name; when it goes they run."""
+    scene = Scene()
+    one = unserved.Quota("teams", "team-a", frozenset({"d"}))
+    quotas = scene.core.decoder.judge.quotas
+    scene.pod(name="p")
+    quotas.put(one)
+
+    assert "ElasticQuota teams/team-a" in scene.refused().message
+    assert scene.core.step(scene.now) is None
+    quotas.drop(one)
+    scene.core.judge_anew({"d"}, scene.now)
+    assert "p" == scene.bound().name
+
+
+def test_a_refused_pod_keeps_no_room_from_others() -> None:
+    """What it was nominated for before it was refused is anybody's."""
+    scene = Scene()
+    gang = {"pod-group.scheduling.sigs.k8s.io": "g"}
+    status = {"nominatedNodeName": "n"}
+    scene.pod(name="member", cpu="4", priority=9, labels=gang, status=status)
+    scene.pod(name="p", cpu="4")
+
+    assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+    assert "p" == scene.bound().name
+
+
+def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() -> None:
+    """A stand-in takes no room that no member of the gang may use."""
+    scene = Scene()
+    body = reservations.reservation("r", cpu="1")
+    body["spec"]["template"].setdefault("metadata", {})["labels"] = {
+        "pod-group.scheduling.sigs.k8s.io": "g"
+    }
+    body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
+    reserving.changed(scene.core, None, body, 0.0)
+
+    assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
+
+
+def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -> None:
+    """Of five protected pods with a budget of one, four preemptors take one and the others none."""
+    scene = Scene()
+    for name in ("b", "c", "d", "e"):
+        scene.core.node(None, nodes.decode(clusters.node(name)), 0.0)
+    for name in ("n", "b", "c", "d"):
+        scene.pod(name=f"web-{name}", on=name, cpu="4", labels={"app": "web"})
+    for name in ("x", "y", "z"):
+        scene.pod(name=name, on="e", cpu="1", priority=1)
+    scene.pod(name="w", on="e", cpu="1", priority=1)
+    compiled = selectors.Selector(labels="app=web").compiled()
+    scene.core.budgets.put("d/web", disruption.Budget("d", compiled, 1))
+    for number in range(3):
+        scene.pod(name=f"high-{number}", cpu="2", priority=9)
+    taken = [one.name for _ in range(3) for one in scene.refused().victims]
+
+    assert 1 == sum(name.startswith("web") for name in taken[:3]), taken

@@ -204,3 +204,24 @@ def test_a_placement_wakes_whom_it_may_help(ram: Path) -> None:
                 assert queue.Place.UNSCHEDULABLE is waiting.place
 
     schedulers.run(body())
+
+
+@both
+def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http: bool) -> None:
+    """A pod of a quota's namespace waits and its condition names the quota; without it, it runs."""
+
+    async def body() -> None:
+        custom = [kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS]
+        async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
+            await world.node("n1", cpu="2")
+            await world.store.create(
+                kinds.ELASTIC_QUOTAS, {"metadata": {"name": "d", "namespace": "d"}}
+            )
+            await world.pod("p", cpu="1")
+            async with schedulers.scheduler(world.client):
+                told = await world.until_told("p")
+                assert "ElasticQuota d/d" in told
+                await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
+                assert {"p": "n1"} == await world.until_placed("p")
+
+    schedulers.run(body())

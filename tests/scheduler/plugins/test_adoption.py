@@ -41,6 +41,18 @@ def test_pre_allocation_is_refused_where_it_cannot_be() -> None:
     )
 
 
+def test_a_refusal_names_what_the_adoption_does_not_give() -> None:
+    """The pod's memory would be enough; only the CPUs are not, with it or without."""
+    big = {"memory": "6Gi"}
+    old = web("old", on="n", cpu="2", memory="6Gi")
+    other = pod("other", on="n", cpu="2")
+    promised = reservation("r", cpu="4", requests=big, preAllocation=True)
+    told = json.dumps(states(node("n", cpu="4"), old, other, promised)["r"]["conditions"])
+
+    assert "Insufficient cpu by node" in told
+    assert "memory" not in told
+
+
 def test_several_are_adopted_cumulatively() -> None:
     """One CPU, then four against four: the second would exceed the reservation and is left out."""
     policy = {"mode": "Cluster", "enableMultiple": True}

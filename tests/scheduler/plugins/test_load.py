@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from koordlet.scheduler import cluster, sim
+from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.plugins import load
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
@@ -82,6 +84,64 @@ def test_an_old_report_refuses_or_counts_for_nothing() -> None:
     bodies = (node("n"), metric("n", "100m"), pod("p", cpu="1"))
     assert "1 node(s) nodeMetric expired" in message(*bodies)
     assert "[]" == message(node("n"), pod("p", cpu="1"))
+
+
+def test_the_scarcest_resource_counts_alone_where_nothing_else_has_a_weight() -> None:
+    """``dominantResourceWeight`` without ``resourceWeights``: the lower of CPU and memory."""
+    args = {"dominantResourceWeight": 1}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "pluginConfig": [{"name": "LoadAwareScheduling", "args": args}],
+                "plugins": {
+                    "score": {
+                        "disabled": [{"name": "*"}],
+                        "enabled": [{"name": "LoadAwareScheduling"}],
+                    }
+                },
+            }
+        ],
+    }
+    found = clusters.scores(
+        "p", node("a"), node("b"), metric("a", "1"), metric("b", "2"), pod("p", cpu="100m"),
+        config=config,
+    )  # fmt: skip
+
+    # (4000 - 1000 - 85) / 4000 of the CPU; memory is at 85 %.
+    assert {"a": 72, "b": 47} == found
+
+
+def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
+    """What a pod may use at most is more than the limits of its plain containers."""
+    plugin = load.LoadAwareScheduling({})
+
+    def cpu(**spec: Any) -> int:
+        limited = {"limits": {"cpu": "1"}, "requests": {"cpu": "100m"}}
+        decoded = Decoder({}).decode(pod("p", container={"resources": limited}, **spec), 0)
+        return plugin.estimate(decoded.sort)["cpu"]
+
+    sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}
+    assert 850 == cpu()
+    assert 1700 == cpu(initContainers=[sidecar])
+    assert 1275 == cpu(overhead={"cpu": "500m"})
+    assert 3400 == cpu(resources={"limits": {"cpu": "4"}})
+
+
+def test_a_use_that_is_unknown_is_not_zero() -> None:
+    """A fresh report without the node's use, as after an agent's start, makes no node idle."""
+    empty = metric("new", "0")
+    empty["status"]["nodeMetric"] = {
+        "nodeUsage": {"resources": {}},
+        "aggregatedNodeUsages": [{"duration": "5m0s", "usage": {}}],
+    }
+    found = clusters.places(
+        node("new"), node("old"), empty, metric("old", "1200m"), pod("p", cpu="100m")
+    )
+
+    assert {"p": "old"} == found
 
 
 def test_a_node_has_limits_of_its_own() -> None:

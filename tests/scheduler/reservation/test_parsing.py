@@ -100,6 +100,13 @@ def test_owners_that_mean_everybody_are_warned_about() -> None:
     assert any("spec.owners[0] matches every pod" in one for one in found["warnings"])
 
 
+def test_an_owner_with_an_unknown_key_matches_nobody_and_is_told_so() -> None:
+    """It is not said to match every pod."""
+    found = parsing.warnings(reservation("r", owners=[{"labelSelektor": {"matchLabels": {}}}]))
+
+    assert ["spec.owners[0] has 'labelSelektor', which is unknown: it matches no pod"] == found
+
+
 def test_unknown_fields_are_warned_about() -> None:
     """With the nearest name."""
     assert parsing.warnings(reservation("r", allocateOne=True)) == [

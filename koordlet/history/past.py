@@ -1,0 +1,115 @@
+"""Samples that survive a restart: what each space remembers of use, as one value and back. Pure.
+
+Covers: which meters, their form, damage. Does not cover: when it is saved (``remembering``).
+
+Without it a node whose agent was just replaced would have no use to report for minutes. What is
+kept is what reports and offers are made of, sample by sample, so that windows are what they would
+have been; the time between two agents is missing in them. Groups live no longer than a boot, and so
+does this: it is of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from koordlet.history import series, space
+from koordlet.model import meter
+from koordlet.model.record import dataclass
+
+#: Version of ``Past``: a checkpoint of another one is discarded.
+SCHEMA = 1
+_METERS = {
+    one.name: one
+    for one in (
+        *(meter.CPU, meter.MEMORY, meter.WORKING_SET, meter.MEMORY_ANON),
+        *(meter.CPU_SHARE, meter.MEMORY_SHARE),
+    )
+}
+_SPACES = ("groups", "node", "numa", "shares")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Everything that is kept, by space and meter."""
+
+    #: Seconds that the machine was suspended since boot: samples age by what is added.
+    suspended: float
+    spaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def keep(known: series.History, suspended: float) -> Past:
+    """What is worth keeping."""
+    spaces = {
+        name: {
+            one.name: _spelled(samples)
+            for one in _METERS.values()
+            if (samples := known.spaces()[name].samples(one)) is not None
+        }
+        for name in _SPACES
+    }
+    return Past(suspended=suspended, spaces=spaces)
+
+
+def revive(known: series.History, body: Mapping[str, Any], suspended: float, at: float) -> None:
+    """Give the spaces back what was kept; ``ValueError`` where it cannot be that."""
+    before, spaces = body.get("suspended"), body.get("spaces")
+    if not isinstance(before, int | float) or not isinstance(spaces, Mapping):
+        raise ValueError("suspended or spaces is missing")
+    slept = suspended - before
+    if not slept >= 0:
+        raise ValueError("it is of another clock")
+    found = {
+        name: {_METERS[key]: _read(one, slept, at) for key, one in several.items()}
+        for name, several in spaces.items()
+        if name in _SPACES and isinstance(several, Mapping) and several.keys() <= _METERS.keys()
+    }
+    for name, several in found.items():
+        known.spaces()[name].recall(several)
+
+
+def _spelled(samples: space.Samples) -> dict[str, Any]:
+    joined = b"".join(column.tobytes() for column in samples.columns.values())
+    return {
+        "at": list(samples.at),
+        "span": list(samples.span),
+        "subjects": list(samples.columns),
+        "cells": base64.b64encode(joined).decode(),
+    }
+
+
+def _read(body: object, slept: float, now: float) -> space.Samples:
+    if not isinstance(body, Mapping):
+        raise ValueError("a meter is no object")
+    at, span = _numbers(body.get("at")), _numbers(body.get("span"))
+    names = body.get("subjects")
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise ValueError("subjects are no texts")
+    if len(at) != len(span) or list(at) != sorted(at) or (at and at[-1] > now):
+        raise ValueError("its times are not in order")
+    cells = array("f")
+    try:
+        cells.frombytes(base64.b64decode(str(body.get("cells")), validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"its samples are damaged: {error}") from error
+    if len(cells) != len(at) * len(names):
+        raise ValueError("samples are missing")
+    columns = {
+        name: cells[number * len(at) : (number + 1) * len(at)] for number, name in enumerate(names)
+    }
+    return space.Samples(tuple(one - slept for one in at), span, columns)
+
+
+def _numbers(found: object) -> Sequence[float]:
+    good = isinstance(found, list) and all(
+        isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one)
+        for one in found
+    )
+    if not good or not isinstance(found, list):
+        raise ValueError("times are no numbers")
+    return tuple(map(float, found))

@@ -1,0 +1,243 @@
+"""Keys of pods that ask for what this scheduler lacks: gangs, quotas, hard hints, resource claims.
+
+Covers: which keys mean that, in every dialect; which namespaces a quota means; the refusal's words.
+Does not cover: who is told and when a pod is tried again (``loop.core``, ``sim``).
+
+Rules:
+1. A pod that names one is refused by the key's name: one that was placed as if the key were not
+   there would be half a gang, or a pod beyond its quota.
+2. A pod's quota is that of its label; else that of its Namespace's label or annotation; else an
+   ElasticQuota that is named as its namespace and lies in it; else one whose annotation lists the
+   namespace. As Koordinator reads it: where an ElasticQuota lies means nothing otherwise.
+3. Whom nothing names belongs to Koordinator's default quota. That one, and the system's, bound
+   nobody as they are made: they refuse nobody.
+4. Preferred nodes of a hint are a wish, and cost nothing to pass over. A hint that cannot be read
+   may be a hard one.
+5. Labels, annotations and quotas may be ignored on request, for clusters that carry them unused. A
+   field of the specification never: the API server refuses those that nothing serves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from koordlet.model.record import dataclass
+from koordlet.scheduler import inscribed, peernames, wire
+from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.wire import BadObjectError, Body
+
+#: Of ``koordlet scheduler`` and ``koordlet sim``.
+OPTION = "--ignore-unknown-scheduling-keys"
+#: Annotations of pods that are looked at.
+ANNOTATIONS = (peernames.GANG, *peernames.HINTS)
+
+_LACKING = "not supported by this scheduler"
+#: They hold everybody who is in no other quota, and are made practically without a bound.
+_FOR_EVERYBODY = frozenset({"", "koordinator-default-quota", "koordinator-system-quota"})
+#: Koordinator makes them with a fifth of what 64 bits can count.
+_UNBOUNDED = (2**63 - 1) // 5 // 1000
+
+
+def of_fields(spec: Body) -> str:
+    """Why a pod of this specification is never placed here; empty where it may be."""
+    if spec.get("resourceClaims"):
+        return f"resource claims (spec.resourceClaims) are {_LACKING}"
+    for field in ("schedulingGroup", "workloadRef"):
+        if spec.get(field):
+            return f"pod groups (spec.{field}) are {_LACKING}"
+    return ""
+
+
+def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+    """What a pod's labels and annotations ask for, in words, by what it is that we lack."""
+    gangs = [("label", key, labels.get(key)) for key in peernames.GANG_LABELS]
+    gangs.append(("annotation", peernames.GANG, annotations.get(peernames.GANG)))
+    found: dict[str, str] = {}
+    for where, key, name in gangs:
+        if name:
+            found.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
+    quota = labels.get(peernames.QUOTA, "")
+    if quota not in _FOR_EVERYBODY:
+        found["quota"] = f"quota {wire.show(quota)} (label {peernames.QUOTA})"
+    for key in peernames.HINTS:
+        if why := _hard(annotations, key):
+            found.setdefault("hint", why)
+    return found
+
+
+def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
+    """What each pod among these objects asks for; what cannot be read asks for nothing."""
+    quotas, pods = Quotas(), []
+    for body in bodies:
+        try:
+            meta = wire.mapping(body, "metadata")
+            if body.get("kind") == "Pod":
+                pods.append((wire.text(meta, "namespace"), wire.labels(meta), _notes(meta)))
+            elif body.get("kind") == "ElasticQuota":
+                quotas.put(quota(body))
+            elif body.get("kind") == "Namespace":
+                quotas.name(wire.text(meta, "name"), named_by(meta))
+        except BadObjectError:
+            continue
+    for namespace, labels, notes in pods:
+        by_namespace = {} if labels.get(peernames.QUOTA) else quotas.of(namespace or "default")
+        yield {**by_namespace, **of_keys(labels, notes)}
+
+
+def _hard(annotations: Mapping[str, str], key: str) -> str:
+    """The nodes that a hint restricts its pod to, in words; empty where it restricts to none."""
+    try:
+        hint = inscribed.meant(annotations, key)
+    except BadObjectError as error:
+        return f"a scheduling hint that cannot be read ({error})"
+    # Go reads the names of fields without regard to case.
+    named = next((one for name, one in hint.items() if str(name).lower() == "nodenames"), None)
+    return f"a hard scheduling hint (nodeNames of annotation {key})" if named else ""
+
+
+def refusal(asked: Mapping[str, str]) -> str:
+    """What is asked for as a message, with the way out; empty where nothing is."""
+    if not asked:
+        return ""
+    verb = "is" if len(asked) == 1 else "are"
+    return (
+        f"{' and '.join(asked.values())} {verb} {_LACKING}; {OPTION} places such pods all the same"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """An ElasticQuota: which namespaces it means."""
+
+    namespace: str
+    name: str
+    #: Of its annotation.
+    listed: frozenset[str] = frozenset()
+    #: The first resource that it bounds, with the bound; empty where it bounds none.
+    bound: str = ""
+
+    @property
+    def means(self) -> frozenset[str]:
+        """The namespaces whose pods are in it."""
+        if self.name in _FOR_EVERYBODY:
+            return frozenset()
+        own = {self.name} if self.name == self.namespace else set()
+        return self.listed | own
+
+    @property
+    def unheeded(self) -> str:
+        """What is worth saying of one that refuses nobody although it bounds everybody."""
+        if self.name not in _FOR_EVERYBODY or not self.bound:
+            return ""
+        return (
+            f"ElasticQuota {self.name} bounds pods without a quota ({self.bound}), uncounted here"
+        )
+
+
+def quota(body: Body) -> Quota:
+    """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
+    meta = wire.mapping(body, "metadata")
+    spelled = _notes(meta).get(peernames.QUOTA_NAMESPACES)
+    most = wire.mapping(wire.mapping(body, "spec"), "max")
+    return Quota(
+        namespace=wire.text(meta, "namespace") or "default",
+        name=wire.text(meta, "name"),
+        listed=frozenset(one for one in _listed(spelled) if isinstance(one, str)),
+        bound=next((f"{key}: {one}" for key, one in most.items() if _bounds(one)), ""),
+    )
+
+
+def _listed(spelled: object) -> list[Any]:
+    try:
+        found = json.loads(spelled) if isinstance(spelled, str) else None
+    except (ValueError, RecursionError):
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _bounds(amount: object) -> bool:
+    digits = str(amount)
+    return not digits.isdecimal() or int(digits) < _UNBOUNDED
+
+
+def named_by(meta: Body) -> str:
+    """The quota that a Namespace names for its pods; empty where it names none."""
+    for where, body in (("label", wire.labels(meta)), ("annotation", _notes(meta))):
+        name = str(body.get(peernames.QUOTA) or "")
+        if name not in _FOR_EVERYBODY:
+            return f"quota {wire.show(name)} ({where} {peernames.QUOTA} of the namespace)"
+    return ""
+
+
+def _notes(meta: Body) -> dict[str, str]:
+    return {key: str(one) for key, one in wire.mapping(meta, "annotations").items()}
+
+
+class Quotas:
+    """Which namespaces' pods are in a quota, of all ElasticQuotas and Namespaces."""
+
+    def __init__(self) -> None:
+        self._quotas: dict[tuple[str, str], Quota] = {}
+        #: By namespace: what its own object says, and the quotas that mean it.
+        self._named: dict[str, str] = {}
+        self._means: dict[str, list[Quota]] = {}
+
+    def put(self, one: Quota) -> None:
+        """A quota comes, or changes."""
+        self.drop(one)
+        self._quotas[one.namespace, one.name] = one
+        for namespace in one.means:
+            self._means.setdefault(namespace, []).append(one)
+
+    def drop(self, one: Quota) -> None:
+        """A quota goes."""
+        known = self._quotas.pop((one.namespace, one.name), None)
+        if known is None:
+            return
+        for namespace in known.means:
+            self._means[namespace].remove(known)
+            if not self._means[namespace]:
+                del self._means[namespace]
+
+    def name(self, namespace: str, words: str) -> bool:
+        """What a Namespace says for its pods (``named_by``); whether that is new."""
+        before = self._named.pop(namespace, "")
+        if words:
+            self._named[namespace] = words
+        return before != words
+
+    def of(self, namespace: str) -> dict[str, str]:
+        """The quota of a namespace's pods in words, as ``of_keys`` has it."""
+        if words := self._named.get(namespace):
+            return {"quota": words}
+        several = self._means.get(namespace)
+        if not several:
+            return {}
+        one = next((one for one in several if one.name == namespace), several[0])
+        how = "lists" if namespace in one.listed else "is named as"
+        where = f"ElasticQuota {one.namespace}/{one.name} {how} namespace {namespace}"
+        return {"quota": f"quota {wire.show(one.name)} ({where})"}
+
+
+class Judge:
+    """Whether a pod may be tried at all."""
+
+    def __init__(self, *, ignores_keys: bool = False) -> None:
+        self.ignores_keys = ignores_keys
+        self.quotas = Quotas()
+
+    def of_class(
+        self, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Body
+    ) -> str:
+        """Why a pod of a class is never tried, by what it says itself."""
+        return of_fields(spec) or (
+            "" if self.ignores_keys else refusal(of_keys(labels, annotations))
+        )
+
+    def why(self, pod: Pod) -> str:
+        """Why a pod is not tried now: what its class says, else its namespace's quota."""
+        if pod.sort.unsupported or self.ignores_keys or pod.sort.labels.get(peernames.QUOTA):
+            return pod.sort.unsupported
+        return refusal(self.quotas.of(pod.namespace))
