@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from koordlet import agent, guarding
 from koordlet.model import action, cpuset, decision, plan, result, snapshot, strain
-from koordlet.policy import chain, own_waiting, registry
+from koordlet.policy import chain, cpu_suppress, own_waiting, registry
 from tests.kit import agents, colocation, moments
 from tests.kit.colocation import Qos
 from tests.kit.kernel import KernelHost, Machine
@@ -186,51 +186,38 @@ CALM, MILD, RUSH = (2.0, 0.01, 0.0), (2.0, 0.1, 0.05), (4.0, 0.5, 0.6)
 class Rush:
     """What the service feels: calm, a rush that best-effort work makes worse, and calm again."""
 
-    def __init__(self, clock: agents.Clock, allowed: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self.load: Callable[[float], tuple[float, float, float]] = lambda _: CALM
-        self._clock, self._allowed = clock, allowed
 
-    def follow(self, now: snapshot.Snapshot, ask: Callable[[], tuple[object, object]]) -> None:
+    def follow(self, now: snapshot.Snapshot) -> None:
         """It listens to everybody anyway."""
-        del now, ask
+        del now
 
     def taken(self, at: float) -> strain.Strain:
         """It waits behind itself, and behind what best-effort work gets."""
         ls, alone, beside = self.load(at)
-        be = min(self._allowed(), 7.0 - ls)
+        be = 7.0 - ls
         waiting = alone + beside * be
         return strain.Strain(
             at=at, ls_cores=ls, ls_lately=ls, be_cores=be, be_lately=be,
             waiting=waiting, waiting_lately=waiting, signal="threads",
         )  # fmt: skip
 
-    def urgent(self) -> bool:
+    def urgent(self, limited: cpu_suppress.State) -> bool:
         """Each pass comes at its second."""
+        del limited
         return False
 
     def close(self) -> None:
         """It holds nothing."""
 
 
-def texts(host: KernelHost, version: Cgroup, group: str) -> Mapping[str, str]:
-    """Set and quota of a group, by what both versions call them."""
-    top = "/sys/fs/cgroup"
-    if version == "v2":
-        files = {"cpus": f"{top}/{group}/cpuset.cpus.effective", "quota": f"{top}/{group}/cpu.max"}
-    else:
-        files = {
-            "cpus": f"{top}/cpuset/{group}/cpuset.cpus",
-            "quota": f"{top}/cpu/{group}/cpu.cfs_quota_us",
-        }
-    return {name: host.text(host.at(path)).strip() for name, path in files.items()}
-
-
-def cores(host: KernelHost, version: Cgroup) -> float:
-    """What best-effort work may have, by its files alone."""
-    job = texts(host, version, "job")
-    quota = job["quota"].split()[0]
-    held = len(cpuset.CPUSet.parse(job["cpus"]))
-    return held if quota in ("max", "-1") else min(held, int(quota) / 100_000)
+def file(host: KernelHost, version: Cgroup, group: str, name: str) -> str:
+    """A file of a group."""
+    controller = name.partition(".")[0]
+    top = "/sys/fs/cgroup" if version == "v2" else f"/sys/fs/cgroup/{controller}"
+    effective = f"{name}.effective" if (version, name) == ("v2", "cpuset.cpus") else name
+    return host.text(host.at(f"{top}/{group}/{effective}")).strip()
 
 
 def made(version: Cgroup) -> KernelHost:
@@ -265,30 +252,23 @@ def lived(site: agents.Site, who: agent.Agent, seconds: int) -> None:
 def test_a_rush_after_any_step_of_best_effort_control(
     version: Cgroup, after: int, tmp_path: Path
 ) -> None:
-    """However long it lasts, best-effort work has less than before, also when CPUs come online."""
+    """However long it lasts, best-effort work yields, also when CPUs come online."""
     host = made(version)
     site = agents.Site(host, tmp_path, config=CONFIG)
     with site.agent() as who:
-        rush = Rush(site.clock, lambda: cores(host, version))
+        rush = Rush()
         who.line.feeling = rush  # type: ignore[assignment]
-        whole = cores(host, version)
         rush.load = lambda at: MILD if 130 <= at < 132 else CALM
-        lived(site, who, 32)
-        assert cores(host, version) < whole
-        # Nobody waits: it grows a step at a time, which is when a trial would begin.
-        lived(site, who, 5)
-        grown = cores(host, version)
-        assert grown > whole / 2
+        lived(site, who, 37)
         begins = site.clock.at + after
         rush.load = lambda at: RUSH if at > begins else CALM
         lived(site, who, after + 12)
-        assert cores(host, version) < grown / 2
         host.set_online(7, online=True)
         for _ in range(90):
             lived(site, who, 1)
-            assert cores(host, version) < grown
-            job = cpuset.CPUSet.parse(texts(host, version, "job")["cpus"])
-            held = cpuset.CPUSet.parse(texts(host, version, "db")["cpus"])
+            assert file(host, version, "job", "cpu.idle") == "1"
+            job = cpuset.CPUSet.parse(file(host, version, "job", "cpuset.cpus"))
+            held = cpuset.CPUSet.parse(file(host, version, "db", "cpuset.cpus"))
             assert not job & (held | cpuset.CPUSet.parse("0"))
             assert who.teller.view is not None
             types = {one.type for one in who.teller.view.plan.conditions}

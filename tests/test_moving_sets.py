@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,7 @@ def test_exclusive_cpus_below_a_tier_that_goes_back(version: Cgroup, tmp_path: P
 
     anywhere = kube("p2", Qos.SYSTEM, KubeQos.BURSTABLE)
     exclusive = kube("p3", Qos.LSE, KubeQos.BURSTABLE, "0-3")
+    exclusive = replace(exclusive, requests={"cpu": 4000}, band=qos.Band.PROD)
     node.passed(ls, anywhere, exclusive)
 
     assert "0-7" == node.cpus(KUBE.tier(KubeQos.BURSTABLE))

@@ -3,9 +3,9 @@
 Covers: which states are worth a line, the line. Does not cover: the greeting (``cli.welcome``).
 
 Rules:
-1. A line comes when what best-effort work may have has moved by a tenth of the machine since the
-   line before, or nothing was told for ``SILENCE`` seconds while requests are measured; and not
-   sooner than ``PAUSE`` seconds after it, or after the start: a person reads it, and the greeting
+1. A line comes when what best-effort work has (its limit, else what it uses) has moved by a tenth
+   of the machine since the line before, or nothing was told for ``SILENCE`` seconds while requests
+   are measured; and not sooner than ``PAUSE`` seconds after it, or after the start: a person reads it, and the greeting
    first.
 2. What is not known yet is not told.
 """
@@ -19,8 +19,8 @@ from collections.abc import Callable
 from koordlet import surfaces
 from koordlet.cli import output
 from koordlet.demo import latency as requests
-from koordlet.model import meter, qos
-from koordlet.report import in_force, view
+from koordlet.model import best_effort, meter, qos
+from koordlet.report import view
 from koordlet.report.objects import metric_object
 from koordlet.state import paths
 
@@ -48,7 +48,10 @@ class Narrator:
         limit = now.plan.limit
         if limit is None or felt is None or not whole:
             return None
-        cores = whole if limit.milli is None else limit.milli / 1000
+        had = limit.be_milli if limit.milli is None else limit.milli
+        if had is None:
+            return None
+        cores = had / 1000
         moved = self._told is None or abs(cores - self._told) >= _STEP * whole
         quiet = now.snapshot.at - self._at
         if quiet < PAUSE or not (moved or (latency is not None and quiet >= SILENCE)):
@@ -57,18 +60,21 @@ class Narrator:
         self._told = cores if moved else self._told
         self._at = now.snapshot.at
         clock = time.strftime("%H:%M:%S", time.localtime(now.snapshot.wall))
-        why = output.visible(limit.reason)
-        may = f"best-effort work may have {in_force.allowance(limit)}{way}"
-        if limit.idle:
-            may = (
-                f"best-effort work is not limited ({output.visible(limit.idle)}),"
-                f" {limit.policy} would let it have {in_force.allowance(limit)}{way}"
-            )
         answered = "" if latency is None else f" ({latency})"
         return (
             f"{clock}  latency-sensitive work uses {felt:.2f} of {whole} CPUs{answered};"
-            f" {may}: {why}"
+            f" best-effort work {_does(limit, cores, way)}"
         )
+
+
+def _does(limit: best_effort.Limit, cores: float, way: str) -> str:
+    """What it has, by whose doing."""
+    has = f"uses {cores:.2f}{way}" if limit.milli is None else f"may have {cores:.2f} CPUs{way}"
+    if not limit.idle:
+        return f"{has}: {output.visible(limit.reason)}"
+    if limit.milli is not None:
+        has = f"is not limited, {limit.policy} would let it have {cores:.2f} CPUs{way}"
+    return f"{has}, and does not yield: {output.visible(limit.idle)}"
 
 
 def _way(told: float, cores: float) -> str:

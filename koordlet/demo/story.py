@@ -3,10 +3,11 @@
 Covers: who wants how much, who gets it, who waits, how long requests take, all the counters.
 Does not cover: groups and limits (``kernel``), which machine it is (``recorded``).
 
-The law, simulated and said to be: a CPU runs what is latency-sensitive first, best-effort work gets
-what is left of the CPUs and of the quota that it may use. Who shares a CPU with it waits a little
-for each second of its own, the more the fuller the CPU is, and the more of its CPUs the quota would
-let best-effort work have: caches are cold, and it is woken late.
+The law, simulated and said to be: where best-effort work yields (``cpu.idle``, or the least weight)
+a CPU runs what is latency-sensitive first, and best-effort work gets what is left; where it does
+not, it has half of each CPU for the asking. It never has more than its quota. Who shares a CPU
+with it waits a little for each second of its own, the more the fuller the CPU is: caches are cold,
+and it is woken late, the later where best-effort work does not yield.
 
 One model makes every counter, so that they add up as those of a kernel do:
 1. A CPU is busy or idle. What all groups used is what all CPUs were busy with; nobody uses more
@@ -36,8 +37,11 @@ PIDS: Mapping[str, int] = {"ls": 4101, "be": 4102, "db": 4103}
 _CALM, _BUSY, _DB = 0.12, 0.92, 0.85
 _MEMORY = {"ls": 300 << 20, "be": 180 << 20, "db": 240 << 20}
 _SYSTEM_MEMORY = 220 << 20
-#: Part of the time that it waits beside best-effort work, for each second of use.
-_BESIDE = 0.25
+#: Part of the time that it waits beside best-effort work, for each second of use; and what of that
+#: is left where best-effort work yields.
+_BESIDE, _YIELDS = 0.25, 0.1
+#: What best-effort work has of a CPU for the asking where it does not.
+_HALF = 0.5
 #: Less of a CPU than this is nobody, and nothing.
 _TRACE = 0.01
 #: Seconds of a period of ``cpu.max``.
@@ -156,8 +160,10 @@ class Story:
         for name, part in wants.items():
             for cpu in self._cpus(name):
                 asked[cpu] += part
+        shared = cpuset.CPUSet() if self._yields() else self._cpus("be")
+        room = {cpu: 1 - _HALF * self._part() if cpu in shared else 1.0 for cpu in asked}
         got = {
-            name: {cpu: part / max(1.0, asked[cpu]) for cpu in self._cpus(name)}
+            name: {cpu: part * min(1.0, room[cpu] / asked[cpu]) for cpu in self._cpus(name)}
             for name, part in wants.items()
         }
         return {name: self._held(name, parts, seconds) for name, parts in got.items()}
@@ -167,8 +173,20 @@ class Story:
     ) -> tuple[dict[int, float], float]:
         """What best-effort work gets of each CPU, and in what part of the time it has quota."""
         free = {cpu: max(0.0, 1 - taken[cpu]) for cpu in self._cpus("be")}
-        met = min(1.0, self._quota("be") / len(free)) if free else 0.0
+        met = self._part() * (_YIELDS if self._yields() else 1.0)
         return self._held("be", free, seconds), met
+
+    def _part(self) -> float:
+        """The part of the time in which best-effort work has quota."""
+        cpus = len(self._cpus("be"))
+        return min(1.0, self._quota("be") / cpus) if cpus else 0.0
+
+    def _yields(self) -> bool:
+        """Whether best-effort work, where there is some, runs when nobody else wants to."""
+        if not self._cpus("be"):
+            return True
+        files = (f"{_group('be')}/{name}" for name in ("cpu.idle", "cpu.weight"))
+        return any(self._host.text(self._host.at(file)).strip() == "1" for file in files)
 
     def _held(self, name: str, parts: dict[int, float], seconds: float) -> dict[int, float]:
         """The same within the quota of the group, whose periods are counted."""

@@ -1,4 +1,4 @@
-"""The demo's story: a line when what best-effort work may have has moved, and no others."""
+"""The demo's story: a line when what best-effort work has has moved, and no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.kit import views
 def moment(at: float, milli: int | None, used: float | None = 1.5) -> view.View:
     """A view at a time, with a limit and what latency-sensitive work uses; seven CPUs."""
     shown = views.view(at=at)
-    limit = best_effort.Limit(policy="adaptive", actuator="", milli=milli, reason="it waits")
+    limit = best_effort.Limit(
+        policy="adaptive", actuator="", milli=milli, be_milli=7000, reason="it waits"
+    )
     columns = {} if used is None else {meter.CPU_SHARE: array("d", [used])}
     shares = counters.Table(slots={"LS": 0}, columns=columns)
     return dataclasses.replace(
@@ -37,7 +39,7 @@ def test_the_story() -> None:
     assert second is not None
     assert third is not None
     assert "latency-sensitive work uses 1.50 of 7 CPUs" in first
-    assert "best-effort work may have all of its CPUs: it waits" in first
+    assert "best-effort work uses 7.00: it waits" in first
     assert "may have 2.00 CPUs, less than before: it waits" in second
     assert "may have 5.00 CPUs, more: it waits" in third
 
@@ -67,3 +69,25 @@ def test_requests_are_told_while_nothing_moves() -> None:
     later = one.line(moment(narration.PAUSE + narration.SILENCE, 2000), took)
     assert later is not None
     assert "may have 2.00 CPUs: it waits" in later
+
+
+def test_who_does_not_act_is_said_not_to_act() -> None:
+    """In shadow a policy says what it would do, with or without a limit."""
+    shown = moment(0.0, None)
+    quota = moment(0.0, 2000)
+    for view_, words in (
+        (shown, "best-effort work uses 7.00, and does not yield: adaptive is in shadow"),
+        (quota, "is not limited, adaptive would let it have 2.00 CPUs, and does not yield"),
+    ):
+        assert view_.plan.limit is not None
+        limit = dataclasses.replace(view_.plan.limit, idle="adaptive is in shadow")
+        narrator = narration.Narrator()
+        for at in (0.0, narration.PAUSE):
+            plan = dataclasses.replace(view_.plan, limit=limit)
+            told = narrator.line(
+                dataclasses.replace(
+                    view_, plan=plan, snapshot=dataclasses.replace(view_.snapshot, at=at)
+                )
+            )
+        assert told is not None
+        assert words in told

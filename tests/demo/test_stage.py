@@ -51,7 +51,7 @@ def test_the_recording_is_the_one_that_was_judged() -> None:
 def test_the_story(
     args: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three owners, a spike that takes CPUs from best-effort work, and everything is put back."""
+    """Three owners, best-effort work goes aside for a spike, and everything is put back."""
     clock = Clock()
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, FLAGS)
@@ -69,9 +69,8 @@ def test_the_story(
     assert calm.plan.limit is not None
     assert spike.plan.limit is not None
     assert later.plan.limit is not None
-    assert (calm.plan.limit.milli, later.plan.limit.milli) == (None, None)
-    assert spike.plan.limit.milli is not None
-    assert spike.plan.limit.milli < 5000
+    uses = [each.plan.limit.be_milli or 0 for each in (calm, spike, later) if each.plan.limit]
+    assert uses[1] < 0.3 * min(uses[0], uses[2])
     rest = play.latency()
     assert busy is not None
     assert rest is not None
@@ -126,7 +125,7 @@ def test_the_last_line() -> None:
 def test_the_story_of_a_policy_in_shadow(
     args: argparse.Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the spike it says what would be, nothing limits best-effort work, and the page says so."""
+    """Nothing makes best-effort work yield in the spike, requests take longer, the page says so."""
     clock = Clock()
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, {**FLAGS, "policies.adaptive.mode": _SHADOW})
@@ -135,15 +134,17 @@ def test_the_story_of_a_policy_in_shadow(
 
     _pass(who, clock, 12.0)
     spike = _pass(who, clock, 6.0)
-    quota = play.line.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.max")
-    text = play.line.host.text(quota)
+    idle = play.line.host.at(f"{kernel.TOP}/{groups.GROUP}/be/cpu.idle")
+    text = play.line.host.text(idle)
+    slow = play.latency()
     told = node_json.document(spike, "1")
     who.restore()
     who.close()
     play.close()
 
-    assert text.startswith("max ")
+    assert text == "0\n"
+    assert slow is not None
+    assert slow.p99 > 20
     assert spike.plan.limit is not None
-    assert spike.plan.limit.milli is not None
     assert in_force.acting(spike) is None
     assert told["banner"] == [*in_force.banner(spike)] != []
