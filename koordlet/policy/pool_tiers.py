@@ -5,7 +5,7 @@ Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
 
 A kubelet with the static policy writes its default set, reserved CPUs and all, into each new
 container that shares CPUs, and again whenever that set changes. On v1 runc is refused
-(``cpuset.cpus: permission denied``) where the pod's group has less than that, and the container does
+(``cpuset.cpus: permission denied``) where the pod's group has less, and the container does
 not start. So there tiers and pods are never narrowed, and widened where somebody else has; also
 while a kubelet has not said which policy it has.
 """
