@@ -105,3 +105,35 @@ def test_a_pod_that_another_agent_left_too_narrow(tmp_path: Path) -> None:
     node.site.restore()
 
     assert before == node.site.image()
+
+
+def test_a_kubelet_that_has_not_said_its_policy(tmp_path: Path) -> None:
+    """v1: it may write its default set into containers, so pods stay wide; that is said."""
+    node = Node("v1", tmp_path)
+    pods = [
+        replace(one, source="cluster") for one in (WEB, kube("p2", Qos.BE, KubeQos.BEST_EFFORT))
+    ]
+    for path in (POD, KUBE.pod(KubeQos.BEST_EFFORT, "p2")):
+        node.make(path)
+
+    assert ["CPUManagerPolicyUnknown node"] == node.passed(*pods, config=RESERVE, passes=2)
+    node.make(BOX, "0-7")
+    node.passed(*pods, config=RESERVE)
+    assert ["0-7", "0-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+
+    said = kubelet.Kubelet(configuration=kubelet.Configuration())
+    assert [] == node.passed(*pods, config=RESERVE, told=said)
+    assert ["1-7", "1-7", "1-7"] == [node.cpus(path) for path in (TIER, POD, BOX)]
+
+
+def test_v2_what_an_unknown_kubelet_may_hold_alone(tmp_path: Path) -> None:
+    """Sets in Guaranteed pods may be exclusive: they stay, until it has said that it has none."""
+    node = Node("v2", tmp_path)
+    box = node.make(f"{KUBE.pod(KubeQos.GUARANTEED, 'p1')}/{'a' * 64}", "2-3")
+    one = replace(kube("p1", Qos.LS, KubeQos.GUARANTEED, boxes="a"), source="cluster")
+    node.passed(one, config=RESERVE)
+    assert "2-3" == node.cpus(box)
+
+    said = kubelet.Kubelet(configuration=kubelet.Configuration())
+    node.passed(one, config=RESERVE, told=said)
+    assert "1-7" == node.cpus(box)

@@ -143,6 +143,11 @@ class Kubelet:
     holdings: Holdings | None = None
 
     @property
+    def knows_cpus(self) -> bool:
+        """Whether it has said how it manages CPUs."""
+        return self.configuration is not None or self.cpu is not None
+
+    @property
     def static_cpus(self) -> bool:
         """Whether it writes sets of CPUs into containers by itself."""
         policy = self.configuration.cpu_manager_policy if self.configuration is not None else ""

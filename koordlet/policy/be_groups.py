@@ -34,7 +34,7 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_room, writing
+from koordlet.policy import cpuset_room, pool_tiers, writing
 
 #: Shares of a group that shall run when nobody else wants to: as many as an idle group has
 #: (``WEIGHT_IDLEPRIO``, kernel/sched/sched.h), so its file says the same before and after.
@@ -194,7 +194,7 @@ class Writer:
         if self._unified(knob.CPUSET_CPUS):
             yield from self._set(one.group, cpus, reason)
             return
-        leaves = one.tier and self.now.kubelet is not None and self.now.kubelet.static_cpus
+        leaves = one.tier and pool_tiers.only_leaves(self.now)
         if not leaves:
             yield from self._set(one.group, cpus, reason)
         for group in self._inside(one.group):

@@ -5,8 +5,9 @@ Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
 
 A kubelet with the static policy writes its default set, reserved CPUs and all, into each new
 container that shares CPUs, and again whenever that set changes. On v1 runc is refused
-(``cpuset.cpus: permission denied``) where the pod's group has less than that, and the container
-does not start. So there tiers and pods are never narrowed, and widened where somebody else has.
+(``cpuset.cpus: permission denied``) where the pod's group has less, and the container does
+not start. So there tiers and pods are never narrowed, and widened where somebody else has; also
+while a kubelet has not said which policy it has.
 """
 
 from __future__ import annotations
@@ -24,6 +25,28 @@ _NAMES = {
     qos.KubeQos.BURSTABLE: "the LS pool",
     qos.KubeQos.BEST_EFFORT: "the BE pool",
 }
+
+
+#: Sources of pods that a kubelet runs, whoever it is.
+_OF_KUBELET = frozenset({"cluster", "kubelet"})
+
+
+def only_leaves(now: snapshot.Snapshot) -> bool:
+    """Whether only containers may be narrowed."""
+    holder = now.layout.holder("cpuset")
+    return holder is not None and not holder.unified and (static(now) or unknown(now))
+
+
+def static(now: snapshot.Snapshot) -> bool:
+    """Whether the kubelet writes sets into containers by itself."""
+    return now.kubelet is not None and now.kubelet.static_cpus
+
+
+def unknown(now: snapshot.Snapshot) -> bool:
+    """Whether there is a kubelet of which nobody knows that."""
+    if now.kubelet is not None and now.kubelet.knows_cpus:
+        return False
+    return any(one.source in _OF_KUBELET and one.kube_qos is not None for one in now.pods)
 
 
 def narrowed(

@@ -21,7 +21,8 @@ Rules:
    instruction: to the pool of the class, and what workloads inside need beyond it.
 4. Under the kubelet's static policy its own containers are compared, never written. On v1 only
    containers are narrowed then: the kubelet writes its default set into new ones, and a tier or pod
-   without those CPUs would keep them from starting. One that another agent left so is widened.
+   without those CPUs would keep them from starting. One that another agent left so is widened. It
+   is the same while a kubelet has not said which policy it has.
 5. Without it nobody else writes the sets of a kubelet's containers: what an agent before us has
    left there is decided anew.
 """
@@ -143,7 +144,9 @@ def decide(
     ]
     if not shares.ls:
         conditions.append(_EMPTY)
-    alone = _leaves(now)
+    alone = pool_tiers.only_leaves(now)
+    if alone and not pool_tiers.static(now):
+        conditions.append(_UNKNOWN)
     wanted = [each for one in now.pods for each in _wanted(now, one, shares, homes, leaves=alone)]
     if alone:
         wanted = pool_tiers.opened(now, wanted, state.wishes)
@@ -264,7 +267,7 @@ def _wanted(
         protective=one.qos is qos.Qos.BE,
         compare=one.kubelet_owned,
         leaves=leaves and kube,
-        anew=kube and not one.kubelet_owned and not _static(now),
+        anew=_anew(now, one),
         # With only the leaves narrowed nobody can tell who narrowed best-effort work further.
         boxes={box.name: box.group for box in one.containers if box.group is not None}
         if kube and not (leaves and one.qos is qos.Qos.BE)
@@ -273,14 +276,11 @@ def _wanted(
     )
 
 
-def _static(now: snapshot.Snapshot) -> bool:
-    return now.kubelet is not None and now.kubelet.static_cpus
-
-
-def _leaves(now: snapshot.Snapshot) -> bool:
-    """Rule 4: whether only containers may be narrowed."""
-    holder = now.layout.holder("cpuset")
-    return holder is not None and not holder.unified and _static(now)
+def _anew(now: snapshot.Snapshot, one: pod.Pod) -> bool:
+    """Rule 5. A static policy holds CPUs for Guaranteed pods alone, should nobody know of it."""
+    if one.kube_qos is None or one.kubelet_owned or pool_tiers.static(now):
+        return False
+    return one.kube_qos is not qos.KubeQos.GUARANTEED or not pool_tiers.unknown(now)
 
 
 def _of_tiers(shares: Shares) -> dict[qos.KubeQos, cpuset.CPUSet]:
@@ -327,6 +327,14 @@ def _above(now: snapshot.Snapshot, path: str | None) -> cpuset.CPUSet:
 
 # Words --------------------------------------------------------------------------------------------
 
+_UNKNOWN = decision.Condition(
+    type="CPUManagerPolicyUnknown",
+    status=True,
+    reason="SharedPools",
+    message="the kubelet has not said how it manages CPUs, so on cgroup v1 tiers and pods stay"
+    " wide, and containers are narrowed once they run: let the agent read the kubelet's directory"
+    " (kubelet.directory) or ask the kubelet (kubelet.address)",
+)
 _EMPTY = decision.Condition(
     type="SharedPoolEmpty",
     status=True,
