@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet import client
+from koordlet import client, remembering
+from koordlet.host import machine, root
 from koordlet.model import kinds, nodereport, objects, refusals
 from koordlet.report.crds import definitions
 from koordlet.rpc import access, ingest, permissions, server, tls
 from koordlet.scheduler.store import adapter
-from tests.kit import deadline, loops, pods, structural
+from koordlet.state import checkpoint, paths
+from tests.kit import deadline, loops, pasts, pods, structural
 from tests.kit.apiserver import pki
 from tests.kit.apiserver import server as apiserver
 
@@ -144,6 +146,16 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
         assert 0 == agent.wait(60), (folder / "log").read_text()[-2000:]
 
 
+def leave(folder: Path) -> None:
+    """The samples that an agent before this one left when it ended just now."""
+    now, identity = machine.now(), machine.identify(root.LiveHost())
+    where = paths.choose({}, root=True, state_dir=str(folder / "state"))
+    files = checkpoint.Checkpoints(
+        where.checkpoints, machine_id=identity.machine_id, boot_id=identity.boot_id
+    )
+    remembering.Memory(pasts.used_node(until=now.at), files, machine.now).close()
+
+
 def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:
     """What the listener for other machines answers to ``/metrics``."""
     said = (folder / "log").read_text()
@@ -175,8 +187,10 @@ def until(what: Callable[[], Any], name: str) -> Any:
 def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
     """Objects that their definitions keep, a scheduler told over TLS, a feed that is followed.
 
-    And a pod whose label says nonsense has one event that names it.
+    The node's use is what an agent before it has seen. And a pod whose label says nonsense has one
+    event that names it.
     """
+    leave(ram)
     cluster.loop.run(cluster.put(pods.pod(metadata__labels={"koordinator.sh/qosClass": "LSX"})))
     with running(ram, cluster) as socket:
         topology = until(lambda: cluster.get(TOPOLOGY), "NodeResourceTopology")
@@ -200,6 +214,7 @@ def test_a_process_reports_everywhere(ram: Path, cluster: Cluster) -> None:
     assert "LSX" in remarks[0]["note"]
     kept(TOPOLOGY, topology)
     kept(kinds.NODE_METRICS, {"status": metric})
+    assert 1000 < int(metric["nodeMetric"]["nodeUsage"]["resources"]["cpu"][:-1]) < 3000
     assert topology["zones"][0]["name"].startswith("node-")
     assert {"koordlet.io/Ready"} <= {one["type"] for one in ready["conditions"]}
     assert ("n1", "n1") == (report.node, state.summary.name)

@@ -150,6 +150,15 @@ def test_samples_age_while_nobody_looks(tmp_path: Path) -> None:
         assert back.node.window("", meter.CPU, at, 300.0) is None
 
 
+@pytest.mark.parametrize(("suspended", "good"), [(-1e-6, True), (-1.0, False)])
+def test_clocks_waver_and_do_not_run_back(tmp_path: Path, suspended: float, *, good: bool) -> None:
+    """Time in suspend is a difference of two clocks: a little less than before is the same."""
+    remembered(used(), tmp_path, "boot-1", 1000.0).close()
+    found = remembered(series.History(), tmp_path, "boot-1", 1010.0, suspended).revive()
+
+    assert good is (found == [])
+
+
 def test_samples_of_another_boot_are_nobodys(tmp_path: Path) -> None:
     """Another clock and other groups: they are discarded, and it is said."""
     old = remembered(used(), tmp_path, "boot-1", 1000.0)

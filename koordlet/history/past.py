@@ -31,6 +31,8 @@ _METERS = {
         *(meter.CPU_SHARE, meter.MEMORY_SHARE),
     )
 }
+#: Clocks are read one after the other, so their difference wavers.
+_WAVER = 0.1
 _SPACES = ("groups", "node", "numa", "shares")
 
 
@@ -61,9 +63,9 @@ def revive(known: series.History, body: Mapping[str, Any], suspended: float, at:
     before, spaces = body.get("suspended"), body.get("spaces")
     if not isinstance(before, int | float) or not isinstance(spaces, Mapping):
         raise ValueError("suspended or spaces is missing")
-    slept = suspended - before
-    if not slept >= 0:
+    if not suspended - before >= -_WAVER:
         raise ValueError("it is of another clock")
+    slept = max(0.0, suspended - before)
     found = {
         name: {_METERS[key]: _read(one, slept, at) for key, one in several.items()}
         for name, several in spaces.items()

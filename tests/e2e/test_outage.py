@@ -178,7 +178,7 @@ def outage(ram: Path, seconds: float) -> None:
         with _processes(ram, api.kubeconfig()) as processes:
             metrics = {f"{kinds.NODE_METRICS.plural}/{node}" for node in NODES}
             deadline.until(
-                lambda: metrics <= _patched(api.seen()), "NodeMetrics are written", seconds=120
+                lambda: metrics <= _patched(api.seen()), "NodeMetrics are written", seconds=240
             )
             began = _watched(api.seen())
             api.kill()
