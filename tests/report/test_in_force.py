@@ -7,11 +7,9 @@ import dataclasses
 import pytest
 
 from koordlet.apply import planner, present
-from koordlet.cli import narration
 from koordlet.model import action, best_effort, decision, knob, plan, result
 from koordlet.policy import chain
 from koordlet.report import console, in_force, metrics, node_json, view
-from tests.cli import test_narration
 from tests.kit import moments, views
 
 LIMIT = best_effort.Limit(policy="adaptive", actuator="cfsQuota", milli=3000, reason="it waits")
@@ -141,24 +139,3 @@ def test_the_banner_of_the_others() -> None:
     now = shown(LIMIT)
     now = dataclasses.replace(now, plan=dataclasses.replace(now.plan, conditions=(back,)))
     assert list(in_force.banner(now)) == ["A step of cpu_burst is taken back: it hurt."]
-
-
-def test_the_story_of_a_limit_that_is_not_in_force() -> None:
-    """It says that nothing is limited, and what would be."""
-    one = narration.Narrator()
-    shown_before = _story(None, at=-4.0)
-    one.line(shown_before)
-    line = one.line(_story(best_effort.idle(LIMIT, "policies.adaptive.mode is shadow"), at=1.0))
-
-    assert line is not None
-    assert "may have" not in line
-    assert (
-        "best-effort work is not limited (policies.adaptive.mode is shadow), adaptive would let it"
-        " have 3.00 CPUs: it waits" in line
-    )
-
-
-def _story(limit: best_effort.Limit | None, at: float) -> view.View:
-
-    found = test_narration.moment(at, None)
-    return dataclasses.replace(found, plan=dataclasses.replace(found.plan, limit=limit))
