@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from koordlet import cli
 
@@ -52,3 +55,44 @@ def test_a_restart_keeps_what_was_reserved(tmp_path: Path, capsys: Any) -> None:
     with scheduler(tmp_path):
         assert described(tmp_path, capsys)["metadata"]["uid"] == before
     assert (tmp_path / "lib" / "scheduler.db.backup").exists()
+
+
+def test_a_damaged_row_costs_itself(tmp_path: Path, capsys: Any) -> None:
+    """The scheduler starts with all other reservations, and the backup from before is kept."""
+    words = ["reserve", "--cpus", "1", "--owner", "app=web", "--state-dir", str(tmp_path)]
+    with scheduler(tmp_path):
+        for name in ("room", "hall", "yard"):
+            assert cli.main([*words[:1], name, *words[1:]]) == 0
+    with scheduler(tmp_path):
+        capsys.readouterr()
+    path = tmp_path / "lib" / "scheduler.db"
+    whole = path.with_name("scheduler.db.backup").read_bytes()
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("UPDATE objects SET body = substr(body, 2) WHERE name = 'hall'")
+    connection.close()
+    with scheduler(tmp_path) as one:
+        assert described(tmp_path, capsys)["metadata"]["name"] == "room"
+    del one
+    (kept,) = path.parent.glob("scheduler.db.backup-*")
+
+    assert whole == kept.read_bytes()
+    assert whole != path.with_name("scheduler.db.backup").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "scheduler.db", "scheduler.db-wal", "scheduler.db.backup"])
+def test_a_place_that_is_not_trusted(tmp_path: Path, capsys: Any, name: str) -> None:
+    """A directory that others may write to, or a link in the place of a file, refuses the start."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    where = tmp_path / "state" / "lib"
+    where.mkdir(parents=True)
+    if name:
+        (where / name).symlink_to(precious)
+    else:
+        where.chmod(0o777)
+    words = ["scheduler", "--standalone", "--http", "127.0.0.1:0"]
+
+    assert 1 == cli.main([*words, "--state-dir", str(tmp_path / "state")])
+    assert str(where / name) in capsys.readouterr().err
+    assert "precious" == precious.read_text()
