@@ -5,8 +5,8 @@ Covers: which states are worth a line, the line. Does not cover: the greeting (`
 Rules:
 1. A line comes when what best-effort work has (its limit, else what it uses) has moved by a tenth
    of the machine since the line before, or nothing was told for ``SILENCE`` seconds while requests
-   are measured; and not sooner than ``PAUSE`` seconds after it, or after the start: a person reads it, and the greeting
-   first.
+   are measured; and not sooner than ``PAUSE`` seconds after it, or after the start: a person reads
+   it, and the greeting first.
 2. What is not known yet is not told.
 """
 
