@@ -34,6 +34,8 @@ class Intents:
 
     def unknown(self, one: action.Action) -> str:
         """Why nobody knows which group this is about, and so whose original the journal holds."""
+        if not kinds.journaled(one):
+            return ""  # an eviction names a pod, which is no directory
         try:
             self.inode(one)
         except OSError as error:

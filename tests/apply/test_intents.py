@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.apply import intents
-from koordlet.model import action, plan
+from koordlet.model import action, eviction, plan
 from koordlet.state import journal
 from tests.kit import moments
 from tests.kit.kernel import Machine
@@ -49,3 +49,20 @@ def test_a_unit_is_known_by_its_name(tmp_path: Path, unit: str) -> None:
         assert (made.original, made.values) == ("0-3", ("1", "2"))
     else:
         assert (made.original, made.values, made.properties) == ("1", ("2",), ())
+
+
+def test_an_eviction_is_about_a_pod_and_no_group(tmp_path: Path) -> None:
+    """Nobody looks for a directory of a pod's name: the pass would end there, and evict nobody."""
+    book = journal.Journal(tmp_path / "journal", machine_id="m", boot_id="b")
+    known = intents.Intents(Machine("0-3"), book, moments.moment(moments.machine()))
+    victim = eviction.Eviction(
+        pod="web/shop",
+        uid="u",
+        policy="node_pressure",
+        signal="pid.available",
+        reason="Evicted",
+        message="",
+    )
+    step = action.Evict(target="pod/web/shop", victim=victim, policy="node_pressure", reason="test")
+
+    assert known.unknown(step) == ""
