@@ -138,6 +138,7 @@ def draft(
         if wanted.modes[t] is plan.Mode.ENFORCE
     }
     keep = {t for t, entry in entries.items() if t in enforced or entry.policy in failed}
+    keep |= {t for t, entry in entries.items() if _runs_by(entry, now, enforced)}
     if any(not one.held for one in now.unanswered):
         keep = set(entries)
     unwanted = {t: e for t, e in entries.items() if t not in keep}
@@ -147,6 +148,19 @@ def draft(
     steps = _steps(enforced.values(), now, there, undo=back.actions)
     shadow = _shadow_steps(wanted, now, there, len(steps))
     return Draft(plan=_plan(said, now, (*steps, *shadow), wanted.conflicts), left=tuple(back.left))
+
+
+def _runs_by(
+    entry: journal.Entry, now: snapshot.Snapshot, wanted: Mapping[str, action.Action]
+) -> bool:
+    """Whether these are the memory nodes that a v1 group was given beside its CPUs.
+
+    It had none, and without any the kernel lets no task in (ENOSPC): they stay as long as the CPUs.
+    """
+    holder = now.layout.holder(knob.CPUSET_MEMS.controller)
+    given = entry.knob == knob.CPUSET_MEMS.name and entry.original == ""
+    beside = entry.target.rpartition("/")[0] + f"/{knob.CPUSET_CPUS.v1}"
+    return given and holder is not None and not holder.unified and beside in wanted
 
 
 def again(before: Draft, said: chain.Round, now: snapshot.Snapshot) -> Draft:

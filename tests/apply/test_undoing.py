@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from koordlet.apply import present, undoing
 from koordlet.model import action
 from koordlet.state import journal
-from tests.kit import moments
+from tests.kit import agents, moments
+from tests.kit.kernel import Machine
 
 TARGET = "/c/g/cpu.shares"
 NOW = moments.bare()
@@ -69,3 +72,21 @@ def test_files_go_with_the_group_that_we_made() -> None:
 
     assert ["/c/g"] == [one.target for one in found.actions]
     assert ["goes with its group"] == [one.why for one in found.left]
+
+
+def test_a_v1_group_without_memory_nodes_keeps_those_that_it_was_given(ram: Path) -> None:
+    """They are not taken back while its CPUs are ours, and go with them at the end."""
+    host = Machine("0-3", cgroup="v1")
+    place = "/sys/fs/cgroup/cpuset/job"
+    host.mkdir(host.at(place))
+    config = "workloads: [{name: job, qos: BE, match: {cgroup: job}}]\n"
+    site = agents.Site(host, ram / "state", config=config)
+    with site.agent() as who:
+        for _ in range(4):
+            who.one_pass(slow=True)
+            site.clock.tick()
+            assert host.text(host.at(f"{place}/cpuset.mems")).strip() == "0"
+    site.restore()
+
+    assert host.text(host.at(f"{place}/cpuset.mems")).strip() == ""
+    assert host.text(host.at(f"{place}/cpuset.cpus")).strip() == ""
