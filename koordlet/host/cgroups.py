@@ -172,10 +172,10 @@ class Reader:
             next((above for above in cgroup.ancestors(path) if self._there(above)), None)
         return False
 
-    def width(self, path: str) -> int:
-        """How many groups are directly inside at least, without a look at their names."""
+    def width(self, path: str) -> int | None:
+        """How many groups are directly inside at least, by no name; ``None`` when it is gone."""
         there = self._there(path)
-        return 0 if there is None else max(0, there[1].links - subgroups.NONE)
+        return None if there is None else max(0, there[1].links - subgroups.NONE)
 
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly below, sorted; none when the group is gone.

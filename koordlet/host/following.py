@@ -23,7 +23,7 @@ from koordlet.model import cgroup, grouppath, pod
 #: Groups inside of one workload, and of all of them.
 MOST, MOST_OF_ALL = 1000, 4000
 #: Groups inside of all workloads whose sets are known on v1.
-MOST_SETS = 12_000
+MOST_SETS = 8000
 
 
 class Reader(Protocol):
@@ -32,8 +32,8 @@ class Reader(Protocol):
     def children(self, path: str) -> tuple[str, ...]:
         """The groups directly inside."""
 
-    def width(self, path: str) -> int:
-        """How many these are at least, without a look at their names."""
+    def width(self, path: str) -> int | None:
+        """How many these are at least, without a look at their names; ``None`` for no group."""
 
 
 class Follower:
@@ -130,9 +130,12 @@ def inside(reader: Reader, top: str, most: int) -> list[str] | None:
     todo = [top]
     while todo:
         here = todo.pop()
+        width = reader.width(here)
+        if width is None:
+            continue  # gone since it was listed
         found.append(here)
         # The width first: a crowd is not even listed.
-        if len(found) + reader.width(here) > most + 1:
+        if len(found) + width > most + 1:
             return None
         todo += reversed(reader.children(here))
     return found
@@ -167,6 +170,6 @@ def _is_container(path: str) -> bool:
 
 def _shell(reader: Reader, top: str, most: int) -> list[str]:
     """A workload without what it makes inside itself."""
-    if grouppath.parse(top).uid is None or reader.width(top) > most:
+    if grouppath.parse(top).uid is None or (reader.width(top) or 0) > most:
         return [top]
     return [top, *(path for path in reader.children(top) if _is_container(path))]

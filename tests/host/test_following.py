@@ -64,6 +64,9 @@ class Deep(cgroups.Reader):
     def children(self, path: str) -> tuple[str, ...]:
         return () if path.count("/") == 3000 else (f"{path}/n",)
 
+    def width(self, path: str) -> int:
+        return len(self.children(path))
+
 
 def test_groups_nested_deeper_than_calls() -> None:
     """A workload that nests thousands of groups does not break the look at all the others."""
@@ -114,6 +117,19 @@ def test_a_pod_keeps_its_containers() -> None:
     wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
     assert wanted | {f"{other}/{BOX}/init.scope"} == set(found)
     assert {POD: False} == follower.crowded
+
+
+def test_groups_that_are_gone_are_no_crowd() -> None:
+    """What was listed and is gone when one looks counts for nothing."""
+
+    class Haunted(cgroups.Reader):
+        def children(self, path: str) -> tuple[str, ...]:
+            ghosts = tuple(f"a/ghost{number}" for number in range(50))
+            return (*super().children(path), *(ghosts if path == "a" else ()))
+
+    host = machine("a/b")
+
+    assert ["a", "a/b"] == following.inside(Haunted(host, hierarchies.discover(host)), "a", 3)
 
 
 def test_many_small_crowds() -> None:
