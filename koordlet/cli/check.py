@@ -68,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
     """How many pods ask for what our scheduler lacks, by what it is."""
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
-    from koordlet.scheduler import unserved  # noqa: PLC0415
+    from koordlet.scheduler import unserved  # noqa: PLC0415 -- as said above
 
     if path is None:
         return dict(
             Counter(_each(unserved.of_keys(one.labels, one.annotations) for one in seen.pods))
         )
-    from koordlet.scheduler import manifests  # noqa: PLC0415
+    from koordlet.scheduler import manifests  # noqa: PLC0415 -- the same
 
     return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
 

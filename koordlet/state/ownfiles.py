@@ -183,9 +183,8 @@ def _others_write(place: Path, found: os.stat_result, *, ours: bool) -> bool:
 
 def _is_private(group: int) -> bool:
     """Whether a group is its user's alone, as where each user has one and the umask is 002."""
-    # Only few have a directory like that.
-    import grp  # noqa: PLC0415
-    import pwd  # noqa: PLC0415
+    import grp  # noqa: PLC0415 -- only few have a directory like that
+    import pwd  # noqa: PLC0415 -- as above
 
     try:
         user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)

@@ -126,8 +126,9 @@ def seal(db: sqlite3.Connection) -> None:
     """Give rows of before there were checksums theirs; what nobody can read stays without."""
     rows = db.execute("SELECT kind, namespace, name, revision, body FROM objects")
     sealed = [(checksum(*row), *row[:3]) for row in rows if _is_object(row[4])]
-    where = "kind = ? AND namespace = ? AND name = ?"
-    db.executemany(f"UPDATE objects SET checksum = ? WHERE {where}", sealed)  # noqa: S608
+    db.executemany(
+        "UPDATE objects SET checksum = ? WHERE kind = ? AND namespace = ? AND name = ?", sealed
+    )
     rows = db.execute("SELECT revision, kind, namespace, before, after FROM events")
     sealed = [(checksum(*row), row[0]) for row in rows]
     db.executemany("UPDATE events SET checksum = ? WHERE revision = ?", sealed)
