@@ -91,7 +91,7 @@ class Database:
             # A caller that is cancelled leaves the transaction to begin and end in its order.
             loop = asyncio.get_running_loop()
             return await asyncio.shield(loop.run_in_executor(self._thread, work))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explained(error) from error
         except RuntimeError as error:  # the thread has been shut down
             raise refusals.Unavailable("the store is closed", culprit=str(self.path)) from error
@@ -241,7 +241,7 @@ class Database:
             self._connection.close()
             self._connection = None
 
-    def _explained(self, error: sqlite3.Error) -> refusals.Unavailable:
+    def _explained(self, error: Exception) -> refusals.Unavailable:
         """What SQLite says, with what to do about it."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         why, fix = _WORDS.get(code, ("", ""))

@@ -27,6 +27,8 @@ from koordlet.model.record import dataclass
 
 #: Of texts that are no UTF-8 any more: they are read, and do not prove themselves.
 _REPLACED = "replace"
+#: SQLite's own refusal, and Python's of a name in a schema that is no UTF-8 any more.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 #: Said of a value that is not of its column's type: its row does not prove itself either.
 _VALUE = re.compile(r"[\w-]+ value in objects\.")
 #: Revisions that nobody can have seen, where it is not known which is the newest.
@@ -109,7 +111,7 @@ def _clock(db: sqlite3.Connection) -> tuple[int, int] | None:
     """Its one row, where that proves itself."""
     try:
         rows = db.execute("SELECT * FROM clock").fetchall()
-    except sqlite3.DatabaseError:
+    except UNREADABLE:
         return None
     return rows[0][:2] if len(rows) == 1 and proves(rows[0]) else None
 
@@ -151,7 +153,7 @@ def _structure(db: sqlite3.Connection, table: str = "100") -> Iterator[str]:
         for row in db.execute(f"PRAGMA quick_check({table})"):
             if row[0] != "ok":
                 yield str(row[0])
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         yield str(error)
 
 

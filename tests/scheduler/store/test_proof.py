@@ -252,3 +252,22 @@ def test_a_checksum_is_of_every_column() -> None:
     """No two neighbours can change places, and a text that is no UTF-8 has one as well."""
     assert proof.checksum("a", "b", 1) != proof.checksum("b", "a", 1)
     assert proof.checksum("\ud800") != proof.checksum("?")
+
+
+@pytest.mark.parametrize(("table", "refused"), [("objects", True), ("clock", False)])
+def test_a_damaged_name_in_the_schema(ram: Path, table: str, *, refused: bool) -> None:
+    """Python cannot read the column's name: a refusal in words, or the history where that is all."""
+    path = ram / "store.db"
+    right = filled(path)
+    with path.open("r+b") as file:
+        data = file.read()
+        at = data.index(b"revision", data.index(f"CREATE TABLE {table}".encode()))
+        file.seek(at)
+        file.write(b"\xff")
+    found, damage, refusal = started(path)
+
+    if refused:
+        assert refusal is not None
+        assert (str(path), True) == (refusal.culprit, "damaged" in str(refusal))
+    else:
+        assert (right, True) == (found, bool(damage))
