@@ -20,7 +20,7 @@ from pathlib import Path
 from koordlet import agent, log, opening
 from koordlet.config import reloader, sourced
 from koordlet.model import errors
-from koordlet.state import last_config
+from koordlet.state import disk, last_config
 
 #: What is read once, when the agent starts.
 _AT_START = (
@@ -56,12 +56,15 @@ class Configuring:
         #: There is a configuration to begin anew with (rule 3).
         self.again = False
         self._keep_at = keep
+        #: A good configuration that the disk had no time for yet.
+        self._unkept: sourced.Effective | None = None
         self._instead = "" if start is None else start.instead
         self._tell()
 
     def ready(self) -> None:
-        """The agent is ready with what is in force."""
+        """The agent is ready with what is in force; the disk is waited for, but not for long."""
         self._keep(self.agent.line.effective)
+        self.agent.disks[1].wait(_ERRAND, disk.PATIENCE)
 
     def look(self, *, forced: bool, reloading: Callable[[], None]) -> bool:
         """Take the file where it has changed; ``True`` where there is something to tell.
@@ -81,6 +84,8 @@ class Configuring:
 
     def _look(self, *, forced: bool) -> bool:
         before = self.teller.config_problem
+        if self._unkept is not None:
+            self._keep(self._unkept)
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
             kept = self._instead or opening.AS_BEFORE
@@ -131,4 +136,4 @@ class Configuring:
                 self.teller.log.warning("config.not_kept", detail=str(error))
 
         work = functools.partial(last_config.keep, self._keep_at, good.text or "")
-        self.agent.disks[1].ask(_ERRAND, work, heard)
+        self._unkept = None if self.agent.disks[1].ask(_ERRAND, work, heard) else good

@@ -234,13 +234,13 @@ class Daemon:
                 break
         if self.config.configured:
             self.agent.handover.clear()
+        self.config.ready()
         self.notifier.ready(self._status())
 
     async def _show(self) -> None:
         addresses = await self.surfaces.start(lambda: self.teller.view)
         self.teller.surface_problems = self.surfaces.problems
         self.teller.became_ready()
-        self.config.ready()
         self._listen()
         if self._told:
             # This look sets the watches up: who comes after we say that we are there is heard.

@@ -70,6 +70,47 @@ def test_what_an_agent_is_ready_with_is_kept(ram: Path) -> None:
     life.run(act)
 
 
+def test_it_is_kept_before_ready_is_told(ram: Path) -> None:
+    """Who dies while its surfaces still start leaves it to the next agent."""
+    life = Life(ram)
+    there: list[bool] = []
+    send = life.heard._send
+    kept = life.site.paths.last_config
+    life.heard._send = lambda message: (there.append(kept.exists()), send(message))  # type: ignore[method-assign, assignment, func-returns-value]
+
+    async def act(life: Life) -> None:
+        await life.ready()
+
+    life.run(act)
+
+    assert there[life.heard.told.index("READY=1")]
+
+
+def test_a_busy_disk_keeps_it_later(ram: Path) -> None:
+    """An errand that the disk did not take is asked for again."""
+    life = Life(ram)
+    kept = life.site.paths.last_config
+
+    async def act(life: Life) -> None:
+        await life.ready()
+        kept.unlink()
+        disk, ask = life.who.disks[1], life.who.disks[1].ask
+        refused: list[str] = []
+
+        def once(what: str, *words: object) -> bool:
+            if what == "the last good configuration" and not refused:
+                refused.append(what)
+                return False
+            return ask(what, *words)  # type: ignore[arg-type]
+
+        disk.ask = once  # type: ignore[method-assign, assignment]
+        life.daemon.hup()
+        await life.shown.next(kept.exists)
+        assert refused
+
+    life.run(act)
+
+
 def test_a_start_with_the_last_good_one(ram: Path) -> None:
     """The limits are in place, the agent is ready, and every surface says what it runs with."""
     life = Life(ram)

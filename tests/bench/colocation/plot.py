@@ -10,10 +10,10 @@ from tests.bench.colocation.intervals import Interval
 _WIDTH, _ROW, _LEFT, _COLUMN = 900, 22, 210, 320
 _COLOURS = ("#7f7f7f", "#1f77b4", "#ff7f0e", "#d62728", "#2ca02c")
 
-Rows = Mapping[str, Mapping[str, tuple[Interval, Interval]]]
+Arms = Mapping[str, tuple[Interval, Interval]]
 
 
-def svg(rows: Rows, title: str) -> str:
+def svg(rows: Mapping[str, Arms], title: str) -> str:
     """Level to arm to (p99 as times alone, best-effort share of what is idle)."""
     lines: list[str] = []
     y = 50
@@ -29,7 +29,7 @@ def svg(rows: Rows, title: str) -> str:
     heads = (
         f'<text x="10" y="20" font-size="15">{escape(title)}</text>'
         f'<text x="{_LEFT}" y="36">p99, times alone (goal 1.10)</text>'
-        f'<text x="{_LEFT + _COLUMN + 40}" y="36">best-effort, part of idle (goal 0.90)</text>'
+        f'<text x="{_LEFT + _COLUMN + 40}" y="36">best-effort, part of the rest (goal 0.90)</text>'
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y}"'
@@ -42,7 +42,7 @@ def _bar(x: int, y: int, one: Interval, most: float, colour: str) -> list[str]:
         return x + _COLUMN * min(value, most) / most * 0.8
 
     return [
-        f'<rect x="{x}" y="{y - 11}" width="{at(one.mean) - x:.1f}" height="12" fill="{colour}"/>',
+        f'<rect x="{x}" y="{y - 11}" width="{at(one.value) - x:.1f}" height="12" fill="{colour}"/>',
         (
             f'<line x1="{at(one.low):.1f}" x2="{at(one.high):.1f}" y1="{y - 5}" y2="{y - 5}"'
             ' stroke="black"/>'

@@ -1,144 +1,97 @@
-/* A latency-sensitive server under open-loop load.
+/* A latency-sensitive service and its clients: open loop, random arrivals, a few threads.
  *
- * Arrivals are drawn beforehand (Poisson, seeded). Each of W workers takes the next arrival, sleeps
- * until its time and then does a fixed amount of work. The latency of a request is the time from its
- * arrival, not from when somebody got round to it: waiting behind others counts.
+ *     server THREADS MILLISECONDS SEED RATE:SECONDS[,RATE:SECONDS...]
  *
- *     server WORKERS LOOPS SEED RATE:SECONDS[,RATE:SECONDS...]
- *     server --calibrate
- *
- * Writes one line for each request, in order of arrival: arrival and latency in microseconds.
+ * A client thread draws arrivals (Poisson) and wakes a worker for each; a request takes so many
+ * milliseconds of processor time. Writes "ARRIVAL COMPLETION" (CLOCK_MONOTONIC, seconds) for each:
+ * the time counts from the arrival, not from when somebody got round to it.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static double *arrivals;  /* seconds after the start */
-static double *latencies; /* seconds */
-static long count, loops;
-static atomic_long next;
-static double start;
+enum { MOST = 1 << 20 };
+static double queue[MOST], arrived[MOST], finished[MOST], work;
+static long head, tail, served;
+static int done;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
 
-static double now(void)
+static double at(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double processor(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The compiler must not see through the work. */
-static void work(long n)
-{
-    volatile uint64_t x = 88172645463325252ull;
-    for (long i = 0; i < n; i++) {
-        uint64_t y = x;
-        y ^= y << 13;
-        y ^= y >> 7;
-        y ^= y << 17;
-        x = y;
-    }
-}
-
-static void sleep_until(double when)
-{
-    struct timespec t = {.tv_sec = (time_t)when, .tv_nsec = (long)((when - floor(when)) * 1e9)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-        ;
-}
-
-static void *worker(void *unused)
+static void *serve(void *unused)
 {
     (void)unused;
     for (;;) {
-        long mine = atomic_fetch_add(&next, 1);
-        if (mine >= count)
+        pthread_mutex_lock(&lock);
+        while (head == tail && !done)
+            pthread_cond_wait(&ready, &lock);
+        if (head == tail) {
+            pthread_mutex_unlock(&lock);
             return NULL;
-        sleep_until(start + arrivals[mine]);
-        work(loops);
-        latencies[mine] = now() - start - arrivals[mine];
+        }
+        double arrival = queue[head++];
+        pthread_mutex_unlock(&lock);
+        volatile double x = 0;
+        for (double end = at(CLOCK_THREAD_CPUTIME_ID) + work; at(CLOCK_THREAD_CPUTIME_ID) < end;)
+            for (int i = 0; i < 200; i++)
+                x += i;
+        double completion = at(CLOCK_MONOTONIC);
+        pthread_mutex_lock(&lock);
+        arrived[served] = arrival;
+        finished[served++] = completion;
+        pthread_mutex_unlock(&lock);
     }
 }
 
-static uint64_t state;
-
-static double uniform(void)
+static void arrive(double rate, double end, double *next)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static void schedule(char *text)
-{
-    long room = 1024;
-    double at = 0, end = 0;
-    arrivals = malloc((size_t)room * sizeof *arrivals);
-    for (char *part = strtok(text, ","); part; part = strtok(NULL, ",")) {
-        double rate, seconds;
-        if (sscanf(part, "%lf:%lf", &rate, &seconds) != 2 || rate <= 0) {
-            fprintf(stderr, "server: not RATE:SECONDS: %s\n", part);
-            exit(2);
-        }
-        at = end;
-        end += seconds;
-        for (;;) {
-            at -= log(uniform()) / rate;
-            if (at >= end)
-                break;
-            if (count == room)
-                arrivals = realloc(arrivals, (size_t)(room *= 2) * sizeof *arrivals);
-            arrivals[count++] = at;
-        }
+    while ((*next += -log(1 - drand48()) / rate) < end && tail < MOST) {
+        struct timespec t = {(time_t)*next, (long)((*next - (double)(time_t)*next) * 1e9)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+        pthread_mutex_lock(&lock);
+        queue[tail++] = *next;
+        pthread_cond_signal(&ready);
+        pthread_mutex_unlock(&lock);
     }
-    latencies = calloc((size_t)count + 1, sizeof *latencies);
+    *next = end;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--calibrate") == 0) {
-        /* Loops in one millisecond of processor time: the best of many tries. */
-        double best = 1e9;
-        for (int i = 0; i < 50; i++) {
-            double before = processor();
-            work(200000);
-            double took = processor() - before;
-            best = took < best ? took : best;
-        }
-        printf("%ld\n", (long)(200000 * 1e-3 / best));
-        return 0;
-    }
-    if (argc != 5) {
-        fprintf(stderr, "usage: server WORKERS LOOPS SEED RATE:SECONDS[,...]\n");
+    if (argc != 5)
         return 2;
+    int threads = atoi(argv[1]);
+    work = atof(argv[2]) * 1e-3;
+    srand48(atol(argv[3]));
+    pthread_t *each = calloc((size_t)threads, sizeof *each);
+    for (int i = 0; i < threads; i++)
+        pthread_create(each + i, NULL, serve, NULL);
+    double next = at(CLOCK_MONOTONIC), end = next;
+    for (char *part = strtok(argv[4], ","); part; part = strtok(NULL, ",")) {
+        double rate, seconds;
+        if (sscanf(part, "%lf:%lf", &rate, &seconds) != 2 || rate <= 0) {
+            fprintf(stderr, "server: not RATE:SECONDS: %s\n", part);
+            return 2;
+        }
+        arrive(rate, end += seconds, &next);
     }
-    int workers = atoi(argv[1]);
-    loops = atol(argv[2]);
-    state = strtoull(argv[3], NULL, 10) * 2654435761ull + 1;
-    for (int i = 0; i < 20; i++)
-        uniform();
-    schedule(argv[4]);
-    pthread_t *threads = calloc((size_t)workers, sizeof *threads);
-    start = now() + 0.05;
-    for (int i = 0; i < workers; i++)
-        pthread_create(&threads[i], NULL, worker, NULL);
-    for (int i = 0; i < workers; i++)
-        pthread_join(threads[i], NULL);
-    for (long i = 0; i < count; i++)
-        printf("%.0f %.0f\n", arrivals[i] * 1e6, latencies[i] * 1e6);
+    pthread_mutex_lock(&lock);
+    done = 1;
+    pthread_cond_broadcast(&ready);
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < threads; i++)
+        pthread_join(each[i], NULL);
+    for (long i = 0; i < served; i++)
+        printf("%.6f %.6f\n", arrived[i], finished[i]);
     return 0;
 }

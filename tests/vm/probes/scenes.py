@@ -206,10 +206,7 @@ def crash_loop() -> dict[str, object]:
     with service.watching() as seen:
         service.tune(_FAILS, handover=6)
         os.kill(pid, signal.SIGKILL)
-        service.wait("a deadline", lambda _: service.DEADLINE.exists())
-        deadline = json.loads(service.DEADLINE.read_text())["boottime"]
-        service.wait("everything is put back", lambda _: service.limits()["batch"] is None)
-        late = time.clock_gettime(time.CLOCK_BOOTTIME) - deadline
+        late = _put_back()
         service.wait("systemd gives up", lambda now: now.ended)
         restarts = int(service.state().agent["NRestarts"])
     after = {"undone": service.undone(), "different": service.different()}
@@ -217,6 +214,23 @@ def crash_loop() -> dict[str, object]:
     service.sh("systemctl", "reset-failed", service.AGENT)
     service.sh("systemctl", "start", service.AGENT).check_returncode()
     return {"seen": seen, "late": late, "restarts": restarts, **after, "recovered": service.facts()}
+
+
+def _put_back() -> float:
+    """Wait until everything is put back: how many seconds after the deadline that was.
+
+    The timer's look may record one first, with the patience of the file; an earlier one wins.
+    """
+    deadlines: list[float] = []
+
+    def back(_: service.State) -> bool:
+        if text := service.read(service.DEADLINE):
+            deadlines.append(json.loads(text)["boottime"])
+        return service.limits()["batch"] is None
+
+    service.wait("a deadline", lambda now: back(now) or deadlines)
+    service.wait("everything is put back", back)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - min(deadlines)
 
 
 def stopped_after_giving_up() -> dict[str, object]:
@@ -251,10 +265,7 @@ def _switched(broke: Callable[[], object], mend: Callable[[], object]) -> dict[s
         limits = service.limits()
         mend()
         service.wait("the switch", lambda now: now.waits)
-        service.wait("a deadline", lambda _: service.DEADLINE.exists())
-        deadline = json.loads(service.DEADLINE.read_text())["boottime"]
-        service.wait("everything is put back", lambda _: service.limits()["batch"] is None)
-        late = time.clock_gettime(time.CLOCK_BOOTTIME) - deadline
+        late = _put_back()
         service.wait("the helper ends", lambda now: now.alone)
     found = {
         "after_giving_up": limits,

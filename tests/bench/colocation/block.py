@@ -1,0 +1,84 @@
+"""One block: a service under load, best-effort work beside it, and the host's gaps left out.
+
+Covers: starting and ending the programs, which requests count.
+"""
+
+from __future__ import annotations
+
+import bisect
+import subprocess
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.bench.colocation import arms, settings
+from tests.bench.colocation.intervals import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What runs in a block."""
+
+    level: settings.Level
+    hog: str
+    seconds: float
+
+
+def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> Block:
+    """Everything but the agent is started and ended for this block alone."""
+    level, seconds = load.level, load.seconds
+    with bench.controlled(arm):
+        length = seconds + settings.SETTLE
+        hogs = _hog(bench, arm, load.hog, length) if arm.hogs else None
+        time.sleep(settings.SETTLE)
+        watched = str(seconds + 0.3)
+        gaps = bench.start("", str(bench.place / "gaps"), watched, str(settings.LATE_MS))
+        before = _used(bench, arm)
+        services = [
+            bench.start(
+                f"{arm.branch}/{arm.ls}",
+                *(str(bench.place / "server"), str(settings.THREADS), str(settings.REQUEST_MS)),
+                *(str(100 * seed + number), level.schedule(bench.cpus, seconds)),
+            )
+            for number in range(level.services)
+        ]
+        times = [_numbers(service) for service in services]
+        elapsed, best, served = (b - a for a, b in zip(before, _used(bench, arm), strict=True))
+        work = 0.0 if hogs is None else float(hogs.communicate()[0])
+        away = sorted(gap[1:] for gap in _numbers(gaps))
+    requests = [request for service in times for request in service]
+    clean = sorted(end - begin for begin, end in requests if not _met(away, begin, end))
+    left = elapsed * bench.cpus - served
+    return Block(np.array(clean), len(requests), work, share=best / left)
+
+
+def _used(bench: arms.Bench, arm: arms.Arm) -> tuple[float, float, float]:
+    """The time, and the CPU seconds of both groups so far."""
+    return time.monotonic(), bench.used(arm, arm.be), bench.used(arm, arm.ls)
+
+
+def _hog(bench: arms.Bench, arm: arms.Arm, kind: str, seconds: float) -> subprocess.Popen[str]:
+    each, words = settings.HOGS[kind]
+    threads = max(1, round(each * bench.cpus))
+    file = str(bench.place / "written")
+    return bench.start(
+        f"{arm.branch}/{arm.be}",
+        *(str(bench.place / "hog"), str(seconds), str(threads), kind),
+        *(file if word == "FILE" else word for word in words),
+        policy=arm.scheduler,
+    )
+
+
+def _numbers(program: subprocess.Popen[str]) -> list[tuple[float, ...]]:
+    text, _ = program.communicate()
+    if program.returncode:
+        msg = f"{program.args!r} ended with {program.returncode}"
+        raise RuntimeError(msg)
+    return [tuple(map(float, line.split())) for line in text.splitlines()]
+
+
+def _met(gaps: list[tuple[float, ...]], begin: float, end: float) -> bool:
+    """Whether a request was there in a gap, or just after it."""
+    before = bisect.bisect_right(gaps, (end, end))
+    return any(gap[1] > begin - settings.ECHO for gap in gaps[max(0, before - 8) : before])
