@@ -29,6 +29,7 @@ class Run:
 
     def __init__(self, bench: arms.Bench, names: Sequence[str], load: block.Load) -> None:
         self.bench, self.names, self.load = bench, names, load
+        self.void = 0
         self.blocks: dict[str, list[intervals.Block]] = {name: [] for name in names}
 
     def round(self) -> None:
@@ -36,7 +37,11 @@ class Run:
         seed = len(self.blocks[self.names[0]])
         for name in random.Random(seed).sample(self.names, len(self.names)):
             arm = arms.ARMS[name]
-            self.blocks[name].append(block.run(self.bench, arm, self.load, seed))
+            done = block.run(self.bench, arm, self.load, seed)
+            while done.others > settings.OTHERS and self.void < settings.VOID:
+                self.void += 1
+                done = block.run(self.bench, arm, self.load, seed)
+            self.blocks[name].append(done)
 
     def rows(self) -> plot.Arms:
         """Arm to p99 as times alone, and best-effort work's part of the CPU that is left."""
@@ -70,7 +75,8 @@ def report(bench: arms.Bench, args: argparse.Namespace) -> int:
                 print(f"| {level} | {hog} | {name} | {latency} | {share} | {work:.0f} |")
             kept = sum(done.clean.size for some in run.blocks.values() for done in some)
             every = sum(done.requests for some in run.blocks.values() for done in some)
-            print(f"{level}, {hog}: {kept / every:.1%} of requests met no gap", file=sys.stderr)
+            met = f"{kept / every:.1%} of requests met no gap, {run.void} blocks were void"
+            print(f"{level}, {hog}: {met}", file=sys.stderr)
             sys.stdout.flush()
     if args.plot:
         args.plot.write_text(plot.svg(shown, "Service and best-effort work, by load and arm"))

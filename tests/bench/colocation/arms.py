@@ -131,10 +131,10 @@ class Bench:
     @contextlib.contextmanager
     def controlled(self, arm: Arm) -> Iterator[None]:
         """The arm's files are written, its agent runs, and no other one."""
-        group = self._tops["cpu"] / arm.branch / arm.be
-        before = [(group / file, (group / file).read_text()) for file, _ in arm.knobs]
-        for file, value in arm.knobs:
-            (group / file).write_text(value)
+        files = [(self.file(arm, name), value) for name, value in arm.knobs]
+        before = [(file, file.read_text()) for file, _ in files]
+        for file, value in files:
+            file.write_text(value)
         agent = self._agents.get(arm.branch)
         if agent is not None:
             agent.send_signal(signal.SIGCONT)
@@ -161,6 +161,17 @@ class Bench:
             text=True,
             preexec_fn=enter,  # noqa: PLW1509 -- there is one thread
         )
+
+    def file(self, arm: Arm, name: str) -> Path:
+        """A file of the best-effort group's CPU controller."""
+        return self._tops["cpu"] / arm.branch / arm.be / name
+
+    def others(self) -> float:
+        """CPU seconds of everything that is not in our groups, so far."""
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        user, nice, system, _, _, hard, soft, _ = map(int, fields)
+        busy = (user + nice + system + hard + soft) / os.sysconf("SC_CLK_TCK")
+        return busy - int((self._tops["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
 
     def used(self, arm: Arm, group: str) -> float:
         """CPU seconds of a group so far."""

@@ -30,27 +30,24 @@ def run(bench: arms.Bench, arm: arms.Arm, load: Load, seed: int) -> Block:
     level, seconds = load.level, load.seconds
     with bench.controlled(arm):
         length = seconds + settings.SETTLE
-        hogs = _hog(bench, arm, load.hog, length) if arm.hogs else None
+        beside = hogs(bench, arm, load.hog, length) if arm.hogs else None
         time.sleep(settings.SETTLE)
         watched = str(seconds + 0.3)
         gaps = bench.start("", str(bench.place / "gaps"), watched, str(settings.LATE_MS))
-        before = _used(bench, arm)
+        before, others = _used(bench, arm), bench.others()
         services = [
-            bench.start(
-                f"{arm.branch}/{arm.ls}",
-                *(str(bench.place / "server"), str(settings.THREADS), str(settings.REQUEST_MS)),
-                *(str(100 * seed + number), level.schedule(bench.cpus, seconds)),
-            )
+            service(bench, arm, level, seconds, 100 * seed + number)
             for number in range(level.services)
         ]
-        times = [_numbers(service) for service in services]
+        times = [numbers(each) for each in services]
         elapsed, best, served = (b - a for a, b in zip(before, _used(bench, arm), strict=True))
-        work = 0.0 if hogs is None else float(hogs.communicate()[0])
-        away = sorted(gap[1:] for gap in _numbers(gaps))
-    requests = [request for service in times for request in service]
+        others = (bench.others() - others) / elapsed
+        work = 0.0 if beside is None else float(beside.communicate()[0])
+        away = sorted(gap[1:] for gap in numbers(gaps))
+    requests = [request for each in times for request in each]
     clean = sorted(end - begin for begin, end in requests if not _met(away, begin, end))
     left = elapsed * bench.cpus - served
-    return Block(np.array(clean), len(requests), work, share=best / left)
+    return Block(np.array(clean), len(requests), work, best / left, others)
 
 
 def _used(bench: arms.Bench, arm: arms.Arm) -> tuple[float, float, float]:
@@ -58,7 +55,17 @@ def _used(bench: arms.Bench, arm: arms.Arm) -> tuple[float, float, float]:
     return time.monotonic(), bench.used(arm, arm.be), bench.used(arm, arm.ls)
 
 
-def _hog(bench: arms.Bench, arm: arms.Arm, kind: str, seconds: float) -> subprocess.Popen[str]:
+def service(
+    bench: arms.Bench, arm: arms.Arm, level: settings.Level, seconds: float, seed: int
+) -> subprocess.Popen[str]:
+    """One service and its clients."""
+    words = (str(settings.THREADS), str(settings.REQUEST_MS), str(seed))
+    schedule = level.schedule(bench.cpus, seconds)
+    return bench.start(f"{arm.branch}/{arm.ls}", str(bench.place / "server"), *words, schedule)
+
+
+def hogs(bench: arms.Bench, arm: arms.Arm, kind: str, seconds: float) -> subprocess.Popen[str]:
+    """Best-effort work of one kind."""
     each, words = settings.HOGS[kind]
     threads = max(1, round(each * bench.cpus))
     file = str(bench.place / "written")
@@ -70,7 +77,8 @@ def _hog(bench: arms.Bench, arm: arms.Arm, kind: str, seconds: float) -> subproc
     )
 
 
-def _numbers(program: subprocess.Popen[str]) -> list[tuple[float, ...]]:
+def numbers(program: subprocess.Popen[str]) -> list[tuple[float, ...]]:
+    """The lines of a program that has done its work."""
     text, _ = program.communicate()
     if program.returncode:
         msg = f"{program.args!r} ended with {program.returncode}"

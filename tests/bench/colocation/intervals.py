@@ -36,6 +36,8 @@ class Block:
     work: float
     #: Of the CPU that the service left, the part that best-effort work had.
     share: float
+    #: CPUs that somebody else used meanwhile.
+    others: float = 0.0
 
 
 Blocks = Mapping[str, Sequence[Block]]

@@ -16,6 +16,9 @@ LATE_MS = 0.3
 ECHO = 0.01
 #: Seconds of a block, and of the quiet before it, in which an agent that was stopped wakes up.
 SECONDS, SETTLE = 4.0, 1.0
+#: CPUs that others may use in a block, the agent and what watches the host among them; beyond that
+#: the block is void and comes again, at most so often in a run.
+OTHERS, VOID = 0.12, 30
 #: Seconds that an agent runs beside load and best-effort work before the first block.
 WARM_UP = 60.0
 
