@@ -22,7 +22,6 @@ from koordlet.scheduler import profile, wire
 from koordlet.scheduler.framework import Plugin
 from koordlet.scheduler.loop.election import Terms
 from koordlet.scheduler.plugins import registry
-from koordlet.scheduler.plugins.reservation import Reservation
 from koordlet.scheduler.queue import FIRST, LONGEST, Backoff
 from koordlet.scheduler.wire import BadObjectError, Body
 
@@ -59,12 +58,7 @@ class Configuration:
     @property
     def deciding(self) -> frozenset[str]:
         """Annotations of pods that a profile was told to look at."""
-        return frozenset(
-            plugin.arguments.adoption.priority
-            for one in self.profiles.values()
-            for plugin in one.plugins
-            if isinstance(plugin, Reservation)
-        )
+        return profile.deciding(self.profiles.values())
 
 
 def read(body: Body, where: str) -> Configuration:

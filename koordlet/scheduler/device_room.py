@@ -6,7 +6,8 @@ Does not cover: what is asked for (``device_requests``), which reservation a pod
 
 Rules:
 1. What is free follows from the Device and the pods on the node, and there is no other book. A
-   reservation's stand-in holds what was chosen for it, less what its owners have of that.
+   reservation's stand-in holds what was chosen for it, as the device is now, less what its owners
+   have of that. What a pod runs with is as it was given.
 2. Who draws on a reservation finds that rest free and is given those devices first; of a Restricted
    one, nothing else. More than a device has is never given, whoever says that he may.
 3. Who asks for devices and does not name them (a broken annotation, another scheduler) is counted
@@ -133,8 +134,9 @@ class Room:
         """How much of a node's healthy devices would be left, or used, with it: 0 to 100."""
         several = [one for one in self._devices.of(want.kind) if one.healthy]
         room = {name: sum(one.room.get(name, 0) for one in several) for name in want.each}
+        # Of a device that shrank more is given than there is: that is taken off no other.
         left = {
-            name: sum(self.left[one.kind, one.minor].get(name, 0) for one in several)
+            name: sum(max(0, self.left[one.kind, one.minor].get(name, 0)) for one in several)
             for name in want.each
         }
         return _score(room, left, {n: want.count * much for n, much in want.each.items()}, taste)
@@ -184,9 +186,10 @@ def rest(held: Held, devices: Devices) -> Left:
     """What its owners have left of the devices that were chosen for it."""
     known = {(one.kind, one.minor): one for one in devices.several}
     found: Left = {}
+    reserved = held.spec.allocatable
     for one in held.stand_in.devices if held.stand_in is not None else ():
         device = known.get((one.kind, one.minor))
-        amounts = dict(one.amounts) if device is None else device.filled(one.amounts)
+        amounts = one.amounts if device is None else device.kept(one.amounts, reserved)
         part = found.setdefault((one.kind, one.minor), {})
         for name, much in amounts.items():
             part[name] = part.get(name, 0) + much

@@ -11,7 +11,7 @@ names nothing: its pod is then one that has devices which nobody can name (``dev
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
 from koordlet.model import spelling
@@ -55,6 +55,18 @@ class Device:
         elif whole and RATIO in asked and MEMORY not in asked:
             found[MEMORY] = asked[RATIO] * whole // 100
         return found
+
+    def kept(self, chosen: Amounts, asked: Collection[str]) -> dict[str, int]:
+        """What of it is kept of what was chosen once for somebody who asked by these names.
+
+        One unit of memory was asked for and the other followed from the device: it follows again,
+        since the device may be another by now. More than there is cannot be kept.
+        """
+        follows = RATIO if MEMORY in asked and RATIO not in asked else MEMORY
+        own = dict(chosen)
+        if self.room.get(MEMORY, 0) and {MEMORY, RATIO} <= own.keys():
+            del own[follows]
+        return {name: min(much, self.room.get(name, 0)) for name, much in self.filled(own).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,11 @@ class Plugin:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self.args = args
 
+    @property
+    def deciding(self) -> frozenset[str]:
+        """Annotations of pods that it was told to look at; pods of one class have them equal."""
+        return frozenset()
+
     def queue_key(self, pod: Pod) -> Any:
         """QueueSort: what pods are ordered by, the least first; time decides between equals."""
         return -pod.priority

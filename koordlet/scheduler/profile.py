@@ -5,7 +5,7 @@ Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -78,6 +78,11 @@ class Profile:
     def gates(self) -> tuple[Plugin, ...]:
         """The plugins that may keep a pod out of the queue."""
         return tuple(one for one in self.plugins if type(one).pre_enqueue is not Plugin.pre_enqueue)
+
+
+def deciding(profiles: Iterable[Profile]) -> frozenset[str]:
+    """Annotations of pods that any plugin was told to look at: what pods are decoded with."""
+    return frozenset().union(*(plugin.deciding for one in profiles for plugin in one.plugins))
 
 
 def default(

@@ -5,7 +5,7 @@ made, deleted, used up, take over from running pods; annotations are broken by s
 fall ill, shrink, vanish and come back; the scheduler starts anew. After each step:
 
 1. what is given now is there: what pods have of a device, and reservations hold, is at most what
-   the device has; unhealthy ones are given to nobody;
+   it has, or no more than before where it shrank; unhealthy ones are given to nobody;
 2. a node that was chosen for a pod never refuses it when its devices are taken;
 3. who draws on a Restricted reservation has its devices, and no others;
 4. a scheduler that starts anew knows the same of each device.
@@ -48,6 +48,7 @@ from tests.kit.devices import ALLOCATED, CORE, MEMORY, PERCENT, RATIO, RDMA, gpu
 STEPS, ORDINARY, SOAK = 40, 40, 2000
 _NODES, _APPS = ("n1", "n2"), ("web", "job")
 Body = dict[str, Any]
+Used = Counter[tuple[str, int, str]]
 _WISHES: tuple[Body, ...] = (
     {PERCENT: "30"},
     {PERCENT: "50"},
@@ -66,6 +67,7 @@ _STATES: tuple[tuple[Body, ...], ...] = (
     (gpu(0), gpu(1, health=False), gpu(2), rdma(0)),
     (gpu(0), gpu(2, memory="8Gi"), rdma(0), rdma(1)),
     (gpu(1), gpu(2, memory=""), gpu(3)),
+    (gpu(0, memory="32Gi"), gpu(1, memory="8Gi"), gpu(2), rdma(0)),
 )
 
 
@@ -139,9 +141,10 @@ class Machine(RuleBasedStateMachine):
         row = self.me.cycle.choose(pod)
         if row < 0:
             return
+        before = self.used(row, holdings=True)
         node = self.taken(pod, row)
         self.me.columns.place(pod, row)
-        self.holds(pod, row)
+        self.holds(pod, row, before)
         if not ok:
             self.me.columns.remove(pod)
             for plugin in self.me.profile.plugins:
@@ -195,10 +198,11 @@ class Machine(RuleBasedStateMachine):
             return
         held = self.me.register.of(stand_in)
         assert held is not None
+        before = self.used(row, holdings=True)
         node = self.taken(stand_in, row)
         adopted = self.me.plugin.adopts(held.spec, row)
         self.me.register.placed(stand_in, row, adopted)
-        self.holds(stand_in, row)
+        self.holds(stand_in, row, before)
         if not taken:
             for plugin in self.me.profile.plugins:
                 plugin.unreserve(stand_in, node)
@@ -264,32 +268,37 @@ class Machine(RuleBasedStateMachine):
 
     # What must hold.
 
-    def holds(self, pod: Pod, row: int) -> None:
+    def holds(self, pod: Pod, row: int, before: Used) -> None:
         """What a pod was given now is there, and nobody else has it (1, 3)."""
-        columns, node = self.me.columns, self.me.columns.nodes[row]
-        assert node is not None
-        told = columns.devices.get(node.name)
+        told = self.reported(row)
         if told is None:
             assert pod.devices == ()
             return
         known = {(one.kind, one.minor): one for one in told.several}
-        used = self.used(row, told, holdings=not self.rude(row))
+        alone, used = self.used(row, holdings=False), self.used(row, holdings=True)
         for one in pod.devices:
             device = known[one.kind, one.minor]
             assert device.healthy
             for name, room in device.room.items():
-                assert used[one.kind, one.minor, name] <= room
+                key = one.kind, one.minor, name
+                assert alone[key] <= room or pod.stands_for
+                assert used[key] <= max(room, before[key]) or self.rude(row)
         self.restricted(pod, told)
+
+    def reported(self, row: int) -> devices.Devices | None:
+        """The devices of a node."""
+        node = self.me.columns.nodes[row]
+        assert node is not None
+        return self.me.columns.devices.get(node.name)
 
     def rude(self, row: int) -> bool:
         """Whether somebody is there who may use what is held for others."""
         several = self.me.columns.pods[row].values()
         return any(keys.IGNORED in one.sort.labels for one in several)
 
-    def used(
-        self, row: int, told: devices.Devices, *, holdings: bool
-    ) -> Counter[tuple[str, int, str]]:
+    def used(self, row: int, *, holdings: bool) -> Used:
         """By device and name: what pods have of it, and reservations hold."""
+        told = self.reported(row) or devices.Devices(())
         parts: list[Slice] = []
         for one in self.me.columns.pods[row].values():
             if not one.stands_for:
@@ -297,7 +306,7 @@ class Machine(RuleBasedStateMachine):
         for held in self.me.register.book.on(row) if holdings else ():
             left = device_room.rest(held, told)
             parts += [Slice(kind, minor, "", part) for (kind, minor), part in left.items()]
-        found: Counter[tuple[str, int, str]] = Counter()
+        found: Used = Counter()
         for part in parts:
             device = next(
                 (d for d in told.several if (d.kind, d.minor) == (part.kind, part.minor)), None

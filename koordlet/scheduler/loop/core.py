@@ -17,7 +17,7 @@ import functools
 import time
 from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler import disruption, dryrun, messages, preemption, unserved
+from koordlet.scheduler import disruption, dryrun, messages, preemption, profile, unserved
 from koordlet.scheduler.cycle import Cycle
 from koordlet.scheduler.decoder import Decoder
 from koordlet.scheduler.framework import Plugin, RefusedError
@@ -50,7 +50,7 @@ class Core:
     ) -> None:
         self.measures = Measures() if measures is None else measures
         self.priorities: dict[str, Priority] = {}
-        self.decoder = Decoder(self.priorities, judge=judge)
+        self.decoder = Decoder(self.priorities, profile.deciding(profiles.values()), judge)
         self.census = Census()
         self.register = Register(self.census.columns, self.decoder)
         self.register.ready = conversion.Chooser(profiles).ready
@@ -285,8 +285,8 @@ class Core:
         return Bind(pod, node, marks, patience, cycle.binding)
 
     def _undo(self, pod: Pod) -> None:
-        profile = self._profiles.get(pod.sort.scheduler)
-        for plugin in reversed(profile.plugins if profile is not None else ()):
+        its = self._profiles.get(pod.sort.scheduler)
+        for plugin in reversed(its.plugins if its is not None else ()):
             plugin.unreserve(pod, pod.node)
 
     def _return(self, pod: Pod) -> None:

@@ -8,19 +8,21 @@ Rules:
 1. It has every CPU and device of the pods that it adopted and that still run, and others until it
    has as many as it asks for: when those pods end, theirs are held without a gap.
 2. Where the others cannot be had, it goes on waiting: who is available has what it promises.
+3. Of a device that shrank below what such a pod has of it, it has that share as the device is now.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from koordlet.model import cpuset
 from koordlet.policy import cpu_accumulator, cpu_allocation
 from koordlet.scheduler import device_requests, device_room, devices, peernames, placement
 from koordlet.scheduler.columns import Columns
 from koordlet.scheduler.plugins import deviceshare, numa
+from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.held import Held
 
@@ -64,10 +66,10 @@ class Chooser:
         found = plugin.admit(mine.sort, wants, columns, held.row, apart)
         if isinstance(found, device_room.Refusal):
             return None
+        several = columns.devices[mine.node].several if found else ()
         chosen = {(one.kind, one.minor): one.amounts for one in found}
-        for one in (each for pod in heirs for each in pod.devices) if found else ():
-            part = chosen.get((one.kind, one.minor), {})
-            if any(much > part.get(name, 0) for name, much in one.amounts.items()):
+        for pod in heirs if found else ():
+            if not _within(pod, several, chosen):
                 return None
         return found
 
@@ -94,6 +96,22 @@ class Chooser:
             chosen |= found.cpus
         mine.cpus = chosen
         return True
+
+
+def _within(
+    pod: Pod,
+    several: Iterable[devices.Device],
+    chosen: Mapping[device_room.Key, devices.Amounts],
+) -> bool:
+    """Whether all that a pod has of a node's devices is part of what was chosen."""
+    known = {(one.kind, one.minor): one for one in several}
+    for one in pod.devices:
+        key = one.kind, one.minor
+        its = known[key].kept(one.amounts, pod.sort.requests.real) if key in known else one.amounts
+        part = chosen.get(key, {})
+        if any(much > part.get(name, 0) for name, much in its.items()):
+            return False
+    return True
 
 
 def _asked(wish: placement.Wish, place: placement.Place, count: int) -> cpu_accumulator.Request:

@@ -50,6 +50,10 @@ class Reservation(Plugin):
         self.book: Book | None = None
         self.arguments = adoption.Arguments.read(args)
 
+    @property
+    def deciding(self) -> frozenset[str]:
+        return frozenset({self.arguments.adoption.priority})
+
     def pre_enqueue(self, pod: Pod) -> str:
         if self.book is None:
             return ""

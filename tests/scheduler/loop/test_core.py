@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from koordlet.model import selectors
 from koordlet.scheduler import disruption, machines, nodes, profile, unserved
 from koordlet.scheduler.loop import reserving
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Bind, Refusal
+from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.pods import Pod
 from tests.kit import clusters, reservations
@@ -21,8 +24,8 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
 class Scene:
     """A node of four CPUs; each attempt comes after everybody is tried again."""
 
-    def __init__(self) -> None:
-        self.profile = profile.default("default-scheduler")
+    def __init__(self, arguments: Mapping[str, Body] | None = None) -> None:
+        self.profile = profile.default("default-scheduler", arguments)
         self.core = Core({"default-scheduler": self.profile})
         self.now = 0.0
         self._node = nodes.decode(clusters.node("n"))
@@ -185,3 +188,23 @@ def test_preemptions_that_the_store_has_not_shown_yet_count_against_a_budget() -
     taken = [one.name for _ in range(3) for one in scene.refused().victims]
 
     assert 1 == sum(name.startswith("web") for name in taken[:3]), taken
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> None:
+    """Of two jobs the one is adopted whose annotation, under the configured key, is higher."""
+    key = "example.com/early"
+    adopting = {"enableClusterMode": True, "clusterPriorityAnnotationKey": key}
+    scene = Scene({"Reservation": {"preAllocationConfig": adopting}})
+    for name in ("a", "b"):
+        meta = {"annotations": {key: "9" if name == first else "1"}}
+        labels = {"pod.koordinator.sh/is-pre-allocatable": "true"}
+        scene.pod(name=name, on="n", cpu="2", labels=labels, meta=meta)
+    early: Body = {"preAllocation": True, "preAllocationPolicy": {"mode": "Cluster"}}
+    body = reservations.reservation("r", cpu="2", **early)
+    reserving.changed(scene.core, None, body, 0.0)
+
+    assert isinstance(scene.core.step(scene.now), Hold)
+    held = scene.core.register.book.named("r")
+    assert held is not None
+    assert [first] == [one.name for one in held.owners.values()]
