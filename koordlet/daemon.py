@@ -109,6 +109,12 @@ class Sources(Protocol):
     def take(self) -> observed.Observed:
         """The newest of what they said."""
 
+    def hold(self, words: Mapping[str, object] | None) -> None:
+        """The strategies that an agent before us held where newer ones cannot be read."""
+
+    def held(self) -> Mapping[str, object] | None:
+        """The strategies that hold so; ``None``: there are none."""
+
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
         """How long the kubelet's answers took, by path and status."""
 
@@ -176,10 +182,7 @@ class Daemon:
             if self.child is not None:
                 self.child.start()
             if self.sources is not None:
-                # The first pass shall know who runs here, if that can be known soon.
-                await self.sources.start(sourcing.PATIENCE)
-                self.agent.line.take = self.sources.take
-                self.teller.took = self.sources.took
+                await self._ask(self.sources)
             self.agent.evict_with(self.sources)
             if self.runtime is not None:
                 await self.runtime.start(self._pass_now)
@@ -201,6 +204,14 @@ class Daemon:
             if self.runtime is not None:
                 await self.runtime.stop()
             self.agent.close()
+
+    async def _ask(self, sources: Sources) -> None:
+        for problem in self.agent.memory.follow(sources):
+            self.teller.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
+        # The first pass shall know who runs here, if that can be known soon.
+        await sources.start(sourcing.PATIENCE)
+        self.agent.line.take = sources.take
+        self.teller.took = sources.took
 
     def stop(self) -> None:
         """End after the current pass, for good."""

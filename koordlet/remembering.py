@@ -1,23 +1,44 @@
-"""What was learned and measured of workloads survives a restart: saved, and taken back at start.
+"""What was learned, measured and said survives a restart: saved, and taken back at start.
 
 Covers: when what is saved, words about damage. Does not cover: the models
-(``history.expectation``), the samples (``history.past``), the files (``state.checkpoint``).
+(``history.expectation``), the samples (``history.past``), the last valid strategies of the cluster
+(``workloads.strategy_holding``), the files (``state.checkpoint``).
 
 A part of the models is saved every 40 ticks, so all of them about every ten minutes, and no tick
-writes much. Samples are saved when the agent ends: a megabyte at 500 containers.
+writes much. Samples are saved when the agent ends: a megabyte at 500 containers. Strategies are
+saved when they change.
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
+from koordlet import log
 from koordlet.history import expectation, past, series
 from koordlet.host import machine
 from koordlet.state import checkpoint
 
+if typing.TYPE_CHECKING:
+    from koordlet.workloads import strategy_holding
+
 #: Ticks between two parts.
 _PAUSE = 40
 _SAMPLES = "samples"
+_STRATEGIES = "strategies"
+#: Version of ``strategy_holding.Kept``.
+_SCHEMA = 1
+
+
+class Sources(Protocol):
+    """Who holds the last valid strategies."""
+
+    def hold(self, words: Mapping[str, object] | None) -> None:
+        """Those of an agent before us."""
+
+    def held(self) -> Mapping[str, object] | None:
+        """Those that hold now."""
 
 
 class Memory:
@@ -33,6 +54,10 @@ class Memory:
         self._files = files
         self._clock = clock
         self._ticks = 0
+        self._sources: Sources | None = None
+        #: The strategies of the last tick, and their form in the checkpoint once they changed.
+        self._strategies: Mapping[str, object] | None = None
+        self._kept: strategy_holding.Kept | None = None
 
     def revive(self) -> list[str]:
         """Take back what was saved; why parts were discarded."""
@@ -55,6 +80,20 @@ class Memory:
             problem = f"{_SAMPLES}: {error}"
         return [*problems, problem] if problem else problems
 
+    def follow(self, sources: Sources) -> list[str]:
+        """Give the strategies back that held, and save from now on those that do; what was wrong.
+
+        They are of the node, and so of every boot.
+        """
+        from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
+
+        words, problem = self._files.revive(
+            _STRATEGIES, _SCHEMA, strategy_holding.revive, any_boot=True
+        )
+        sources.hold(words)
+        self._sources, self._strategies = sources, words
+        return [problem] if problem else []
+
     def close(self) -> None:
         """Save the samples for whoever comes next."""
         kept = past.keep(self._known, self._clock().suspended)
@@ -62,7 +101,8 @@ class Memory:
         self._files.flush()
 
     def tick(self) -> None:
-        """Save the part whose turn it is."""
+        """Save strategies that changed, and the part whose turn it is."""
+        self._save_strategies()
         self._ticks += 1
         if self._ticks % _PAUSE:
             return
@@ -72,6 +112,24 @@ class Memory:
         if part.models or self._files.known(_name(number)):
             self._files.save(_name(number), expectation.SCHEMA, part)
             self._files.flush()
+
+    def _save_strategies(self) -> None:
+        words = None if self._sources is None else self._sources.held()
+        if words is not self._strategies:
+            self._strategies, self._kept = words, _kept(words)
+        if self._kept is not None:
+            # Each time: what the disk refused is written after all.
+            self._files.save(_STRATEGIES, _SCHEMA, self._kept)
+
+
+def _kept(words: Mapping[str, object] | None) -> strategy_holding.Kept:
+    from koordlet.workloads import strategy_holding  # noqa: PLC0415 -- in a cluster
+
+    try:
+        return strategy_holding.kept(words)
+    except ValueError as error:
+        log.get().warning("checkpoint.not_taken", policy=_STRATEGIES, detail=str(error))
+        return strategy_holding.kept(None)
 
 
 def _name(number: int) -> str:

@@ -6,7 +6,7 @@ Does not cover: HTTP's grammar (h11), how many connections there are (``server``
 Rules:
 1. Every phase has one deadline that no amount of dripping bytes moves.
 2. One request for each turn of the loop: a client that sends a thousand at once waits for the
-   others.
+   others. The work of all but the first one is paid for (``pace``).
 3. A response is handed over in pieces, the next one when the transport has taken the last; all
    connections share the bytes of the body.
 4. Nothing that a client does raises into the loop.
@@ -43,6 +43,8 @@ class Connection(asyncio.BufferedProtocol):
         self._rest = memoryview(b"")
         self._writable = True
         self._last = False
+        #: Whether an earlier request was answered.
+        self._repeated = False
         self._channel: channels.Channel | None = None
         self._discarded = 0
         #: What ``places`` asks.
@@ -72,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest = memoryview(b"")
         if self._channel is not None:
             self._channel.leave(self)
+        self._owner.pace.leave(self)
         if self._waiting is not None:
             self._waiting.cancel()
         self._owner.closed(self)
@@ -134,9 +137,10 @@ class Connection(asyncio.BufferedProtocol):
     def _guarded(self, data: bytes | None) -> None:
         """Take bytes (``None``: only what is there already) and go on as far as they reach."""
         try:
-            if data is not None:
-                self._http.receive_data(data)
-            self._advance()
+            with self._owner.pace.paid(free=not self._repeated):
+                if data is not None:
+                    self._http.receive_data(data)
+                self._advance()
         except h11.RemoteProtocolError as error:
             self._owner.count("malformed")
             self._refuse(
@@ -314,7 +318,8 @@ class Connection(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """Hand over more, if that is still what we are at."""
         if self.phase is Phase.WRITE and self._writable:
-            self._push()
+            with self._owner.pace.paid(free=not self._repeated):
+                self._push()
         elif self.phase is Phase.STREAM and self._rest:
             newest, self._rest = bytes(self._rest), memoryview(b"")
             self._enter(Phase.STREAM, None)
@@ -328,16 +333,22 @@ class Connection(asyncio.BufferedProtocol):
                 self._finish(self._owner.limits.write_seconds)
                 return
             self._http.start_next_cycle()
-            self._transport.resume_reading()
-            if any(self._http.trailing_data):
-                self._enter(Phase.HEAD, self._owner.limits.head_seconds)
-                self._loop.call_soon(self._guarded, None)
-            else:
-                self._enter(Phase.IDLE, self._owner.limits.idle_seconds)
+            self._enter(Phase.IDLE, self._owner.limits.idle_seconds)
+            self._owner.pace.turn(self)
         elif self._http.their_state in {h11.MUST_CLOSE, h11.CLOSED}:
             self._finish(self._owner.limits.write_seconds)
         else:
             self._linger()
+
+    def again(self) -> None:
+        """Read the next request, of which some may be here."""
+        if self.phase is not Phase.IDLE:
+            return
+        self._repeated = True
+        self._transport.resume_reading()
+        if any(self._http.trailing_data):
+            self._enter(Phase.HEAD, self._owner.limits.head_seconds)
+            self._loop.call_soon(self._guarded, None)
 
     def _finish(self, seconds: float) -> None:
         """Close when the client has taken what was sent, and in any case after some time."""

@@ -36,6 +36,10 @@ class Limits:
     write_seconds: float = 30.0
     #: After so long without taking any of it, a newcomer may have the place.
     stall_seconds: float = 1.0
+    #: Of the loop's time, for all requests but the first of each connection: on the long run, and
+    #: seconds of work at once.
+    repeat_share: float = 0.2
+    repeat_burst_seconds: float = 1.0
     #: Between two requests of one connection.
     idle_seconds: float = 60.0
     #: What is still read after an early refusal, so that the client sees the answer.

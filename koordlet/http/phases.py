@@ -10,7 +10,7 @@ import typing
 from collections.abc import Awaitable
 from typing import Protocol
 
-from koordlet.http import authorisation, limits, message, routes
+from koordlet.http import authorisation, limits, message, pace, routes
 
 if typing.TYPE_CHECKING:
     from koordlet.http.connection import Connection
@@ -40,6 +40,7 @@ class Owner(Protocol):
 
     limits: limits.Limits
     routes: routes.Routes
+    pace: pace.Pace
 
     def authorise(
         self, request: message.Request, peer: message.Peer

@@ -21,7 +21,7 @@ import ssl
 from collections.abc import Awaitable, Mapping
 
 from koordlet import log
-from koordlet.http import arrival, authorisation, connection, message, places, routes
+from koordlet.http import arrival, authorisation, connection, message, pace, places, routes
 from koordlet.http import limits as bounds
 from koordlet.model import errors
 
@@ -50,6 +50,11 @@ class Server:
         self._server: asyncio.Server | None = None
         self._counts: dict[str, int] = {}
         self.places = places.Places(self.limits, lambda: self.count("displaced"))
+        self.pace = pace.Pace(
+            self.limits.repeat_share,
+            self.limits.repeat_burst_seconds,
+            lambda: self.count("delayed"),
+        )
         #: The oldest first.
         self._handshakes: dict[asyncio.Task[None], asyncio.Transport] = {}
         self._empty = asyncio.Event()
@@ -57,7 +62,7 @@ class Server:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Event to how often: requests, refused, malformed, timeouts, busy, displaced, failed."""
+        """Event to how often: requests, refused, malformed, timeouts, busy, displaced, delayed."""
         return dict(self._counts)
 
     async def start(self) -> str:

@@ -1,6 +1,7 @@
 """Every call, held against ``permissions`` before its handler sees it.
 
-Covers: the right, the node that a request names, how often, how a call ends that failed.
+Covers: the right, the node that a request names, how often, how a call ends that failed, which
+calls have not ended.
 Does not cover: the node that a stream names in its first message (``ingest``).
 
 It stands before the handlers as an interceptor, so that no service can be mounted around it: health
@@ -9,6 +10,7 @@ and reflection, which are not ours, come through it like any other.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -29,6 +31,18 @@ class Guard(grpc.aio.ServerInterceptor):
         self._access = entry
         self._peers = socket
         self._speaks = speaks
+        #: The tasks of calls that have begun and not ended.
+        self._calls: set[asyncio.Task[Any]] = set()
+
+    async def ended(self, seconds: float) -> None:
+        """Wait until no call is under way, for so long at most.
+
+        The core forgets a call as soon as its client has gone; its task ends some turns of the loop
+        later. A loop that ends in between cancels the task that waits for it, and gRPC prints a
+        traceback for each (``_schedule_rpc_coro`` catches everything).
+        """
+        if self._calls:
+            await asyncio.wait(tuple(self._calls), timeout=seconds)
 
     async def intercept_service(
         self,
@@ -36,6 +50,10 @@ class Guard(grpc.aio.ServerInterceptor):
         details: grpc.HandlerCallDetails,
     ) -> services.Handler | None:
         """The handler behind its row; ``None`` where nothing is served."""
+        call = asyncio.current_task()
+        if call is not None:
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
         handler = await continuation(details)
         row = permissions.METHODS.get(details.method.removeprefix("/"))
         return None if handler is None or row is None else self._behind(row, handler)

@@ -65,7 +65,6 @@ class Server:
         self._offered = tuple(offered)
         self._limits = bounds.Limits() if limits is None else limits
         self._remote = remote
-        self._speaks = speaks
         self._access = access.Access(
             remote.rules if remote is not None else (),
             rate=self._limits.calls_per_second,
@@ -73,6 +72,7 @@ class Server:
         )
         #: Root and whoever we are; more where the operator says so.
         self._peers = peers.Peers(path, {0, os.geteuid(), *users})
+        self._guard = guard.Guard(self._access, self._peers, speaks)
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()
         #: Of the TCP listener; the system's choice where the configuration says 0.
@@ -95,7 +95,7 @@ class Server:
         server = grpc.aio.server(
             options=_options(self._limits),
             maximum_concurrent_rpcs=self._limits.watchers + self._limits.calls,
-            interceptors=(guard.Guard(self._access, self._peers, self._speaks),),
+            interceptors=(self._guard,),
         )
         for one in self._offered:
             server.add_generic_rpc_handlers((_mounted(one),))
@@ -141,6 +141,7 @@ class Server:
         server, self._server = self._server, None
         await self._health.enter_graceful_shutdown()
         await server.stop(self._limits.stop_seconds)
+        await self._guard.ended(self._limits.stop_seconds)
 
     async def say(self, *, serving: bool) -> None:
         """What the health service answers."""

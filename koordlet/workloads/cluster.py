@@ -53,6 +53,9 @@ class Strategies:
         self._cluster = cluster
         self._made_of: tuple[object, ...] = ()
         self._last: nodeslo.NodeSlo | None = None
+        #: What holds where newer words cannot be read; ``None``: nothing was ever said, or all of
+        #: it was taken back.
+        self.words: Mapping[str, object] | None = None
 
     def newest(self) -> nodeslo.NodeSlo | None:
         """The NodeSLO, else what the map makes for this node; ``None``: there is neither."""
@@ -62,7 +65,20 @@ class Strategies:
         if made_of != self._made_of:
             self._last = self._decoded(found, config, node)
             self._made_of = made_of
+        self._hold()
         return self._last
+
+    def _hold(self) -> None:
+        """Take the newest words, unless they are what half of the sources say after a start.
+
+        Until a kind was listed (or is known not to be served) its absence says nothing.
+        """
+        slo, config = self._cluster.slo, self._cluster.configuration
+        if self._last is None:
+            if _answered(slo) and _answered(config):
+                self.words = None
+        elif only(slo) is not None or _heard(slo, self._cluster.node):
+            self.words = self._last.said
 
     def _decoded(
         self,
@@ -71,11 +87,20 @@ class Strategies:
         node: snapshot.NodeInfo | None,
     ) -> nodeslo.NodeSlo | None:
         if found is not None:
-            return slo.decode(found, before=self._last)
+            return slo.decode(found, before=self.words)
         if config is None:
             return None
         labels = node.labels if node is not None else {}
-        return sloconfig.decode(config.get("data"), labels, before=self._last)
+        return sloconfig.decode(config.get("data"), labels, before=self.words)
+
+
+def _answered(one: mirror.Mirror[Any]) -> bool:
+    return one.health.lists > 0 or one.health.state is mirror.State.NOT_SERVED
+
+
+def _heard(*several: mirror.Mirror[Any]) -> bool:
+    """Whether each was asked once, and be it refused: an agent may not be let see its Node."""
+    return all(one.health.state is not mirror.State.STARTING for one in several)
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:

@@ -130,6 +130,19 @@ class Gatherer:
         if self.store is not None:
             await self.store.close()
 
+    def hold(self, words: Mapping[str, object] | None) -> None:
+        """The strategies that an agent before us held where newer ones cannot be read."""
+        if self._strategies is not None:
+            self._strategies.words = words
+
+    def held(self) -> Mapping[str, object] | None:
+        """The strategies that hold so; ``None``: there are none."""
+        if self._strategies is None:
+            return None
+        # What was heard a moment ago is decoded first: it may be what there is to hold.
+        self._strategies.newest()
+        return self._strategies.words
+
     def took(self) -> Mapping[tuple[str, str], spread.Spread]:
         """How long the kubelet's answers took, by path and status."""
         return dict(self._kubelet.took) if self._kubelet is not None else {}

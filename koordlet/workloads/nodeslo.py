@@ -246,9 +246,9 @@ def decode(
     *,
     source: str = "NodeSLO",
     where: str = "NodeSLO",
-    before: nodeslo.NodeSlo | None = None,
+    before: Mapping[str, object] | None = None,
 ) -> nodeslo.NodeSlo:
-    """The strategies in force under this object; ``before``: those that were until now."""
+    """The strategies in force under this object; ``before``: the words that were until now."""
     problems: list[str] = []
     meta = body.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
@@ -269,7 +269,7 @@ def spec(
     source: str,
     problems: list[str],
     *,
-    before: nodeslo.NodeSlo | None = None,
+    before: Mapping[str, object] | None = None,
     broken: Iterable[str] = (),
 ) -> nodeslo.NodeSlo:
     """A spec over the defaults; ``broken``: sections whose text nobody could read."""
@@ -285,8 +285,7 @@ def spec(
     problems += complaints
     if not complaints.unread:
         return replace(found, said=body)
-    said = before.said if before is not None else None
-    body = strategy_holding.mended(body, complaints.unread, said)
+    body = strategy_holding.mended(body, complaints.unread, before)
     return replace(_in_force(body, source, []), said=body, unread=frozenset(complaints.unread))
 
 

@@ -42,9 +42,9 @@ def decode(
     labels: Mapping[str, str],
     where: str = NAME,
     *,
-    before: nodeslo.NodeSlo | None = None,
+    before: Mapping[str, object] | None = None,
 ) -> nodeslo.NodeSlo:
-    """The strategies for a node with these labels; ``before``: those that were until now."""
+    """The strategies for a node with these labels; ``before``: the words that were until now."""
     problems: list[str] = []
     broken: list[str] = []
     data: _Object = {}

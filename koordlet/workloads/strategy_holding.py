@@ -1,6 +1,6 @@
 """What holds where a strategy of the cluster cannot be read: its last valid words. Pure.
 
-Covers: putting them in place of those that make no sense.
+Covers: putting them in place of those that make no sense, their form in a checkpoint.
 Does not cover: finding what makes no sense (``shapes``), strategies that evict, which do not run
 then (``policy.evict_strategy``).
 
@@ -9,12 +9,17 @@ Rules:
    counts. A list holds as a whole, but for the applications of the host: each of them is one.
 2. What limits best-effort work is not switched off by a mistake: where nobody can read whether it
    is on, and nobody ever could, it is.
+3. A checkpoint has the sections that hold and nothing else of an object, as one text with its sum:
+   a number with one other digit is still a number, and would be in force.
 """
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterable, Mapping
 
+from koordlet.model.record import dataclass
 from koordlet.workloads import colocation, shapes
 
 THRESHOLD = "resourceUsedThresholdWithBE"
@@ -26,6 +31,37 @@ _OF_CLASS = ("cpuQOS", "memoryQOS", "blkioQOS", "resctrlQOS", "networkQOS")
 _LIMITS = ((THRESHOLD,), *((CLASSES, "beClass", one) for one in _OF_CLASS))
 
 _Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a checkpoint has; empty: there are no strategies."""
+
+    words: str = ""
+    crc32: int = 0
+
+
+def kept(words: Mapping[str, object] | None) -> Kept:
+    """Words for a checkpoint; ``ValueError`` where they are too long or too deep for one."""
+    if words is None:
+        return Kept()
+    sections = {key: found for key in SECTIONS if (found := shapes.find(words, key)) is not None}
+    try:
+        text = json.dumps(sections, sort_keys=True)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if len(text) > shapes.MAX_TEXT:
+        msg = f"longer than {shapes.MAX_TEXT >> 10} KiB"
+        raise ValueError(msg)
+    return Kept(words=text, crc32=zlib.crc32(text.encode()))
+
+
+def revive(body: Mapping[str, object]) -> Mapping[str, object] | None:
+    """The words of a checkpoint; ``ValueError`` where they are not what was written."""
+    text = body.get("words")
+    if not isinstance(text, str) or zlib.crc32(text.encode()) != body.get("crc32"):
+        raise ValueError("its checksum is another one")
+    return shapes.mapping(shapes.parse(text)) if text else None
 
 
 def mended(

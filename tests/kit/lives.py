@@ -64,9 +64,16 @@ class Shown:
 class Life:
     """One daemon on three workloads, with a configuration file."""
 
-    def __init__(self, ram: Path, config: str = "", start: opening.Start | None = None) -> None:
+    def __init__(
+        self,
+        ram: Path,
+        config: str = "",
+        start: opening.Start | None = None,
+        sources: Callable[[], daemon.Sources] | None = None,
+    ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start
+        self.sources = sources
         self.site = test_interrupted.workloads("v1", ram)
         self.file = ram / "config.yaml"
         self.file.write_text(agents.HEADER + self.site.config + config)
@@ -96,6 +103,7 @@ class Life:
             notifier=self.heard,
             surfaces=self.shown,
             on_ready=lambda _, addresses: self.greeted.append(addresses),
+            sources=None if self.sources is None else self.sources(),
         )
         self.running = asyncio.ensure_future(self.daemon.run())
         try:

@@ -25,7 +25,8 @@ GOOD: dict[str, Any] = {
 
 def read(spec: object, before: nodeslo.NodeSlo | None = None) -> nodeslo.NodeSlo:
     """A NodeSLO with this spec, after another one."""
-    return slo.decode({"metadata": {"name": "n1"}, "spec": spec}, before=before)
+    said = None if before is None else before.said
+    return slo.decode({"metadata": {"name": "n1"}, "spec": spec}, before=said)
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def test_a_map_that_lost_a_bracket_limits_as_before() -> None:
     }
     good = sloconfig.decode(body, {})
     torn = {key: text[:-1] for key, text in body.items()}
-    found = sloconfig.decode(torn, {}, before=good)
+    found = sloconfig.decode(torn, {}, before=good.said)
 
     assert (good.threshold, good.colocation) == (found.threshold, found.colocation)
     assert 2 == len(found.problems)

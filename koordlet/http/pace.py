@@ -1,0 +1,97 @@
+"""When a connection that was answered may ask again: answers have a share of the loop.
+
+Covers: the work that repeated requests may cost together, whose turn it is. Does not cover: how
+many connections there are (``places``), the first request of one, which nobody delays.
+
+Rules:
+1. What requests cost after the first one of their connection is paid from one credit, which grows
+   by a share of time up to a burst. Whoever asks now and then never meets its end.
+2. Without credit, connections wait for their turn, each of them for one request, first come first
+   served: one that asks without end costs the others one request of its own for each of theirs.
+3. A connection that waits is not read: its client waits, and nothing is refused. It has the place
+   of one that asks for nothing, which a newcomer may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+
+class Client(Protocol):
+    """What is told that its turn has come."""
+
+    def again(self) -> None:
+        """Read the next request, not at once: in a turn of the loop of its own."""
+
+
+class Pace:
+    """The credit of one server."""
+
+    def __init__(
+        self,
+        share: float,
+        burst: float,
+        delayed: Callable[[], None] = lambda: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
+        """``later``: calls back after so many seconds; the loop's where none is given."""
+        self._share = share
+        self._burst = self._credit = burst
+        self._delayed = delayed
+        self._clock = clock
+        self._later = later
+        self._at = clock()
+        #: In order.
+        self._waiting: dict[Client, None] = {}
+        self._called = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def turn(self, client: Client) -> None:
+        """It was answered: it is told when it may ask again, now where there is credit."""
+        self._waiting[client] = None
+        self._grant()
+        if client in self._waiting:
+            self._delayed()
+
+    def leave(self, client: Client) -> None:
+        """It has gone."""
+        self._waiting.pop(client, None)
+
+    def spend(self, seconds: float) -> None:
+        """A request has cost so much of the loop."""
+        self._credit -= seconds
+
+    @contextlib.contextmanager
+    def paid(self, *, free: bool) -> Iterator[None]:
+        """Work for a request, which pays for it; ``free``: it is the first one."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            if not free:
+                self.spend(time.thread_time() - began)
+
+    def _grant(self) -> None:
+        now = self._clock()
+        self._credit = min(self._burst, self._credit + (now - self._at) * self._share)
+        self._at = now
+        while self._waiting and self._credit > 0:
+            client = next(iter(self._waiting))
+            del self._waiting[client]
+            client.again()
+        if self._waiting and not self._called:
+            self._called = True
+            later = self._later or asyncio.get_running_loop().call_later
+            later(-self._credit / self._share, self._again)
+
+    def _again(self) -> None:
+        self._called = False
+        self._grant()

@@ -1,0 +1,174 @@
+"""The kubelet's tiers: narrowed to their pools, and wide where it writes sets by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from koordlet.model import cgroup, cpuset, kubelet, pod, qos, snapshot
+from koordlet.policy import pool_tiers
+from koordlet.policy.cpuset_files import NODE, Wanted
+from tests.kit import moments
+
+EIGHT = moments.machine(1, 8, threads=1)
+ROOT, BURSTABLE, BESTEFFORT = "kubepods", "kubepods/burstable", "kubepods/besteffort"
+LS, BE = f"{BURSTABLE}/poda/c", f"{BESTEFFORT}/podb/c"
+POOLS = {
+    qos.KubeQos.GUARANTEED: cpuset.CPUSet.parse("1-7"),
+    qos.KubeQos.BURSTABLE: cpuset.CPUSet.parse("2-7"),
+    qos.KubeQos.BEST_EFFORT: cpuset.CPUSet.parse("4-5"),
+}
+STATIC = kubelet.Kubelet(
+    configuration=kubelet.Configuration(cpu_manager_policy="static"),
+    cpu=kubelet.CpuState(policy="static", default=cpuset.CPUSet.parse("0-1")),
+)
+NONE = kubelet.Kubelet(configuration=kubelet.Configuration())
+
+
+def moment(
+    layout: cgroup.Layout = moments.V1, sets: Mapping[str, str] | None = None, **more: Any
+) -> snapshot.Snapshot:
+    """A pod of each of two tiers, each group with every CPU but for these sets."""
+    pods = [
+        moments.workload("a", group=LS, kube_qos=qos.KubeQos.BURSTABLE, source="kubelet"),
+        moments.workload(
+            "b", qos.Qos.BE, group=BE, kube_qos=qos.KubeQos.BEST_EFFORT, source="kubelet"
+        ),
+    ]
+    unified = layout is moments.V2
+    groups = [
+        moments.group(path, (sets or {}).get(path, "0-7"), unified=unified)
+        for path in ("", ROOT, BURSTABLE, BESTEFFORT, LS, BE)
+    ]
+    return replace(moments.moment(EIGHT, pods, groups=groups, layout=layout), **more)
+
+
+def wanted(group: str, cpus: str | None, **more: Any) -> Wanted:
+    """What a container shall have."""
+    found = None if cpus is None else cpuset.CPUSet.parse(cpus)
+    return Wanted(group=group, who="t/a", cpus=found, reason="because", **more)
+
+
+def sets(several: list[Wanted]) -> dict[str | None, str]:
+    """Group to the set that it shall have."""
+    return {one.group: str(one.cpus) for one in several}
+
+
+@pytest.mark.parametrize(
+    ("layout", "told", "leaves"),
+    [
+        (moments.V1, STATIC, True),
+        (moments.V1, NONE, False),
+        (moments.V1, None, True),
+        (moments.V1, kubelet.Kubelet(), True),
+        (moments.V2, STATIC, False),
+        (moments.V2, None, False),
+    ],
+)
+def test_where_only_containers_are_narrowed(
+    layout: cgroup.Layout, told: kubelet.Kubelet | None, *, leaves: bool
+) -> None:
+    """On v1, beside a kubelet with the static policy, or one of which nobody knows it."""
+    assert leaves is pool_tiers.only_leaves(moment(layout, kubelet=told))
+
+
+def test_a_kubelet_is_unknown_only_where_it_runs_somebody() -> None:
+    """Pods that the operator declared, or without a class of a kubelet's, prove none."""
+    now = moment()
+    declared = tuple(replace(one, source="declared") for one in now.pods)
+    plain: tuple[pod.Pod, ...] = tuple(replace(one, kube_qos=None) for one in now.pods)
+
+    assert pool_tiers.unknown(now)
+    assert not pool_tiers.unknown(replace(now, pods=declared))
+    assert not pool_tiers.unknown(replace(now, pods=plain))
+    assert not pool_tiers.only_leaves(replace(now, pods=declared))
+    assert not pool_tiers.only_leaves(replace(now, layout=cgroup.Layout(hierarchies=())))
+
+
+def test_each_tier_gets_its_pool() -> None:
+    """And what workloads in it need beyond that; only best-effort's protects others."""
+    several = [wanted(LS, "0-3"), wanted(BE, "4")]
+    made = pool_tiers.narrowed(moment(), POOLS, several, {})
+
+    assert {ROOT: "0-7", BURSTABLE: "0-7", BESTEFFORT: "4-5"} == sets(made)
+    assert [BESTEFFORT] == [one.group for one in made if one.protective]
+    assert {NODE} == {one.who for one in made}
+    ends = {one.group: one.reason.rpartition(": ")[2] for one in made}
+    assert {
+        ROOT: "all that is not reserved and 0 of workloads inside",
+        BURSTABLE: "the LS pool and 0-1 of workloads inside",
+        BESTEFFORT: "the BE pool",
+    } == ends
+
+
+def test_a_tier_that_is_nobodys_to_narrow() -> None:
+    """One that is wanted already, does not exist, or whose pool is empty is left alone."""
+    now = moment()
+    without = replace(now, groups={k: v for k, v in now.groups.items() if k != BURSTABLE})
+    empty = {**POOLS, qos.KubeQos.BEST_EFFORT: cpuset.CPUSet()}
+    there = pool_tiers.narrowed(without, empty, [wanted(ROOT, "0-7")], {})
+    strangers = replace(now, pods=(moments.workload("web"),))
+
+    assert [] == there
+    assert [] == pool_tiers.narrowed(strangers, POOLS, [], {})
+
+
+@pytest.mark.parametrize("more", [{"cpus": None}, {"cpus": "4-5", "compare": True}])
+def test_a_tier_in_which_somebody_may_run_anywhere_stays_wide(more: dict[str, Any]) -> None:
+    """It is not even named on v1, unless the kernel took CPUs from it, or we narrowed it once."""
+    free = wanted(BE, **more)
+
+    def tier(**changes: Any) -> dict[str | None, str]:
+        wishes = changes.pop("wishes", {})
+        made = pool_tiers.narrowed(moment(**changes), POOLS, [free], wishes)
+        return {group: cpus for group, cpus in sets(made).items() if group == BESTEFFORT}
+
+    lost: dict[str, Any] = {
+        "sets": {BESTEFFORT: "0-6"},
+        "went_offline": cpuset.CPUSet.parse("7"),
+    }
+    assert {} == tier()
+    assert {} == tier(sets={BESTEFFORT: "0-6"})
+    assert {BESTEFFORT: "0-7"} == tier(**lost)
+    assert {BESTEFFORT: "0-7"} == tier(wishes={BESTEFFORT: "7:0-7"})
+    assert {} == tier(layout=moments.V2, **lost)
+
+
+@pytest.mark.parametrize(
+    ("pod_set", "wishes", "around"),
+    [
+        ("2-3", {}, True),
+        ("1-3", {}, True),
+        ("0-3", {}, False),
+        ("0-7", {}, False),
+        ("0-7", {LS: "7:0-7"}, True),
+        ("", {}, False),
+    ],
+)
+def test_a_pod_is_widened_where_the_kubelets_set_does_not_fit(
+    pod_set: str, wishes: dict[str, str], *, around: bool
+) -> None:
+    """What it writes into new containers (0-1) fits, or the group becomes wide and stays so.
+
+    One whose set nobody knows is left alone.
+    """
+    now = moment(sets={LS: pod_set}, kubelet=STATIC)
+    (made,) = pool_tiers.opened(now, [wanted(LS, "4-5", leaves=True)], wishes)
+
+    assert (EIGHT.online if around else None) == made.around
+    assert "4-5" == str(made.cpus)
+
+
+def test_tiers_are_widened_for_what_the_kubelet_writes() -> None:
+    """Those that are too narrow, to every CPU; a kubelet that has not said its set writes any."""
+    narrow = {BESTEFFORT: "4-5", BURSTABLE: "0-3"}
+    said = pool_tiers.opened(moment(sets=narrow, kubelet=STATIC), [], {})
+    silent = pool_tiers.opened(moment(sets=narrow), [], {})
+    whole = wanted(LS, "4-5")
+
+    assert {BESTEFFORT: "0-7"} == sets(said)
+    assert {BESTEFFORT: "0-7", BURSTABLE: "0-7"} == sets(silent)
+    assert whole in pool_tiers.opened(moment(sets={LS: "2"}), [whole], {})
