@@ -256,7 +256,7 @@ def test_a_checksum_is_of_every_column() -> None:
 
 @pytest.mark.parametrize(("table", "refused"), [("objects", True), ("clock", False)])
 def test_a_damaged_name_in_the_schema(ram: Path, table: str, *, refused: bool) -> None:
-    """Python cannot read the column's name: a refusal in words, or the history where that is all."""
+    """Python cannot read the name of a column: refused in words, or it costs the history alone."""
     path = ram / "store.db"
     right = filled(path)
     with path.open("r+b") as file:
