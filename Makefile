@@ -111,7 +111,7 @@ imports: $(DEVELOP)
 LINES := 400
 sizes:
 	@printf '▸ sizes: at most $(LINES) lines; the longest five:\n'
-	longest=$$(find koordlet tests -name '*.py' -not -path 'koordlet/rpc/gen/*' -exec wc -l {} + |
+	longest=$$(find koordlet tests tools -name '*.py' -not -path 'koordlet/rpc/gen/*' -exec wc -l {} + |
 	  grep -v ' total$$' | sort -rn)
 	sed -n '1,5s/^/  /p' <<<"$$longest"
 	over=$$(while read -r lines name; do
@@ -120,7 +120,7 @@ sizes:
 
 generated: $(DEVELOP)
 	@printf '▸ generated\n'
-	$(PY) -m koordlet.rpc.generate --check
+	$(PY) -m tools.proto.generate --check
 
 shell:
 	@printf '▸ shell\n'
@@ -139,7 +139,7 @@ format: $(DEVELOP) ## Rewrite the code in the project's format, and fix what ruf
 
 .PHONY: proto
 proto: $(DEVELOP) ## Regenerate the gRPC code from the protos
-	@$(PY) -m koordlet.rpc.generate $(ARGS)
+	@$(PY) -m tools.proto.generate $(ARGS)
 
 # The resolver has an environment of its own, so that it is in nobody else's. What is locked stays
 # as it is unless pyproject.toml asks for more, or UPGRADE=1 for the newest of everything.
@@ -175,7 +175,7 @@ wheel: $(DEVELOP) ## Build the wheel into dist/
 .PHONY: clean
 clean: ## Remove everything that make made, the environment included
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	@find koordlet tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	@find koordlet tests tools -type d -name __pycache__ -prune -exec rm -rf {} +
 
 ##@ The environment
 

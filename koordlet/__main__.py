@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from koordlet import stop_signal
+from koordlet.agent import stop_signal
 
 
 def main() -> None:

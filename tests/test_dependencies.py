@@ -37,8 +37,11 @@ IMPORTED_AS = {
     "yaml": "pyyaml",
 }
 
+#: Our own packages: the agent, and what development runs.
+OURS = ("koordlet", "tools")
+
 #: Imported by commands of development, which an installed agent does not have.
-DEVELOPMENT = {"koordlet/rpc/generate.py": {"grpcio-tools"}}
+DEVELOPMENT = {"tools/proto/generate.py": {"grpcio-tools"}}
 
 
 def requirements(*extras: str) -> list[Requirement]:
@@ -114,7 +117,7 @@ def test_the_agent_runs_in_tests_with_what_it_runs_with() -> None:
 
 def imports() -> Iterator[tuple[str, str]]:
     """File and the first name of everything that it imports from elsewhere."""
-    for path in sorted((ROOT / "koordlet").rglob("*.py")):
+    for path in sorted(one for room in OURS for one in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             match node:
                 case ast.Import(names=names):
@@ -125,7 +128,7 @@ def imports() -> Iterator[tuple[str, str]]:
                     continue
             for name in found:
                 first = name.partition(".")[0]
-                if first not in sys.stdlib_module_names and first not in {"koordlet", "__future__"}:
+                if first not in sys.stdlib_module_names and first not in {*OURS, "__future__"}:
                     yield str(path.relative_to(ROOT)), IMPORTED_AS.get(first, first)
 
 

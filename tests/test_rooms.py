@@ -28,9 +28,13 @@ NAMED = (
     "apply.ordering",
     "apply.turns",
     "client.calls",
-    "host.netlink",
+    "agent.loop",
+    "agent.nri.adapter",
+    "host.devices.netlink",
+    "host.fs.root",
     "kube.transport",
-    "policy.cpu_packing",
+    "policy.cpu.packing",
+    "policy.framework.registry",
     "report.crds",
     "rpc.server",
     "scheduler.loop",
@@ -40,21 +44,24 @@ NAMED = (
 
 #: Contract to the imports that breach it: who imports what.
 BREACHES: dict[str, dict[str, str]] = {
-    "line": {"policy.registry": "koordlet.report", "history.ring": "koordlet.apply"},
+    "line": {"policy.framework.registry": "koordlet.report", "history.ring": "koordlet.apply"},
+    "agent": {"agent.tick": "koordlet.agent.loop"},
+    "agent-nri": {"agent.nri.start_check": "koordlet.agent.nri.adapter"},
+    "scheduler-rooms": {"scheduler.cluster": "koordlet.scheduler.loop"},
     "model": {"model.cpuset": "koordlet.log"},
-    "pure": {"policy.registry": "os", "apply.ordering": "koordlet.host.root"},
+    "pure": {"policy.framework.registry": "os", "apply.ordering": "koordlet.host.fs.root"},
     "agent-without-scheduler": {"state.journal": "koordlet.scheduler.loop"},
-    "scheduler": {"scheduler.loop": "koordlet.policy.registry"},
+    "scheduler": {"scheduler.loop": "koordlet.policy.framework.registry"},
     "client": {"client.calls": "koordlet.model"},
     "only-kubernetes": {"report.crds": "kubernetes.client"},
     "only-grpc": {"http.server": "grpc.aio"},
     "only-protobuf": {"workloads.declared": "google.protobuf.message"},
     "only-sqlite3": {"scheduler.loop": "sqlite3"},
     "only-numpy": {"host.counters": "numpy"},
-    "only-pyroute2": {"host.cgroups": "pyroute2"},
+    "only-pyroute2": {"host.cgroup.tree": "pyroute2"},
     "only-msgspec": {"state.journal": "msgspec"},
     "only-pydantic": {"model.pod": "pydantic"},
-    "only-rich": {"daemon": "rich.console"},
+    "only-rich": {"agent.loop": "rich.console"},
     "only-tests": {"demo": "tests.kit"},
 }
 
@@ -64,21 +71,26 @@ ALLOWED = {
     "rpc.server": "grpc.aio",
     "workloads.nri": "google.protobuf.message",
     "scheduler.store": "sqlite3",
-    "scheduler.loop": "koordlet.policy.cpu_packing",
-    "host.netlink": "pyroute2",
-    "host.queueing": "pyroute2",
+    "scheduler.loop": "koordlet.policy.cpu.packing",
+    "host.devices.netlink": "pyroute2",
+    "host.devices.queueing": "pyroute2",
     "apply.network": "pyroute2",
     "report.crds": "pydantic",
     "cli": "rich.console",
     "client.calls": "koordlet.rpc.server",
-    "daemon": "koordlet.scheduler.loop",
+    "scheduler.process.pages": "koordlet.http",
 }
 
 
 def house(folder: Path, imports: Mapping[str, str]) -> None:
     """A package ``koordlet`` with all rooms, empty but for these imports."""
-    layers = next(each["layers"] for each in LINTER["contracts"] if each["id"] == "line")
-    rooms = [name.strip(" ()") for layer in layers for name in re.split("[:|]", layer)]
+    rooms = [
+        f"{each['containers'][0]}.{name.strip(' ()')}".removeprefix("koordlet.")
+        for each in LINTER["contracts"]
+        if each["type"] == "layers"
+        for layer in each["layers"]
+        for name in re.split("[:|]", layer)
+    ]
     for name in (*rooms, *NAMED, *imports):
         at = folder / "koordlet"
         for part in name.split("."):

@@ -1,7 +1,7 @@
 """From command-line options to an open line, for every command that needs one.
 
 Covers: configuration, host, state paths, the choice between enforcing and observing.
-Does not cover: options themselves (``cli.options``), running (``daemon``).
+Does not cover: options themselves (``cli.options``), running (``loop``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from koordlet import line
+from koordlet.agent import tick
 from koordlet.config import examiner, parcel, sourced
-from koordlet.host import machine, root, roots
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.recording import roots
 from koordlet.model import cgroup, errors, knob
 from koordlet.model.record import dataclass
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from koordlet.state import last_config, paths
 
 #: What stays in force where a running agent refuses a file.
@@ -106,9 +108,9 @@ def open_line(
     config: sourced.Effective,
     rows: tuple[registry.Row, ...] = registry.POLICIES,
     clock: Callable[[], machine.Now] | None = None,
-) -> line.Line:
+) -> tick.Line:
     """The line on that machine, by its own clock unless another one is given."""
-    return line.Line(
+    return tick.Line(
         where,
         config,
         rows=rows,

@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
     from koordlet.config import grpc_section, schema
     from koordlet.http import channels
     from koordlet.http import server as http_server
-    from koordlet.model import objects
+    from koordlet.kubeapi import objects
     from koordlet.report import http_api, writing
     from koordlet.report.objects import metric_object
     from koordlet.rpc import agent as rpc_agent
@@ -119,7 +119,7 @@ class Surfaces:
 
     async def _withdraw(self, store: objects.Objects, last: view.View | None) -> None:
         """A node that nobody watches any more is not kept free of pods, and offers nothing."""
-        from koordlet.model import refusals  # noqa: PLC0415 -- rule 2
+        from koordlet.kubeapi import refusals  # noqa: PLC0415 -- rule 2
         from koordlet.report import withdrawing  # noqa: PLC0415 -- rule 2
 
         if last is None:

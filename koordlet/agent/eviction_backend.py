@@ -14,12 +14,12 @@ import typing
 from koordlet.apply import evictor
 
 if typing.TYPE_CHECKING:
-    from koordlet import line
-    from koordlet.model import objects
+    from koordlet.agent import tick
+    from koordlet.kubeapi import objects
 
 
 def make(
-    run: line.Line, store: objects.Objects | None, report: evictor.Report, *, alone: bool
+    run: tick.Line, store: objects.Objects | None, report: evictor.Report, *, alone: bool
 ) -> evictor.Evictor:
     """The evictor. ``alone``: no kubelet and no control plane says who runs here."""
     bound = run.effective.config.policies.node_pressure.limits
@@ -30,7 +30,7 @@ def make(
     )
 
 
-def _way(run: line.Line, store: objects.Objects | None, *, alone: bool) -> evictor.Way | str:
+def _way(run: tick.Line, store: objects.Objects | None, *, alone: bool) -> evictor.Way | str:
     said = run.effective.config.eviction
     by = said.by if said.by != "auto" else ("local" if alone else "api")
     if by == "local":

@@ -1,7 +1,8 @@
 """The guard's place in the line: what hurts under which load, who may be tried, what is taken back.
 
 Covers: pain and use out of a pass, steps of triable policies, decisions without a step that hurt.
-Does not cover: verdicts (``policy.guard``), who is triable (``policy.registry``).
+Does not cover: verdicts (``policy.framework.guard``), who is triable
+(``policy.framework.registry``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.model import action, meter, result, snapshot
-from koordlet.policy import be_usage, chain, guard, own_waiting, registry
+from koordlet.policy.best_effort import own_waiting, usage
+from koordlet.policy.framework import chain, guard, registry
 
 #: Seconds lost for each second of CPU, beyond what work waits for itself, that are one pain.
 _TOLERANCE = 0.15
@@ -88,7 +90,7 @@ def felt(now: snapshot.Snapshot, past: series.History) -> guard.Felt:
     confined = own_waiting.confined(now.pods, now.groups, now.topology.online)
     world = (now.topology.online, *confined)
     unknown = guard.Felt(at=now.at, wall=now.wall, world=world)
-    use = be_usage.measure(now, past)
+    use = usage.measure(now, past)
     waiting = None if now.strain is None else now.strain.waiting
     groups = [one.group for one in confined]
     cores = past.groups.lasts(groups, meter.CPU)

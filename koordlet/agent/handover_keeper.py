@@ -2,7 +2,7 @@
 
 Covers: what ``koordlet restore --after-stop`` and ``--when-overdue`` decide, how long they wait,
 and what a start that fails does.
-Does not cover: asking systemd (``systemd``), putting things back (``restoring``).
+Does not cover: asking systemd (``host.systemd.units``), putting things back (``restore``).
 
 Rules:
 1. Limits stay without an agent only while somebody waits for their deadline. Where nobody can wait,
@@ -20,8 +20,9 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from koordlet import restoring, systemd
+from koordlet.agent import restore as agent_restore
 from koordlet.host import machine
+from koordlet.host.systemd import units
 from koordlet.model import errors, printable
 from koordlet.model.record import dataclass
 from koordlet.state import handover, lock
@@ -41,8 +42,8 @@ class World:
     #: Sleeps so many seconds; ``True`` at once when told to stop.
     pause: Callable[[float], bool]
     clock: Callable[[], float] = machine.boottime
-    look: Callable[[str], systemd.Unit] = systemd.look
-    start: Callable[[str], None] = systemd.start
+    look: Callable[[str], units.Unit] = units.look
+    start: Callable[[str], None] = units.start
 
 
 def world() -> World:
@@ -55,7 +56,7 @@ def world() -> World:
 class Restore(Protocol):
     """Puts everything back, or raises ``TakenError`` while an agent runs."""
 
-    def __call__(self, *, final: bool) -> restoring.Summary:
+    def __call__(self, *, final: bool) -> agent_restore.Summary:
         """Restore once; ``final`` also clears the deadline."""
 
 
@@ -70,29 +71,29 @@ class Keeper:
     restore: Restore
     world: World
 
-    def after_stop(self, result: str, seconds: float) -> restoring.Summary | str:
+    def after_stop(self, result: str, seconds: float) -> agent_restore.Summary | str:
         """The agent has ended: leave its limits to a successor that systemd expects, or restore."""
         try:
-            if systemd.comes_back(self.world.look(self.unit), result):
+            if units.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
-        except systemd.NoAnswerError as error:
+        except units.NoAnswerError as error:
             _say(f"nobody would wait for the deadline: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
-    def after_wait(self) -> restoring.Summary | str:
+    def after_wait(self) -> agent_restore.Summary | str:
         """The one who waited has ended: restore where it was stopped with the agent, for good.
 
         Not where it is only restarted, as systemd does with it whenever it restarts the agent.
         """
         try:
-            own = self.world.look(systemd.helper_of(self.unit))
-            if own.job != "stop" or not systemd.left_alone(self.world.look(self.unit)):
+            own = self.world.look(units.helper_of(self.unit))
+            if own.job != "stop" or not units.left_alone(self.world.look(self.unit)):
                 return f"the rest is up to {self.unit}"
-        except systemd.NoAnswerError as error:
+        except units.NoAnswerError as error:
             _say(f"nobody can be relied on: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
-    def after_failed_start(self, seconds: float) -> restoring.Summary | str:
+    def after_failed_start(self, seconds: float) -> agent_restore.Summary | str:
         """A start that fails where no manager waits, as in a container: it is its own helper.
 
         The deadline counts from the first failure; the first one after it restores.
@@ -108,7 +109,7 @@ class Keeper:
 
     def when_overdue(
         self, seconds: float, left_over: Callable[[], bool]
-    ) -> restoring.Summary | str:
+    ) -> agent_restore.Summary | str:
         """Wait for the deadline; restore unless a ready agent has cleared it.
 
         Where something is left over and nobody could record one, it counts from now.
@@ -129,11 +130,11 @@ class Keeper:
                 return "told to stop: limits stay"
         return "no deadline: an agent has taken over, or everything was put back"
 
-    def _expect(self, seconds: float) -> restoring.Summary | str:
+    def _expect(self, seconds: float) -> agent_restore.Summary | str:
         recorded = self._when_free(lambda: self._record(seconds))
         if isinstance(recorded, str):
             return recorded
-        self.world.start(systemd.helper_of(self.unit))
+        self.world.start(units.helper_of(self.unit))
         left = max(0.0, recorded.boottime - self.world.clock())
         return f"{self.unit} comes back: limits stay for {left:.0f} s"
 

@@ -1,7 +1,7 @@
 """The agent of one host: the line with its hands, its book and its locks.
 
 Covers: opening and closing, one pass, restoring, handing over.
-Does not cover: when to pass (``daemon``), what is shown (``report``).
+Does not cover: when to pass (``loop``), what is shown (``report``).
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from koordlet import line, memory_watch, remembering, restoring, telling
+from koordlet.agent import memory_watch, publisher, saved_history, tick
+from koordlet.agent import restore as agent_restore
 from koordlet.apply import copies, executor, intents, kinds, places, planner, protective
-from koordlet.host import claim, machine, processes
+from koordlet.host import machine
+from koordlet.host.cgroup import claim
+from koordlet.host.process import identity as process_identity
 from koordlet.model import action, adjustment, errors, plan, pod, result
-from koordlet.policy import node_pressure
+from koordlet.policy.eviction import node_pressure
 from koordlet.state import audit, checkpoint, disk, handover, journal, lock, ownfiles, paths
 
 if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
-    from koordlet.model import objects
+    from koordlet.kubeapi import objects
 
 
 _FIX = "make the place writable, or name another with --state-dir"
@@ -40,7 +43,7 @@ class Sources(Protocol):
 class Agent:
     """Holds everything that must be given back."""
 
-    def __init__(self, run: line.Line, where: paths.Paths, *, enforce: bool) -> None:
+    def __init__(self, run: tick.Line, where: paths.Paths, *, enforce: bool) -> None:
         self.line = run
         self.enforce = enforce
         #: Hears of everything that was done, after it was done.
@@ -51,7 +54,7 @@ class Agent:
         #: nothing blocks.
         inline = not run.host.live
         self.disks = disk.Disk(where.lib, inline=inline), disk.Disk(where.lib, inline=inline)
-        self.lock = lock.Lock(where.lock, processes.describe)
+        self.lock = lock.Lock(where.lock, process_identity.describe)
         self.disks[1].do("its lock file", self.lock.acquire)
         try:
             self._claim = claim.take(run.host, run.observer.layout) if enforce else ()
@@ -89,7 +92,7 @@ class Agent:
         )
         self.hands = executor.Executor(self.line.host, self.book, self.line.units)
         self.checkpoints = checkpoint.Checkpoints(where.checkpoints, **ids, on=other)
-        self.memory = remembering.Memory(self.line.history, self.checkpoints, self.line.clock)
+        self.memory = saved_history.Memory(self.line.history, self.checkpoints, self.line.clock)
         self.handover = handover.Handover(where.handover, identity.boot_id, other)
         self.watch = protective.Watch(self.line.host)
         self._followed: planner.Draft | None = None
@@ -101,7 +104,7 @@ class Agent:
         self._asked: list[object] = [None]
         self.memory_watch = memory_watch.MemoryWatch(self.line.pressure)
         self._evictor: evictor.Evictor | None = None
-        self.teller = telling.Teller(
+        self.teller = publisher.Teller(
             audit.Audit(where.audit, self.line.effective.config.state.audit_bytes, other),
             mode="enforce" if self.enforce else "observe",
         )
@@ -180,10 +183,10 @@ class Agent:
 
     def evict_with(self, sources: Sources | None) -> None:
         """From now on evictions are carried out: by the store of the sources, or here."""
-        from koordlet import evicting  # noqa: PLC0415 -- commands that run once evict nobody
+        from koordlet.agent import eviction_backend  # noqa: PLC0415 -- commands that run once evict nobody
 
         store = None if sources is None else sources.store
-        self.hands.evictor = self._evictor = evicting.make(
+        self.hands.evictor = self._evictor = eviction_backend.make(
             self.line,
             store,
             self.teller.heard_alone,
@@ -197,7 +200,7 @@ class Agent:
         if self._evictor is not None:
             await self._evictor.close()
 
-    def _wanted(self, made: line.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
+    def _wanted(self, made: tick.Pass, *, again: bool) -> tuple[action.Action, ...] | None:
         """What this pass wants, where that is not what the last one wanted; ``again``: anyway."""
         if made.repeated and self._followed is not None and not self._unadopted:
             return None
@@ -290,9 +293,9 @@ class Agent:
         """A descriptor on which the kernel tells that memory grows short, where it can."""
         if not self.line.host.live:
             return None
-        from koordlet.host import alarms  # noqa: PLC0415 -- the first pass is over by then
+        from koordlet.host.cgroup import memory_alarms  # noqa: PLC0415 -- the first pass is over by then
 
-        self.memory_watch.alarms = alarms.Alarms(self.line.host)
+        self.memory_watch.alarms = memory_alarms.Alarms(self.line.host)
         return self.memory_watch.alarms.handle
 
     def memory_rings(self) -> bool:
@@ -330,7 +333,7 @@ class Agent:
             self.book.note(entry)
         return stays
 
-    def restore(self, *, final: bool = True) -> restoring.Summary:
+    def restore(self, *, final: bool = True) -> agent_restore.Summary:
         """Put everything back. An agent that is yet to prove itself keeps its deadline.
 
         Below the cgroup root that the journal is of, which may be that of an agent before us.
@@ -342,14 +345,14 @@ class Agent:
 
         if not self.elsewhere():
             with self.teller.carrying_out():
-                done = restoring.restore(self.line, self.hands, report)
+                done = agent_restore.restore(self.line, self.hands, report)
         else:
             self._unclaim()
             there = self.line.at(self.book.root)
             held = claim.take(there.host, there.observer.layout)
             try:
                 with self.teller.carrying_out():
-                    done = restoring.restore(there, self.hands, report)
+                    done = agent_restore.restore(there, self.hands, report)
             finally:
                 there.close()
                 claim.release(there.host, held)

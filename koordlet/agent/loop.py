@@ -1,7 +1,7 @@
 """The whole line on one screen: look, decide, do, publish, again and again.
 
 Covers: the lanes, readiness, reloading, stopping.
-Does not cover: any station's work; one pass is ``agent.one_pass``.
+Does not cover: any station's work; one pass is ``lifecycle.one_pass``.
 
 Rules:
 1. One thread, one event loop; a pass is synchronous. Nothing that may block runs in it.
@@ -19,13 +19,16 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from koordlet import agent, configuring, notify, sourcing, stop_signal
+from koordlet.agent import lifecycle, reload, stop_signal
+from koordlet.agent import sources as agent_sources
 from koordlet.apply import executor
+from koordlet.host.systemd import notify
 from koordlet.model.record import dataclass
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
-    from koordlet.model import objects, observed, spread
+    from koordlet.kubeapi import objects
+    from koordlet.model import observed, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,9 @@ class Daemon:
 
     def __init__(
         self,
-        who: agent.Agent,
+        who: lifecycle.Agent,
         *,
-        config: configuring.Configuring,
+        config: reload.Configuring,
         notifier: notify.Notifier,
         surfaces: Surfaces,
         on_ready: Callable[[view.View, tuple[str, ...]], None],
@@ -209,7 +212,7 @@ class Daemon:
         for problem in self.agent.memory.follow(sources):
             self.teller.log.warning("checkpoint.discarded", policy="strategies", detail=problem)
         # The first pass shall know who runs here, if that can be known soon.
-        await sources.start(sourcing.PATIENCE)
+        await sources.start(agent_sources.PATIENCE)
         self.agent.line.take = sources.take
         self.teller.took = sources.took
 

@@ -2,7 +2,7 @@
 
 Covers: when memory is near a threshold, which uses the kernel shall tell of, whether a threshold
 was crossed since the last tick.
-Does not cover: deciding (``policy.node_pressure``); the pass that follows does.
+Does not cover: deciding (``policy.eviction.node_pressure``); the pass that follows does.
 
 Rules:
 1. Near is less than a tenth of the capacity above a threshold; there it is looked at every 50 ms,
@@ -18,13 +18,13 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 
-from koordlet.host import pressure
+from koordlet.host.counters import pressure
 from koordlet.model import pressure as model
 from koordlet.model import thresholds
-from koordlet.policy import node_pressure
+from koordlet.policy.eviction import node_pressure
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import alarms
+    from koordlet.host.cgroup import memory_alarms
 
 #: Part of the capacity above a threshold that counts as near.
 _NEAR = 0.1
@@ -42,7 +42,7 @@ class MemoryWatch:
         #: What was available at the last tick: to the node, and to all pods.
         self._before: _Seen = (None, None)
         #: What the kernel tells by itself, once somebody listens.
-        self.alarms: alarms.Alarms | None = None
+        self.alarms: memory_alarms.Alarms | None = None
 
     def tick(self, settings: object, seen: model.Reading) -> None:
         """What a tick has seen, and which thresholds count."""

@@ -12,7 +12,8 @@ from typing import cast
 
 from koordlet.host import observe
 from koordlet.model import action, plan, result, snapshot
-from koordlet.policy import blkio_qos, core_scheduling, network_qos
+from koordlet.policy.cpu import core_scheduling
+from koordlet.policy.memory_io import blkio_qos, network_qos
 
 
 def complete(

@@ -1,7 +1,7 @@
 """Puts the operator's configuration into the terms of each station.
 
 Covers: policy settings and modes, declared workloads, the node, from one ``Config``.
-Does not cover: reading configuration (``config``), running the line (``line``).
+Does not cover: reading configuration (``config``), running the line (``tick``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import replace
 
-from koordlet import pressure_settings
+from koordlet.agent import pressure_settings
 from koordlet.model import (
     cpuset,
     plan,
@@ -22,37 +22,36 @@ from koordlet.model import (
     strategies,
     wishes,
 )
-from koordlet.policy import (
-    adaptive,
-    batch_limits,
-    batch_resources,
-    blkio_qos,
+from koordlet.policy.best_effort import adaptive, batch_limits, batch_resources, cpu_suppress
+from koordlet.policy.cpu import (
     bound_quota,
     core_scheduling,
-    cpu_allocatable_evict,
     cpu_burst,
-    cpu_evict,
     cpu_normalization,
     cpu_qos,
-    cpu_suppress,
     exclusive_cpus,
     housekeeping,
+    reserved_cpus,
+    shared_pools,
+)
+from koordlet.policy.eviction import (
+    cpu_allocatable_evict,
+    cpu_evict,
     local_storage_evict,
     memory_allocatable_evict,
     memory_evict,
+    node_pressure,
+)
+from koordlet.policy.framework import registry
+from koordlet.policy.memory_io import (
+    blkio_qos,
     memory_qos,
     network_qos,
-    node_pressure,
     oom_score,
     page_cache_reclaim,
-    registry,
-    resctrl,
-    resctrl_annotation,
-    resctrl_partitions,
-    reserved_cpus,
-    shared_pools,
     system_qos,
 )
+from koordlet.policy.resctrl import annotation, partitions, resctrl
 from koordlet.workloads import declared
 
 if typing.TYPE_CHECKING:
@@ -72,7 +71,7 @@ if typing.TYPE_CHECKING:
         workload_section,
     )
     from koordlet.config import resctrl_section as ways
-    from koordlet.host import performance
+    from koordlet.host.counters import performance
 
 
 def settings(config: schema.Config) -> Mapping[str, object]:
@@ -300,7 +299,7 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
     classes = {"LSR": section.lsr_class, "LS": section.ls_class, "BE": section.be_class}
     return resctrl.Settings(
         classes={
-            name: resctrl_annotation.Wish(
+            name: annotation.Wish(
                 ways=(one.cat_range_start_percent, one.cat_range_end_percent),
                 percent=one.mba_percent,
             )
@@ -316,7 +315,7 @@ def _resctrl(section: ways.Resctrl) -> resctrl.Settings:
         pod_monitoring=section.pod_monitoring,
         most_monitors=section.limits.pod_monitors,
         tighten=section.tighten,
-        partitions=resctrl_partitions.stacked(
+        partitions=partitions.stacked(
             (one.name, one.ways, one.bandwidth, one.classes) for one in section.partitions
         ),
     )
@@ -327,7 +326,7 @@ def counting(config: schema.Config) -> performance.Settings | None:
     section = config.counters.cpi
     if not section.enabled:
         return None
-    from koordlet.host import performance  # noqa: PLC0415 -- it is off unless somebody wants it
+    from koordlet.host.counters import performance  # noqa: PLC0415 -- it is off unless somebody wants it
 
     return performance.Settings(
         window=float(section.window_seconds),

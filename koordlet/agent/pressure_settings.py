@@ -1,7 +1,7 @@
 """Puts what the operator says about node pressure into the terms of policy and host.
 
 Covers: thresholds, the kubelet's own, which directories and groups count.
-Does not cover: the other policies (``assembly``).
+Does not cover: the other policies (``policy_settings``).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import typing
 from dataclasses import replace
 
 from koordlet.config import eviction_texts
-from koordlet.host import pressure
+from koordlet.host.counters import pressure
 from koordlet.model import duration, grouppath, pod, remember, slices, thresholds
-from koordlet.policy import node_pressure
+from koordlet.policy.eviction import node_pressure
 
 if typing.TYPE_CHECKING:
     from koordlet.config import schema

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from koordlet import line, log
-from koordlet import unanswered as silence
+from koordlet import log
+from koordlet.agent import tick
+from koordlet.agent import unanswered_reads as silence
 from koordlet.history import recent
 from koordlet.model import absence, action, cgroup, decision, errors, plan, pod, result
 from koordlet.report import in_force, plan_json, scaled, view
@@ -109,7 +110,7 @@ class Teller:
 
     def passed(
         self,
-        made: line.Pass,
+        made: tick.Pass,
         results: Sequence[result.Result],
         *,
         seconds: float,
@@ -196,7 +197,7 @@ class Teller:
 
     def _publish(
         self,
-        made: line.Pass,
+        made: tick.Pass,
         shown: plan.Plan,
         results: Sequence[result.Result],
     ) -> None:
@@ -265,7 +266,7 @@ def _counted(before: Mapping[str, int], results: Sequence[result.Result]) -> Map
     return counts
 
 
-def _collected(before: view.Counters, made: line.Pass) -> Mapping[str, tuple[int, int]]:
+def _collected(before: view.Counters, made: tick.Pass) -> Mapping[str, tuple[int, int]]:
     """One pass more for each part of the machine, by whether it was known in it."""
     shape = made.snapshot.topology
     known = {"cpu_info": bool(shape.online), "numa_info": bool(shape.nodes)}

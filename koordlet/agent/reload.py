@@ -2,7 +2,7 @@
 
 Covers: taking a changed file, refusing a bad one in words, keeping the last good one on disk.
 Does not cover: noticing and validating (``config.reloader``), what a start does without a good file
-(``opening``), when it is looked at (``daemon``).
+(``bootstrap``), when it is looked at (``loop``).
 
 Rules:
 1. What goes wrong with a new configuration costs that configuration, not the agent.
@@ -17,7 +17,8 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from koordlet import agent, log, opening
+from koordlet import log
+from koordlet.agent import bootstrap, lifecycle
 from koordlet.config import reloader, sourced
 from koordlet.model import errors
 from koordlet.state import disk, last_config
@@ -42,10 +43,10 @@ class Configuring:
 
     def __init__(
         self,
-        who: agent.Agent,
+        who: lifecycle.Agent,
         reload: reloader.Reloader,
         *,
-        start: opening.Start | None = None,
+        start: bootstrap.Start | None = None,
         keep: Path | None = None,
     ) -> None:
         self.agent = who
@@ -88,7 +89,7 @@ class Configuring:
             self._keep(self._unkept)
         found = self.reload.force() if forced else self.reload.poll()
         if isinstance(found, errors.ConfigError):
-            kept = self._instead or opening.AS_BEFORE
+            kept = self._instead or bootstrap.AS_BEFORE
             self.teller.log.error("config.refused", detail=str(found), kept=kept)
         elif isinstance(found, sourced.Effective):
             if self.configured:
@@ -102,7 +103,7 @@ class Configuring:
     def _tell(self) -> None:
         if self.reload.error is None:
             self._instead = ""
-        refused, instead = self.reload.error, self._instead or opening.AS_BEFORE
+        refused, instead = self.reload.error, self._instead or bootstrap.AS_BEFORE
         self.teller.config_problem = f"{refused}; in force: {instead}" if refused else ""
         self.teller.unready = "" if self.configured else "there is no valid configuration"
 
@@ -118,7 +119,7 @@ class Configuring:
             self.teller.log.warning("config.warning", detail=warning)
         if waiting:
             self.teller.log.warning("config.needs_restart", fields=waiting)
-        why = opening.why_observe(found, line.observer.layout, live=line.host.live)
+        why = bootstrap.why_observe(found, line.observer.layout, live=line.host.live)
         if self.agent.enforce is bool(why):
             try:
                 self.agent.switch(enforce=not why)

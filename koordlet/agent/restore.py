@@ -11,15 +11,15 @@ import asyncio
 import typing
 from collections.abc import Callable
 
-from koordlet import line, sourcing
+from koordlet.agent import sources, tick
 from koordlet.apply import executor
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import result
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
     from koordlet.config import schema
-    from koordlet.model import objects
+    from koordlet.kubeapi import objects
 
 #: A group that empties late, or a set that waits for those above or below it, is tried again.
 _PASSES = 8
@@ -48,7 +48,7 @@ NOTHING = Summary(restored=0, left=(), failed=())
 
 
 def restore(
-    run: line.Line,
+    run: tick.Line,
     hands: executor.Executor,
     report: Callable[[result.Result], None] = lambda _: None,
 ) -> Summary:
@@ -77,15 +77,15 @@ def withdraw(config: schema.Config, host: root.HostRoot) -> Summary:
     """Take back what we say of this node in its cluster, where we say it by this configuration."""
     said = config.report.objects
     taints, status = said.taints is not None, said.status and said.mode != "off"
-    store = sourcing.cluster(config, host) if taints or status else None
+    store = sources.cluster(config, host) if taints or status else None
     if store is None:
         return NOTHING
-    name = sourcing.node_name(config, host)
+    name = sources.node_name(config, host)
     return asyncio.run(_withdrawn(store, name, taints=taints, status=status))
 
 
 async def _withdrawn(store: objects.Objects, name: str, *, taints: bool, status: bool) -> Summary:
-    from koordlet.model import refusals  # noqa: PLC0415 -- for a cluster only
+    from koordlet.kubeapi import refusals  # noqa: PLC0415 -- for a cluster only
     from koordlet.report import withdrawing  # noqa: PLC0415 -- as above
 
     # Taints keep pods away for good; what else is left is told.

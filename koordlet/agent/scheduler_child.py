@@ -1,7 +1,7 @@
 """The standalone scheduler as a child of the agent: started, started anew when it ends, ended.
 
 Covers: the process, pauses between starts, both ends of "the child ends with its parent".
-Does not cover: scheduling (``scheduling``), when it is wanted (``cli.run``).
+Does not cover: scheduling (``scheduler.process.lifecycle``), when it is wanted (``cli.run``).
 
 Rules:
 1. A scheduler that dies costs the agent nothing: it is said, and started anew after a pause that

@@ -1,7 +1,7 @@
 """Which sources of workloads this node has, from the configuration and from what is there.
 
 Covers: the choice between standalone and Kubernetes, building the gatherer.
-Does not cover: asking (``workloads.gathering``), fields (``config.kubelet``, ``config.kube``).
+Does not cover: asking (``workloads.gatherer``), fields (``config.kubelet``, ``config.kube``).
 
 Rules:
 1. ``off`` is off, ``on`` is on. ``auto`` is on where the node shows the thing itself: the kubelet
@@ -23,15 +23,18 @@ from pathlib import Path
 
 from koordlet import log
 from koordlet.config import file_source, sourced
-from koordlet.host import machine, root
+from koordlet.host import machine
+from koordlet.host.fs import root
 from koordlet.model.record import dataclass
 from koordlet.state import paths
 
 if typing.TYPE_CHECKING:
     from koordlet.config import kube, kubelet, nri_section, schema
-    from koordlet.model import objects, observed, reservation
-    from koordlet.workloads import gathering, manifest_directory, source
-    from koordlet.workloads.kubelet import asking
+    from koordlet.kubeapi import objects
+    from koordlet.model import observed, reservation
+    from koordlet.workloads import gatherer as source_gatherer
+    from koordlet.workloads import manifest_directory, source
+    from koordlet.workloads.kubelet import sources
 
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -114,7 +117,7 @@ def gatherer(
     environment: Mapping[str, str] = os.environ,
     *,
     where: paths.Paths | None = None,
-) -> gathering.Gatherer | None:
+) -> source_gatherer.Gatherer | None:
     """The sources of this node; ``None`` where it is standalone."""
     choice = choose(config, host, environment)
     node = node_name(config, host, environment)
@@ -123,9 +126,9 @@ def gatherer(
     declared = _declared(config, host) if host.live else None
     if choice.standalone and reserving is None and declared is None:
         return None
-    from koordlet.workloads import gathering  # noqa: PLC0415 -- rule 2
+    from koordlet.workloads import gatherer as source_gatherer  # noqa: PLC0415 -- rule 2
 
-    return gathering.Gatherer(
+    return source_gatherer.Gatherer(
         lambda: machine.now().at,
         reserving=reserving,
         declared=declared,
@@ -203,8 +206,8 @@ def unheard(told: observed.Observed | None) -> list[str]:
     return [f"not known: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> asking.Asked:
-    from koordlet.workloads.kubelet import asking, client  # noqa: PLC0415 -- rule 2
+def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> sources.Asked:
+    from koordlet.workloads.kubelet import client, sources  # noqa: PLC0415 -- rule 2
 
     name, _, port = (said.address or "").rpartition(":")
     usual = _READ_ONLY_PORT if said.read_only_port else _PORT
@@ -223,15 +226,15 @@ def _asked(said: kubelet.Kubelet, host: root.HostRoot, node: str) -> asking.Aske
         seconds=float(said.timeout_seconds),
     )
     period, max_age = float(said.interval_seconds), float(said.max_age_seconds)
-    cpu, memory = asking.checkpoints(host, directory, max_age=max_age)
-    made = asking.endpoints(where, period=period, max_age=max_age, statistics=said.statistics)
+    cpu, memory = sources.checkpoints(host, directory, max_age=max_age)
+    made = sources.endpoints(where, period=period, max_age=max_age, statistics=said.statistics)
     held = None
     if said.pod_resources:
         from koordlet.rpc import pod_resources  # noqa: PLC0415 -- rule 2
 
         socket = said.pod_resources_socket or f"{directory}/pod-resources/kubelet.sock"
         lister = pod_resources.Lister(socket, seconds=where.seconds)
-        held = asking.Held(lister.list, period=period, max_age=max_age)
+        held = sources.Held(lister.list, period=period, max_age=max_age)
     return replace(made, cpu=cpu, memory=memory, holdings=held)
 
 

@@ -1,7 +1,7 @@
 """Being told to stop before anybody can: the half second in which an agent's modules are imported.
 
 Covers: SIGTERM and SIGINT from the first line of the program until the loop listens itself.
-Does not cover: what stopping consists of (``daemon``).
+Does not cover: what stopping consists of (``loop``).
 
 A process that dies of SIGTERM there leaves the limits of a crashed predecessor, which a final stop
 puts back. So the signal is remembered; the start goes on to the point where it can stop in order.

@@ -1,17 +1,20 @@
 """What latency-sensitive work feels, and whether that is a reason to act now.
 
 Covers: which groups are listened to, the looks of the fast lane, asking the policy.
-Does not cover: reading (``host.strain``), the answer (``policy.cpu_suppress``).
+Does not cover: reading (``host.counters.strain``), the answer
+(``policy.best_effort.cpu_suppress``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from koordlet.host import machine, root, strain
+from koordlet.host import machine
+from koordlet.host.counters import strain
+from koordlet.host.fs import root
 from koordlet.model import cgroup, grouppath, pod, qos, snapshot
 from koordlet.model import strain as felt
-from koordlet.policy import be_groups, cpu_suppress
+from koordlet.policy.best_effort import cpu_suppress, groups
 
 
 class Feeling:
@@ -37,7 +40,7 @@ class Feeling:
         self._followed = known
         if not self.moves:
             return
-        places = be_groups.places(now)
+        places = groups.places(now)
         plus, minus = _used_by(now.pods, places)
         self._reader.follow(
             now.layout,
@@ -66,7 +69,7 @@ class Feeling:
 
 
 def _used_by(
-    pods: Sequence[pod.Pod], places: Sequence[be_groups.Place]
+    pods: Sequence[pod.Pod], places: Sequence[groups.Place]
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Groups whose use is latency-sensitive, and those to be taken off: a tree counts as one."""
     plus: dict[str, None] = {}
@@ -78,7 +81,7 @@ def _used_by(
         if tree is not None:
             plus[tree.root] = None
             minus[tree.tier(qos.KubeQos.BEST_EFFORT)] = None
-        elif not be_groups.is_best_effort(one):
+        elif not groups.is_best_effort(one):
             plus[one.group] = None
     there = {place.group for place in places}
     inside = (path for path in minus if path in there)
@@ -91,5 +94,5 @@ def _waiting(pods: Sequence[pod.Pod]) -> Sequence[str]:
     return [
         one.group
         for one in pods
-        if one.group is not None and one.active and not be_groups.is_best_effort(one)
+        if one.group is not None and one.active and not groups.is_best_effort(one)
     ]

@@ -1,7 +1,7 @@
 """The line, once: look, decide, draft. Shared by ``run``, ``plan`` and ``restore``.
 
 Covers: one pass from the host's files to a drafted plan, and the memory between passes.
-Does not cover: doing the plan (``apply.executor``), when to pass (``daemon``).
+Does not cover: doing the plan (``apply.executor``), when to pass (``loop``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from koordlet import asking, assembly, feeling, guarding, pressure_settings
+from koordlet.agent import guard, optional_reads, policy_settings, pressure_settings, strain_monitor
 from koordlet.apply import drafting, originals, planner, present, units
 from koordlet.history import series
-from koordlet.host import machine, observe, pressure, root, usage
+from koordlet.host import machine, observe
+from koordlet.host.counters import pressure, usage
+from koordlet.host.fs import root
 from koordlet.model import (
     absence,
     action,
@@ -29,7 +31,8 @@ from koordlet.model import (
 )
 from koordlet.model.pressure import FileSystem, Reading
 from koordlet.model.record import dataclass
-from koordlet.policy import admission, chain, cpu_suppress, registry
+from koordlet.policy.best_effort import cpu_suppress
+from koordlet.policy.framework import admission, chain, registry
 from koordlet.state import journal
 from koordlet.workloads import announced, declared, unmanaged
 
@@ -76,7 +79,7 @@ class Line:
         self.history = series.History()
         self.usage = usage.Reader(host)
         #: Watches what only optimises.
-        self.guard = guarding.Guard(self.rows)
+        self.guard = guard.Guard(self.rows)
         self.pressure = pressure.Reader(host)
         self._disks: Mapping[str, FileSystem] = {}
         #: Containers that nobody declared.
@@ -107,7 +110,7 @@ class Line:
             host, base=effective.config.cgroups.root or "" if base is None else base
         )
         #: What latency-sensitive work feels.
-        self.feeling = feeling.Feeling(host, clock, self.observer.children)
+        self.feeling = strain_monitor.Feeling(host, clock, self.observer.children)
         self.configure(effective)
 
     def look_once(self) -> None:
@@ -126,19 +129,19 @@ class Line:
         """Take a new configuration for the next pass. The cgroup root is that of the start."""
         config = effective.config
         self.effective = effective
-        self.settings = assembly.settings(config)
+        self.settings = policy_settings.settings(config)
         #: Which directories and groups stand for what the node may run out of.
         self.places = pressure_settings.places(config, self.observer.base)
         self.guard.on = config.guard.enabled
-        self.usage.count(assembly.counting(config))
-        self.modes = assembly.modes(config)
+        self.usage.count(policy_settings.counting(config))
+        self.modes = policy_settings.modes(config)
         self.observer.steers = config.policies.housekeeping.mode != "off"
         self.observer.oom_scores.asked = config.policies.oom_score.mode != "off"
         ways = config.policies.resctrl
         self.observer.resctrl.listen(wanted=ways.process_events and ways.mode == "enforce")
-        self.node = assembly.node(config, machine.hostname(self.host))
+        self.node = policy_settings.node(config, machine.hostname(self.host))
         self._unheard = replace(self.node, known=False)
-        self.declared = assembly.workloads(config)
+        self.declared = policy_settings.workloads(config)
         self._finder = declared.Declared(self.observer.layout, self.observer.reader)
 
     def at(self, base: str) -> Line:
@@ -172,7 +175,7 @@ class Line:
         )
         if self.observed is not None:
             seen = self.observed.told(seen)
-        seen = asking.complete(seen, self.observer, self.settings, self.modes, slow=slow)
+        seen = optional_reads.complete(seen, self.observer, self.settings, self.modes, slow=slow)
         self.feeling.follow(seen)
         if self.units.manages(seen.layout):
             seen = replace(seen, through_systemd=True, unit_idle=self.units.idles)
@@ -377,7 +380,7 @@ class Line:
     def moved(self, results: Iterable[result.Result]) -> None:
         """What a plan changed has to be seen."""
         self._drafter.touched(results)
-        asking.acted(self.observer, results)
+        optional_reads.acted(self.observer, results)
 
     def restoring(self, entries: Mapping[str, journal.Entry]) -> Pass:
         """The draft that puts everything back."""

@@ -1,6 +1,6 @@
 """What is said while the kernel gives no answer to reads: one sentence that stays the same.
 
-Covers: which file is named. Does not cover: what holds meanwhile (``host.silence``).
+Covers: which file is named. Does not cover: what holds meanwhile (``host.fs.silence``).
 """
 
 from __future__ import annotations

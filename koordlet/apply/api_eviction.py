@@ -17,7 +17,9 @@ import hashlib
 from collections.abc import Callable
 
 from koordlet.apply import evictor
-from koordlet.model import eviction, happening, kinds, objects, refusals, selectors
+from koordlet.kubeapi import event as object_event
+from koordlet.kubeapi import kinds, objects, refusals, selectors
+from koordlet.model import eviction
 
 #: Seconds to wait where somebody must repair something first.
 _REPAIR = 60.0
@@ -97,12 +99,14 @@ def _later(detail: str, error: refusals.ObjectsError, least: float | None) -> ev
 def event(victim: eviction.Eviction, node: str, at: float) -> objects.Object:
     """What people see on the pod."""
     namespace, _, name = victim.pod.partition("/")
-    told = happening.Happening(
-        subject=happening.Subject(kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid),
+    told = object_event.Happening(
+        subject=object_event.Subject(
+            kind=kinds.PODS, name=name, namespace=namespace, uid=victim.uid
+        ),
         mark=hashlib.blake2s(f"{victim.uid}/{at}".encode(), digest_size=8).hexdigest(),
         reason=victim.reason,
         action="Evict",
         note=victim.message,
         annotations=victim.annotations,
     )
-    return happening.body(told, node, at)
+    return object_event.body(told, node, at)

@@ -7,7 +7,7 @@ Covers: the second try. Does not cover: the calls (``apply.perform``), which ref
 from __future__ import annotations
 
 from koordlet.apply import perform, refusals, units
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, cgroup, plan
 
 

@@ -1,7 +1,8 @@
 """What applying means for a cookie of core scheduling: whose it is, giving it, taking it back.
 
 Covers: one action for all that share cores with each other alone.
-Does not cover: the calls (``host.core_cookies``), who shall share (``policy.core_scheduling``).
+Does not cover: the calls (``host.process.core_cookies``), who shall share
+(``policy.cpu.core_scheduling``).
 
 Rules:
 1. A cookie is ours where the journal says so: by its number, or, where we were killed before that
@@ -24,12 +25,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from koordlet.apply import kinds
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, snapshot
 from koordlet.state import journal
 
 if typing.TYPE_CHECKING:
-    from koordlet.host.core_cookies import Cores
+    from koordlet.host.process.core_cookies import Cores
 
 #: How often all processes are looked at while a cookie is taken back.
 _ROUNDS = 4

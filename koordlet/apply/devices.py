@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.apply import kinds
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, forms, knob
 from koordlet.state import journal
 

@@ -20,9 +20,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from koordlet.apply import kinds, planner, present, standstill
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, result, snapshot
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from koordlet.state import journal
 
 #: Gives each merged action the way that it takes.

@@ -39,7 +39,7 @@ from koordlet.apply import (
     unit_properties,
     units,
 )
-from koordlet.host import root, worker
+from koordlet.host.fs import root, worker
 from koordlet.model import absence, action, cgroup, errors, plan, result, snapshot
 from koordlet.state import disk, journal
 

@@ -11,7 +11,7 @@ the use plus a margin waits until the use has gone down. The same holds for putt
 from __future__ import annotations
 
 from koordlet.apply import kinds
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action
 
 #: File of a limit to the file of what it limits, beside it.

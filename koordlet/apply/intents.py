@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from koordlet.apply import devices, kinds, resctrl, unit_properties
-from koordlet.host import processes, root
+from koordlet.host.fs import root
+from koordlet.host.process import identity
 from koordlet.model import action, errors, knob, plan, snapshot
 from koordlet.state import journal
 
@@ -206,7 +207,7 @@ def inode_of(host: root.HostRoot, directory: str, *, known: int | None = None) -
     """
     try:
         if directory.startswith("/proc/"):
-            return processes.identity(host, directory) or host.inode(host.at(directory))
+            return identity.identity(host, directory) or host.inode(host.at(directory))
         return host.inode(host.at(directory))
     except OSError as error:
         if not host.silence.met(error, known=known is not None):

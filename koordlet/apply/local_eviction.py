@@ -18,7 +18,7 @@ import signal
 from collections.abc import Iterator
 
 from koordlet.apply import evictor, perform
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cgroup, eviction
 
 #: Seconds between two looks, and that killed processes have to go.

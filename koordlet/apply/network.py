@@ -1,7 +1,8 @@
 """What applying means for the queueing of a network link: making, changing and removing a tree.
 
 Covers: one action for one side of one link.
-Does not cover: the texts and whose they are (``model.queueing``), reading (``host.queueing``).
+Does not cover: the texts and whose they are (``model.queueing``), reading
+(``host.devices.queueing``).
 
 Rules:
 1. Nobody else's queueing is replaced, also not when it came between the plan and now.
@@ -19,8 +20,8 @@ import errno
 import ipaddress
 from typing import Any
 
-from koordlet.host import queueing as reader
-from koordlet.host import root
+from koordlet.host.devices import queueing as reader
+from koordlet.host.fs import root
 from koordlet.model import action, queueing
 from koordlet.state import journal
 

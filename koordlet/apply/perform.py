@@ -10,7 +10,7 @@ import errno
 from typing import NamedTuple, assert_never
 
 from koordlet.apply import core_cookies, devices, kinds, network, present, resctrl, units
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, errors, knob
 
 _CPUS = knob.CPUSET_CPUS.name

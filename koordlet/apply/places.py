@@ -23,10 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from koordlet.apply import kinds, unit_properties
-from koordlet.host import resctrl as mounts
-from koordlet.host import root
+from koordlet.host.fs import root
+from koordlet.host.resctrl import tree as mounts
 from koordlet.model import action, cgroup, knob, queueing, resctrl
-from koordlet.policy import system_qos
+from koordlet.policy.memory_io import system_qos
 from koordlet.state import journal
 
 #: Files outside of the table of cgroup files (``oom_score``, ``housekeeping``, ``system_qos``).

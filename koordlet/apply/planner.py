@@ -31,7 +31,7 @@ from koordlet.apply import (
 )
 from koordlet.model import action, best_effort, decision, knob, plan, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from koordlet.state import journal
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from koordlet.apply import bursts, kinds, resctrl
-from koordlet.host import processes, root
+from koordlet.host.fs import root
+from koordlet.host.process import identity
 from koordlet.model import absence, action, cgroup, knob, queueing, snapshot
 from koordlet.model.record import dataclass
 from koordlet.state import journal
@@ -175,7 +176,7 @@ class _Look:
             self.texts[target] = known.side(direction)
             return
         # Late: a link of before that no policy asks about any more.
-        from koordlet.host import queueing as reader  # noqa: PLC0415
+        from koordlet.host.devices import queueing as reader  # noqa: PLC0415
 
         text = reader.side(self.host, link, direction)
         if text is not None:
@@ -226,7 +227,7 @@ class _Look:
 
     def _inode(self, target: str, directory: str) -> bool:
         try:
-            found = processes.identity(self.host, directory)
+            found = identity.identity(self.host, directory)
             self.inodes[target] = found or self.host.inode(self.host.at(directory))
         except OSError as error:
             self.host.silence.pass_on(error)

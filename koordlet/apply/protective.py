@@ -20,11 +20,11 @@ import typing
 from collections.abc import Iterable, Sequence
 
 from koordlet.apply import kinds
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify
+    from koordlet.host.fs import inotify
 
 #: Files that are read at each look although nothing was told of them.
 AT_ONCE = 8

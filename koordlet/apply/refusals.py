@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 
 from koordlet.apply import kinds
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, cgroup, cpuset, knob
 
 #: Asked again without a look: the call was interrupted, or the kernel itself says "again".

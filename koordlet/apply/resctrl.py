@@ -1,7 +1,8 @@
 """What applying means for resctrl: values domain by domain, threads in batches, the mount.
 
 Covers: writing ``schemata``, moving threads without losing forks, mounting; putting values back.
-Does not cover: what shall be (``policy.resctrl``), when and in which order (``apply.executor``).
+Does not cover: what shall be (``policy.resctrl.resctrl``), when and in which order
+(``apply.executor``).
 
 Rules:
 1. One domain of one resource is one write(2): a line with a bad domain is refused as a whole, so
@@ -19,7 +20,8 @@ import contextlib
 import errno
 from collections.abc import Iterable, Mapping
 
-from koordlet.host import resctrl_tasks, root
+from koordlet.host.fs import root
+from koordlet.host.resctrl import tasks
 from koordlet.model import action, errors, resctrl, schemata
 from koordlet.state import journal
 
@@ -131,7 +133,7 @@ def astray(host: root.HostRoot, one: action.MoveTasks) -> tuple[int, ...]:
     """Which of the threads are not in the group yet."""
     if not one.pids:
         return ()
-    members = set(resctrl_tasks.numbers(host, one.target))
+    members = set(tasks.numbers(host, one.target))
     return tuple(pid for pid in one.pids if pid not in members)
 
 
@@ -164,7 +166,7 @@ def _members(host: root.HostRoot, files: Iterable[str]) -> set[bytes]:
     """All that these files list, as they list it: ten thousand numbers need not become numbers."""
     found: set[bytes] = set()
     for file in files:
-        found.update(resctrl_tasks.words(host, file))
+        found.update(tasks.words(host, file))
     return found
 
 

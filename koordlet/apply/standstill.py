@@ -1,14 +1,14 @@
 """Whether the last draft still stands: nothing of it was to be done, and nothing has changed.
 
 Covers: comparing two passes, how long the files that neither shows are trusted to be as they were.
-Does not cover: the slow lane, which trusts nothing (``line``).
+Does not cover: the slow lane, which trusts nothing (``agent.tick``).
 """
 
 from __future__ import annotations
 
 from koordlet.apply import planner
 from koordlet.model import plan, snapshot
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 
 #: Passes in a row that may trust that files of which nothing was told did not change.
 _PASSES = 9

@@ -1,7 +1,7 @@
 """Which property of a systemd unit stands for which cgroup file, both ways. Pure.
 
 Covers: the table, values as D-Bus has them.
-Does not cover: asking systemd (``host.systemd_bus``), when to (``apply.units``).
+Does not cover: asking systemd (``host.systemd.bus``), when to (``apply.units``).
 
 A property is spelled as its D-Bus type and value: ``t:100``, ``ay:0f`` (bytes in hex, the lowest
 CPU first), so that the journal can keep it. Types and names: org.freedesktop.systemd1(5). Files

@@ -2,7 +2,7 @@
 
 Covers: whether systemd manages a group here, turning a write into properties, setting them and
 putting them back, what to do while systemd does not answer.
-Does not cover: the conversation (``host.systemd_bus``), the table (``apply.unit_properties``).
+Does not cover: the conversation (``host.systemd.bus``), the table (``apply.unit_properties``).
 
 Rules:
 1. A group is systemd's when systemd runs here, on cgroup v2, and the group is a unit (a slice, a
@@ -23,7 +23,8 @@ import time
 from collections.abc import Callable
 
 from koordlet.apply import kinds, unit_properties
-from koordlet.host import dbus, root, systemd_bus
+from koordlet.host.fs import root
+from koordlet.host.systemd import bus, dbus
 from koordlet.model import absence, action, cgroup, cpuset, knob
 from koordlet.state import journal
 
@@ -42,7 +43,7 @@ class Manager:
         host: root.HostRoot,
         *,
         wanted: bool = True,
-        connect: Callable[[], systemd_bus.Connection] = systemd_bus.Connection,
+        connect: Callable[[], bus.Connection] = bus.Connection,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -109,7 +110,7 @@ class Manager:
     def _asking(self) -> _Asking:
         return _Asking(self)
 
-    def connect(self) -> systemd_bus.Connection:
+    def connect(self) -> bus.Connection:
         """A connection for one errand."""
         return self._connect()
 
@@ -130,12 +131,12 @@ class _Asking:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self._connection: systemd_bus.Connection | None = None
+        self._connection: bus.Connection | None = None
 
-    def __enter__(self) -> systemd_bus.Connection:
+    def __enter__(self) -> bus.Connection:
         try:
             self._connection = self._manager.connect()
-        except systemd_bus.NoSystemdError as error:
+        except bus.NoSystemdError as error:
             self._manager.silent(str(error))
             raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
         return self._connection.__enter__()
@@ -143,7 +144,7 @@ class _Asking:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._connection is not None:
             self._connection.__exit__(None, None, None)
-        if isinstance(error, systemd_bus.NoSystemdError):
+        if isinstance(error, bus.NoSystemdError):
             self._manager.silent(str(error))
             raise OSError(errno.ETIMEDOUT, f"systemd does not answer: {error}") from error
         self._manager.heard()

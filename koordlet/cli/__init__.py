@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 
 import koordlet
-from koordlet import stop_signal
+from koordlet.agent import stop_signal
 from koordlet.cli import output, streams, usage
 from koordlet.model import errors
 

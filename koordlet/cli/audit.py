@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from koordlet import opening
+from koordlet.agent import bootstrap
 from koordlet.cli import options, output
 from koordlet.config import problems
 from koordlet.model import errors
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from koordlet.report import audit_json
 
 NAME = "audit"
@@ -55,14 +55,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the log directly, so that it answers for an agent that has ended as well."""
-    where = opening.state_paths(args, opening.effective(args, {})).audit
+    where = bootstrap.state_paths(args, bootstrap.effective(args, {})).audit
     question = audit_json.Question(
         limit=_limit(args.limit), since=_since(args.since), pod=args.pod, policy=args.policy
     )
     try:
         found = audit_json.document(where, question, most=_SCAN)
     except OSError as error:
-        raise opening.unreadable(where, error) from error
+        raise bootstrap.unreadable(where, error) from error
     if args.output == "json":
         output.print_json(found)
     else:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet import opening, sourcing
+from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output
 from koordlet.model import cgroup, snapshot
 
@@ -49,13 +49,13 @@ _ISOLATED = (
 
 def run(args: argparse.Namespace) -> int:
     """Look once, and say what was found."""
-    config = opening.effective(args, {})
-    host = opening.host(args)
-    run_line = opening.open_line(args, host, config)
-    run_line.observed = sourcing.once(config.config, host)
+    config = bootstrap.effective(args, {})
+    host = bootstrap.host(args)
+    run_line = bootstrap.open_line(args, host, config)
+    run_line.observed = sources.once(config.config, host)
     seen = run_line.look()
-    why = opening.why_observe(config, seen.layout) if host.live else "a recorded machine"
-    choice = sourcing.choose(config.config, host)
+    why = bootstrap.why_observe(config, seen.layout) if host.live else "a recorded machine"
+    choice = sources.choose(config.config, host)
     asking = _asking(args.pods, seen)
     found = {**document(seen, why, choice), "refusedByScheduler": asking}
     if args.output == "json":
@@ -68,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
 def _asking(path: str | None, seen: snapshot.Snapshot) -> dict[str, int]:
     """How many pods ask for what our scheduler lacks, by what it is."""
     # The scheduler's room is loaded for this one answer; nothing of it that needs numpy.
-    from koordlet.scheduler import unserved  # noqa: PLC0415 -- as said above
+    from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as said above
 
     if path is None:
         return dict(
             Counter(_each(unserved.of_keys(one.labels, one.annotations) for one in seen.pods))
         )
-    from koordlet.scheduler import manifests  # noqa: PLC0415 -- the same
+    from koordlet.scheduler.objects import manifests  # noqa: PLC0415 -- the same
 
     return dict(Counter(_each(unserved.of_bodies(manifests.load(path)))))
 
@@ -84,7 +84,7 @@ def _each(asked: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def _refused(asking: Mapping[str, int]) -> list[str]:
-    from koordlet.scheduler import unserved  # noqa: PLC0415 -- as above
+    from koordlet.scheduler.objects import unserved  # noqa: PLC0415 -- as above
 
     return [
         f"scheduler     pods that name a {what}: {count}; koordlet's scheduler refuses such pods"
@@ -93,7 +93,7 @@ def _refused(asking: Mapping[str, int]) -> list[str]:
     ]
 
 
-def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict[str, object]:
+def document(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> dict[str, object]:
     """The machine's abilities."""
     return {
         "mode": "observe" if why else "enforce",
@@ -130,7 +130,7 @@ def document(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> dict
     }
 
 
-def lines(seen: snapshot.Snapshot, why: str, choice: sourcing.Choice) -> list[str]:
+def lines(seen: snapshot.Snapshot, why: str, choice: sources.Choice) -> list[str]:
     """The same for people."""
     text = [
         f"mode          {'observe: ' + why if why else 'enforce'}",

@@ -97,13 +97,13 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
         output.warn(found.warnings)
         return found.observed().slo
     if args.cluster:
-        from koordlet import sourcing  # noqa: PLC0415 -- only who asks pays
-        from koordlet.host import root  # noqa: PLC0415
+        from koordlet.agent import sources  # noqa: PLC0415 -- only who asks pays
+        from koordlet.host.fs import root  # noqa: PLC0415
 
-        told = sourcing.once(effective.config, root.LiveHost())
+        told = sources.once(effective.config, root.LiveHost())
         if told is None:
             sys.stderr.write("note: nobody was asked: no cluster is configured or found here\n")
-        output.warn(sourcing.unheard(told))
+        output.warn(sources.unheard(told))
         return told.slo if told is not None else None
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from koordlet.cli import output, reservations
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 
 NAME = "delete"
 HELP = "remove a reservation; what draws on it keeps running"

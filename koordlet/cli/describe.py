@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from koordlet.cli import output, reservations
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 
 NAME = "describe"
 HELP = "tell all about one reservation, with its timeline"

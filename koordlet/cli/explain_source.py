@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
-from koordlet import opening, sourcing
+from koordlet.agent import bootstrap, sources
 from koordlet.cli import options, output, top_source
 from koordlet.model import errors
 from koordlet.report import cpus_json, plan_json, pod_json, view
@@ -84,13 +84,13 @@ def _ask(
     *,
     thorough: bool = False,
 ) -> Document:
-    config = opening.effective(args, changed or {})
+    config = bootstrap.effective(args, changed or {})
     if args.pods is None:
         source = top_source.choose(args, changed)
         if isinstance(source, top_source.Agent):
             return source.ask(path)
-        told = sourcing.once(config.config, opening.host(args))
-        output.warn(sourcing.unheard(told))
+        told = sources.once(config.config, bootstrap.host(args))
+        output.warn(sources.unheard(told))
         source.tell(told)
         return make(source.look(thorough=thorough))
     from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays

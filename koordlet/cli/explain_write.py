@@ -14,9 +14,10 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from koordlet import line, opening, sourcing
+from koordlet.agent import bootstrap, sources, tick
 from koordlet.cli import explain_source, options, output
-from koordlet.host import machine, root
+from koordlet.host import machine
+from koordlet.host.fs import root
 from koordlet.model import cgroup, errors, knob, plan, pod
 from koordlet.report import audit_json, plan_json
 from koordlet.state import journal
@@ -49,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
             culprit=output.visible(args.path),
             fix="name it as koordlet plan does: /sys/fs/cgroup/...",
         )
-    config = opening.effective(args, {})
-    host = opening.host(args)
-    here = opening.open_line(args, host, config)
-    here.observed = sourcing.once(config.config, host)
-    output.warn(sourcing.unheard(here.observed))
+    config = bootstrap.effective(args, {})
+    host = bootstrap.host(args)
+    here = bootstrap.open_line(args, host, config)
+    here.observed = sources.once(config.config, host)
+    output.warn(sources.unheard(here.observed))
     entries, records = {}, []
     if host.live:
-        where = opening.state_paths(args, config)
+        where = bootstrap.state_paths(args, config)
         entries = _remembered(where.journal, machine.identify(host))
         question = audit_json.Question(limit=_RECORDS, target=path)
         records = explain_source.rows(
@@ -74,13 +75,13 @@ def _remembered(path: Path, identity: machine.Identity) -> dict[str, journal.Ent
     try:
         return journal.peek(path, machine_id=identity.machine_id, boot_id=identity.boot_id)
     except OSError as error:
-        raise opening.unreadable(path, error) from error
+        raise bootstrap.unreadable(path, error) from error
 
 
 def document(
     path: str,
     host: root.HostRoot,
-    made: line.Pass,
+    made: tick.Pass,
     entry: journal.Entry | None,
     records: list[explain_source.Document],
 ) -> explain_source.Document:

@@ -16,7 +16,7 @@ import time
 import typing
 from collections.abc import Callable
 
-from koordlet import surfaces
+from koordlet.agent import endpoints
 from koordlet.cli import output
 from koordlet.demo import latency as requests
 from koordlet.model import best_effort, meter, qos
@@ -81,7 +81,7 @@ def _way(told: float, cores: float) -> str:
     return ", less than before" if cores < told else ", more"
 
 
-class Narrated(surfaces.Surfaces):
+class Narrated(endpoints.Surfaces):
     """Surfaces that tell a person about what they publish."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Narrated(surfaces.Surfaces):
         where: paths.Paths,
         *,
         past: metric_object.Past,
-        cluster: surfaces.Cluster | None = None,
+        cluster: endpoints.Cluster | None = None,
         scheduler: str | None = None,
         latency: Callable[[], requests.Latency | None] = lambda: None,
     ) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from koordlet import line, opening, sourcing
+from koordlet.agent import bootstrap, sources, tick
 from koordlet.cli import changes, options, output
 from koordlet.model import action, cgroup, observed, plan, pod
-from koordlet.policy import cpu_holdings, exclusive_cpus
+from koordlet.policy.cpu import exclusive_cpus, holdings
 from koordlet.report import plan_json
 from koordlet.state import checkpoint
 
@@ -59,8 +59,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One pass of the line with empty history and state, printed."""
-    config = opening.effective(args, {**changes.read(args), **options.eviction_flags(args)})
-    run_line = opening.open_line(args, opening.host(args), config)
+    config = bootstrap.effective(args, {**changes.read(args), **options.eviction_flags(args)})
+    run_line = bootstrap.open_line(args, bootstrap.host(args), config)
     if args.defragment:
         _defragment(args, run_line)
     try:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(args: argparse.Namespace, run_line: line.Line) -> observed.Observed | None:
+def _told(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
     """Who runs here, as a file says, or those who are asked."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
@@ -86,12 +86,12 @@ def _told(args: argparse.Namespace, run_line: line.Line) -> observed.Observed | 
         output.warn(found.warnings)
         return found.observed()
     config = run_line.effective
-    told = sourcing.once(config.config, run_line.host, where=opening.state_paths(args, config))
-    output.warn(sourcing.unheard(told))
+    told = sources.once(config.config, run_line.host, where=bootstrap.state_paths(args, config))
+    output.warn(sources.unheard(told))
     return told
 
 
-def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
+def _defragment(args: argparse.Namespace, run_line: tick.Line) -> None:
     """What the running agent holds, laid out anew. A recorded machine has no agent."""
     stem = exclusive_cpus.STEM
     now = cast("exclusive_cpus.Settings", run_line.settings[stem])
@@ -99,16 +99,16 @@ def _defragment(args: argparse.Namespace, run_line: line.Line) -> None:
     if not run_line.host.live:
         output.say("a recorded machine remembers no CPUs that were chosen")
         return
-    where = opening.state_paths(args, run_line.effective).checkpoints
+    where = bootstrap.state_paths(args, run_line.effective).checkpoints
     try:
         os.scandir(where).close()
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise opening.unreadable(where, error) from error
+        raise bootstrap.unreadable(where, error) from error
     identity = run_line.observer.identity
     kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
-    state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, cpu_holdings.revive)
+    state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, holdings.revive)
     if state is not None:
         run_line.states[stem] = state
     if problem:

@@ -1,7 +1,8 @@
 """``koordlet record``: this machine, as the agent reads it, in one archive.
 
 Covers: options, waiting between frames, the archive's layout, writing it atomically, progress.
-Does not cover: what is recorded (``host.recording``), what is left out (``host.redaction``).
+Does not cover: what is recorded (``host.recording.contents``), what is left out
+(``host.recording.redaction``).
 
 The archive holds ``root/`` (the first state), ``frames/N.jsonl`` (what changed, frame 0 only says
 when the first state was read), and ``manifest.json``. It appears under its name only when complete.
@@ -22,7 +23,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from koordlet.cli import options, output
-from koordlet.host import frames, machine, recording, root, roots
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.recording import contents, frames, roots
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 
@@ -134,7 +137,7 @@ class _Recording:
     def all(self, count: int) -> str:
         """The first state, ``count`` more frames, the manifest."""
         start = self.plan.now()
-        for item in self.memory.first(recording.items(self.host)):
+        for item in self.memory.first(contents.items(self.host)):
             _add_item(self.archive, item, start.wall)
             if self.memory.files % 500 == 0:
                 self.plan.progress(f"{self.memory.files} files")
@@ -159,7 +162,7 @@ class _Recording:
         if left > 0:
             self.plan.wait(left)
         now = self.plan.now()
-        changes = self.memory.changes(recording.items(self.host))
+        changes = self.memory.changes(contents.items(self.host))
         return now, frames.frame(number, now, changes)
 
 
@@ -188,7 +191,7 @@ def _archive(path: pathlib.Path) -> Iterator[tarfile.TarFile]:
         os.fsync(file.fileno())
 
 
-def _add_item(archive: tarfile.TarFile, item: recording.Item, wall: float) -> None:
+def _add_item(archive: tarfile.TarFile, item: contents.Item, wall: float) -> None:
     name = f"root{item.path}"
     if item.link is None:
         _add(archive, name, item.data, wall)

@@ -2,7 +2,7 @@
 
 Covers: playing the frames through the line, the same once more with other values (``--set``), the
 table, the document, the picture.
-Does not cover: the archive (``host.playing``), recording (``cli.record``).
+Does not cover: the archive (``host.recording.player``), recording (``cli.record``).
 
 The recorded machine is never changed, so each step's plan is what is missing from what was there;
 what policies remember goes on from step to step, as in an agent.
@@ -15,11 +15,12 @@ import os
 import sys
 from dataclasses import replace
 
-from koordlet import line
+from koordlet.agent import tick
 from koordlet.cli import changes, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
-from koordlet.host import machine, playing
+from koordlet.host import machine
+from koordlet.host.recording import player
 from koordlet.model import best_effort, meter, observed, plan, resources
 from koordlet.model.record import dataclass
 from koordlet.report import plan_json, replay_svg
@@ -90,10 +91,10 @@ def played(
     args: argparse.Namespace, told: observed.Observed | None, config: sourced.Effective
 ) -> tuple[list[Step], int]:
     """Every step under one configuration, and the capacity of the machine."""
-    recording = playing.Recording(args.archive)
+    recording = player.Recording(args.archive)
     moments = recording.play()
     clock = _Clock(next(moments))
-    run_line = line.Line(recording.host, config, base=args.cgroup_root, clock=clock)
+    run_line = tick.Line(recording.host, config, base=args.cgroup_root, clock=clock)
     run_line.observed = told
     steps: list[Step] = []
     capacity = 0

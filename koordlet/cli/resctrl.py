@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from koordlet import opening
+from koordlet.agent import bootstrap
 from koordlet.cli import options, output
 from koordlet.model import resctrl, schemata, snapshot
 from koordlet.report import resctrl_json, resctrl_svg
@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One look, printed. A machine without resctrl says why, which is no error."""
-    line = opening.open_line(args, opening.host(args), opening.effective(args, {}))
+    line = bootstrap.open_line(args, bootstrap.host(args), bootstrap.effective(args, {}))
     seen = line.look()
     if args.output == "json":
         output.print_json(resctrl_json.render(seen))

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from koordlet.cli import options, output
-from koordlet.model import errors, moment, objects
+from koordlet.kubeapi import objects
+from koordlet.model import errors, moment
 from koordlet.state import paths
 
 if TYPE_CHECKING:

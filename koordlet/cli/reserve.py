@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.cli import options, output, reservations
-from koordlet.model import errors, moment, objects, quantity
+from koordlet.kubeapi import objects
+from koordlet.model import errors, moment, quantity
 
 NAME = "reserve"
 HELP = "keep CPUs, memory and cache ways on a node for pods, a unit or a process"
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _from_file(args: argparse.Namespace) -> dict[str, Any]:
     # YAML is loaded where it is read.
-    from koordlet.scheduler import manifests  # noqa: PLC0415
+    from koordlet.scheduler.objects import manifests  # noqa: PLC0415
 
     given = [args.node, args.cpus, args.memory, args.cache_ways, *args.owner]
     if any(one not in {None, ""} for one in given):

@@ -1,7 +1,7 @@
 """``koordlet restore``: put everything back that koordlet changed.
 
 Covers: the options, the restore itself, what is printed.
-Does not cover: waiting for a successor (``waiting``).
+Does not cover: waiting for a successor (``agent.handover_keeper``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import argparse
 import contextlib
 import os
 
-from koordlet import agent, log, opening, restoring, waiting
+from koordlet import log
+from koordlet.agent import bootstrap, handover_keeper, lifecycle, restore
 from koordlet.cli import options, output
 from koordlet.config import loader, sourced
 from koordlet.host import machine
@@ -54,15 +55,15 @@ def run(args: argparse.Namespace) -> int:
     """Restore; exit 1 when any item could not be put back."""
     unit = args.after_stop or args.after_wait
     alone = unit is not None or args.when_overdue
-    config = _unattended(args) if alone else opening.effective(args, {})
+    config = _unattended(args) if alone else bootstrap.effective(args, {})
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
         return _print(args, _Job(args, config)(final=True))
-    keeper = _keeper(args, config, unit or "", waiting.world())
+    keeper = _keeper(args, config, unit or "", handover_keeper.world())
     if args.when_overdue:
         seconds = config.config.state.handover_seconds
         return _print(
-            args, keeper.when_overdue(seconds, opening.state_paths(args, config).journal.exists)
+            args, keeper.when_overdue(seconds, bootstrap.state_paths(args, config).journal.exists)
         )
     if args.after_wait is not None:
         return _print(args, keeper.after_wait())
@@ -73,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
 def after_failed_start(args: argparse.Namespace) -> None:
     """``koordlet run`` failed where a successor is expected: perhaps nobody else waits."""
     config = _unattended(args, quiet=True)
-    where = opening.state_paths(args, config)
+    where = bootstrap.state_paths(args, config)
     if os.geteuid() != 0 or config.config.state.on_stop != "handover" or not where.journal.exists():
         return
-    keeper = _keeper(args, config, "", waiting.World(pause=lambda _: True))
+    keeper = _keeper(args, config, "", handover_keeper.World(pause=lambda _: True))
     try:
         done = keeper.after_failed_start(config.config.state.handover_seconds)
     except (errors.KoordletError, OSError) as error:
@@ -86,10 +87,10 @@ def after_failed_start(args: argparse.Namespace) -> None:
 
 
 def _keeper(
-    args: argparse.Namespace, config: sourced.Effective, unit: str, world: waiting.World
-) -> waiting.Keeper:
+    args: argparse.Namespace, config: sourced.Effective, unit: str, world: handover_keeper.World
+) -> handover_keeper.Keeper:
     job = _Job(args, config)
-    return waiting.Keeper(
+    return handover_keeper.Keeper(
         unit=unit, lock=lock.Lock(job.where.lock), deadline=job.deadline, restore=job, world=world
     )
 
@@ -97,12 +98,12 @@ def _keeper(
 def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
     """The configuration; the last good one where the operator's file cannot be used."""
     try:
-        return opening.effective(args, {})
+        return bootstrap.effective(args, {})
     except errors.ConfigError as error:
         if not quiet:
             output.say(f"going on without the configuration file: {error}")
     try:
-        return opening.start(args, {}).config
+        return bootstrap.start(args, {}).config
     except errors.ConfigError:
         return loader.from_text(None, sourced.DEFAULT_PATH, {}, {})
 
@@ -113,8 +114,8 @@ class _Job:
     def __init__(self, args: argparse.Namespace, config: sourced.Effective) -> None:
         self.args = args
         self.config = config
-        self.where = opening.state_paths(args, config)
-        self.host = opening.host(args)
+        self.where = bootstrap.state_paths(args, config)
+        self.host = bootstrap.host(args)
         if not self.host.live:
             raise errors.UsageError(
                 "restore works on the live machine only", fix="unset KOORDLET_ROOT"
@@ -122,11 +123,11 @@ class _Job:
         boot_id = machine.identify(self.host).boot_id
         self.deadline = handover.Handover(self.where.handover, boot_id)
 
-    def __call__(self, *, final: bool) -> restoring.Summary:
+    def __call__(self, *, final: bool) -> restore.Summary:
         """Put everything back: files, then what the cluster was told."""
-        return self._files(final=final) + restoring.withdraw(self.config.config, self.host)
+        return self._files(final=final) + restore.withdraw(self.config.config, self.host)
 
-    def _files(self, *, final: bool) -> restoring.Summary:
+    def _files(self, *, final: bool) -> restore.Summary:
         if os.geteuid() != 0:
             self._must_be_root()
         if not self.where.journal.exists():
@@ -138,9 +139,9 @@ class _Job:
                 culprit, fix = self.deadline.path, "run it as the user that the agent runs as"
                 what = "cannot be removed"
                 raise ownfiles.explained(error, what, culprit=culprit, fix=fix) from error
-            return restoring.NOTHING
-        line = opening.open_line(self.args, self.host, self.config)
-        who = agent.Agent(line, self.where, enforce=True)
+            return restore.NOTHING
+        line = bootstrap.open_line(self.args, self.host, self.config)
+        who = lifecycle.Agent(line, self.where, enforce=True)
         try:
             return who.restore(final=final)
         finally:
@@ -168,7 +169,7 @@ class _Job:
             )
 
 
-def _print(args: argparse.Namespace, done: restoring.Summary | str) -> int:
+def _print(args: argparse.Namespace, done: restore.Summary | str) -> int:
     if isinstance(done, str):
         if args.output == "json":
             output.print_json({"restored": 0, "left": [], "failed": [], "why": done})

@@ -13,25 +13,18 @@ import sys
 import typing
 from collections.abc import Callable
 
-from koordlet import (
-    agent,
-    configuring,
-    daemon,
-    log,
-    notify,
-    opening,
-    sourcing,
-    stop_signal,
-    surfaces,
-)
+from koordlet import log
+from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload, stop_signal
+from koordlet.agent import sources as agent_sources
 from koordlet.cli import options, output
 from koordlet.config import examiner, reloader, sourced
+from koordlet.host.systemd import notify
 from koordlet.model import errors
 from koordlet.report import view
 
 if typing.TYPE_CHECKING:
     from koordlet.demo import stage
-    from koordlet.host import root
+    from koordlet.host.fs import root
     from koordlet.state import paths
 
 NAME = "run"
@@ -94,23 +87,23 @@ def _run(args: argparse.Namespace) -> bool:
     # A reload that comes before the loop listens is not a reason to die: this start reads the file.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
-    host = opening.host(args)
+    host = bootstrap.host(args)
     if not host.live:
         raise errors.UsageError("run works on the live machine only", fix="unset KOORDLET_ROOT")
     if args.demo:
         return _play(args, host, flags)
-    start = opening.start(args, flags)
+    start = bootstrap.start(args, flags)
     config = start.config
     _configure_log(config)
     if start.refused is not None:
         output.say(f"{start.refused}; in force: {start.instead}")
-    run_line = opening.open_line(args, host, config)
-    why = opening.why_observe(config, run_line.observer.layout)
+    run_line = bootstrap.open_line(args, host, config)
+    why = bootstrap.why_observe(config, run_line.observer.layout)
     if why:
         output.say(f"observing only, changing nothing: {why}")
-    where = opening.state_paths(args, config)
-    who = agent.Agent(run_line, where, enforce=not why)
-    return _live(args, who, where, flags, surfaces.Surfaces, start=start)
+    where = bootstrap.state_paths(args, config)
+    who = lifecycle.Agent(run_line, where, enforce=not why)
+    return _live(args, who, where, flags, endpoints.Surfaces, start=start)
 
 
 def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object]) -> bool:
@@ -120,8 +113,8 @@ def _play(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, object
     play = stage.choose(args, host, _for_demo(args, flags))
     try:
         _configure_log(play.config)
-        where = play.paths(opening.state_paths(args, play.config))
-        who = agent.Agent(play.line, where, enforce=not play.why)
+        where = play.paths(bootstrap.state_paths(args, play.config))
+        who = lifecycle.Agent(play.line, where, enforce=not play.why)
         _live(args, who, where, play.flags, _narrated(play))
         if not play.why:
             print(f"\n{stage.farewell(len(who.book.entries))}", flush=True)
@@ -138,24 +131,24 @@ def _configure_log(config: sourced.Effective) -> None:
 
 def _live(
     args: argparse.Namespace,
-    who: agent.Agent,
+    who: lifecycle.Agent,
     where: paths.Paths,
     flags: dict[str, object],
-    shown: Callable[..., surfaces.Surfaces],
+    shown: Callable[..., endpoints.Surfaces],
     *,
-    start: opening.Start | None = None,
+    start: bootstrap.Start | None = None,
 ) -> bool:
     """Run the agent until it is told to stop, or is to begin anew. Without ``start``: the demo."""
     config, host = who.line.effective, who.line.host
-    sources = sourcing.gatherer(config.config, host, where=where)
+    sources = agent_sources.gatherer(config.config, host, where=where)
     store = None if sources is None else sources.store
     cluster = None
     if store is not None:
-        cluster = surfaces.Cluster(store=store, by_default=who.enforce)
+        cluster = endpoints.Cluster(store=store, by_default=who.enforce)
     child, told = _scheduler(args, config, host, where)
-    life = daemon.Daemon(
+    life = loop.Daemon(
         who,
-        config=configuring.Configuring(
+        config=reload.Configuring(
             who,
             reloader.Reloader(
                 args.config,
@@ -190,34 +183,34 @@ def _live(
     return life.again
 
 
-def _narrated(play: stage.Stage) -> Callable[..., surfaces.Surfaces]:
+def _narrated(play: stage.Stage) -> Callable[..., endpoints.Surfaces]:
     """Surfaces that tell the story, where there is one."""
     if play.why:
-        return surfaces.Surfaces
+        return endpoints.Surfaces
     from koordlet.cli import narration  # noqa: PLC0415 -- a service tells no story
 
     return functools.partial(narration.Narrated, latency=play.latency)
 
 
-def _runtime(who: agent.Agent, config: sourced.Effective) -> daemon.Runtime | None:
-    alone = sourcing.choose(config.config, who.line.host).standalone
-    if not sourcing.wants_runtime(config.config.nri, who.line.host, alone=alone):
+def _runtime(who: lifecycle.Agent, config: sourced.Effective) -> loop.Runtime | None:
+    alone = agent_sources.choose(config.config, who.line.host).standalone
+    if not agent_sources.wants_runtime(config.config.nri, who.line.host, alone=alone):
         return None
-    from koordlet import attending  # noqa: PLC0415 -- without a runtime nobody needs it
+    from koordlet.agent.nri import adapter  # noqa: PLC0415 -- without a runtime nobody needs it
 
-    return attending.Attending(who, config.config.nri, alone=alone)
+    return adapter.Attending(who, config.config.nri, alone=alone)
 
 
 def _scheduler(
     args: argparse.Namespace, config: sourced.Effective, host: root.HostRoot, where: paths.Paths
-) -> tuple[daemon.Child | None, str | None]:
+) -> tuple[loop.Child | None, str | None]:
     """The scheduler that is run beside the agent, and the address where it is told of this node."""
     if not config.config.scheduler.run:
         return None, None
-    if not sourcing.runs_scheduler(config.config, host):
+    if not agent_sources.runs_scheduler(config.config, host):
         log.get().warning("scheduler.not_run", why="this machine belongs to a cluster")
         return None, None
-    from koordlet import supervising  # noqa: PLC0415 -- most agents run none
+    from koordlet.agent import scheduler_child  # noqa: PLC0415 -- most agents run none
 
     said = config.config.scheduler
     # -P: the directory that the agent was started in is no place for modules.
@@ -228,7 +221,7 @@ def _scheduler(
         words += ["--state-dir", directory]
     if said.config is not None:
         words += ["--config", said.config]
-    return supervising.Supervisor(words), f"unix:{where.scheduler_socket}"
+    return scheduler_child.Supervisor(words), f"unix:{where.scheduler_socket}"
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:
@@ -244,7 +237,7 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 def _for_demo(args: argparse.Namespace, flags: dict[str, object]) -> dict[str, object]:
     """With a CPU to spare, one is reserved, so that there is something to see."""
-    config = opening.lasting(args, flags)
+    config = bootstrap.lasting(args, flags)
     reserved = config.config.policies.reserved_cpus
     more: dict[str, object] = {
         "policies.shared_pools.enableControllers": sourced.Flag(value=True, spelling="--demo")

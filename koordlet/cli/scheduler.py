@@ -14,7 +14,7 @@ from koordlet.model import errors
 from koordlet.state import paths
 
 if TYPE_CHECKING:
-    from koordlet import scheduling
+    from koordlet.scheduler.process import lifecycle
 
 NAME = "scheduler"
 HELP = "decide which pod goes to which node, for a cluster or for standalone nodes"
@@ -116,13 +116,13 @@ def _account(text: str) -> str:
     return text
 
 
-def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
-    from koordlet import scheduling  # noqa: PLC0415 -- as below
+def _remote(args: argparse.Namespace) -> lifecycle.Remote | None:
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as below
 
     if args.listen is None:
         return None
     folder = _folder(args, "--listen")
-    return scheduling.Remote(
+    return lifecycle.Remote(
         address=args.listen,
         certificate=folder / "tls.crt",
         key=folder / "tls.key",
@@ -134,13 +134,13 @@ def _remote(args: argparse.Namespace) -> scheduling.Remote | None:
     )
 
 
-def _secure(args: argparse.Namespace) -> scheduling.Secure | None:
-    from koordlet import scheduling  # noqa: PLC0415 -- as below
+def _secure(args: argparse.Namespace) -> lifecycle.Secure | None:
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415 -- as below
 
     if args.https is None:
         return None
     folder = _folder(args, "--https")
-    return scheduling.Secure(
+    return lifecycle.Secure(
         address=args.https, certificate=folder / "tls.crt", key=folder / "tls.key"
     )
 
@@ -166,17 +166,19 @@ def _ask_a_cluster(args: argparse.Namespace, kubeconfig: str | None) -> None:
 def run(args: argparse.Namespace) -> int:
     """Decide until told to stop. Exit 0 after SIGTERM or Ctrl-C."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet import scheduling, supervising  # noqa: PLC0415
-    from koordlet.scheduler import configuration, manifests  # noqa: PLC0415
+    from koordlet.agent import scheduler_child  # noqa: PLC0415
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
+    from koordlet.scheduler.objects import manifests  # noqa: PLC0415
+    from koordlet.scheduler.process import lifecycle  # noqa: PLC0415
 
-    if args.with_parent is not None and not supervising.end_with(args.with_parent):
+    if args.with_parent is not None and not scheduler_child.end_with(args.with_parent):
         return 0
     if args.standalone and args.kubeconfig:
         raise errors.UsageError(
             "--standalone and --kubeconfig exclude each other", fix="leave one of them out"
         )
     log.configure("info", "auto")
-    chosen = scheduling.usual()
+    chosen = lifecycle.usual()
     if args.config is not None:
         found = manifests.load(args.config)
         if len(found) != 1:
@@ -185,13 +187,13 @@ def run(args: argparse.Namespace) -> int:
     for warning in chosen.warnings:
         log.get().warning("config.warning", detail=warning)
     kubeconfig: str | None = args.kubeconfig
-    if kubeconfig is None and not args.standalone and scheduling.in_cluster():
+    if kubeconfig is None and not args.standalone and lifecycle.in_cluster():
         kubeconfig = ""
     _ask_a_cluster(args, kubeconfig)
     where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
     asyncio.run(
-        scheduling.run(
-            scheduling.Options(
+        lifecycle.run(
+            lifecycle.Options(
                 kubeconfig=kubeconfig,
                 context=args.context,
                 database=where.database,

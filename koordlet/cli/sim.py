@@ -11,7 +11,7 @@ from koordlet.cli import options, output
 from koordlet.model import errors, moment
 
 if TYPE_CHECKING:
-    from koordlet.scheduler import sim
+    from koordlet.scheduler.sim import simulation
 
 NAME = "sim"
 HELP = "show where the scheduler would put pending pods, and why not"
@@ -69,7 +69,10 @@ def _moment(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Read, try, print."""
     # numpy and the scheduler's room are loaded for this command alone.
-    from koordlet.scheduler import cluster, configuration, manifests, picture, shapes, sim  # noqa: PLC0415
+    from koordlet.scheduler.cluster import inventory  # noqa: PLC0415
+    from koordlet.scheduler.loop import configuration  # noqa: PLC0415
+    from koordlet.scheduler.objects import manifests  # noqa: PLC0415
+    from koordlet.scheduler.sim import picture, shapes, simulation  # noqa: PLC0415
 
     generated = args.nodes is not None or args.pods is not None or args.workload is not None
     if not args.files and not generated:
@@ -92,12 +95,12 @@ def run(args: argparse.Namespace) -> int:
         configured = configuration.read(found[0], args.config)
         output.warn(configured.warnings)
     deciding = configured.deciding if configured is not None else ()
-    loaded = cluster.load(bodies, deciding, ignores_keys=args.ignores_keys)
+    loaded = inventory.load(bodies, deciding, ignores_keys=args.ignores_keys)
     now = args.now if args.now is not None else manifests.newest(bodies)
     explain = args.explain if "/" in args.explain or not args.explain else f"default/{args.explain}"
     # Ties of generated clusters are nearly all nodes, for every pod: only where they are asked for.
     ties = args.scores or not generated
-    tried = sim.Simulation(
+    tried = simulation.Simulation(
         loaded,
         configured,
         scores=args.scores,
@@ -123,7 +126,7 @@ def _progress(done: int, total: int) -> None:
         print(f"\r{done}/{total} pods", end="\n" if done >= total else "", file=sys.stderr)
 
 
-def lines(result: sim.Result) -> list[str]:
+def lines(result: simulation.Result) -> list[str]:
     """The result as a person reads it."""
     if result.explained is not None:
         return list(_explained(result.explained))

@@ -16,7 +16,7 @@ import typing
 from collections.abc import Callable, Mapping
 
 import koordlet
-from koordlet import line, opening, sourcing
+from koordlet.agent import bootstrap, sources, tick
 from koordlet.model import best_effort, errors, observed
 from koordlet.report import node_json, view
 
@@ -79,10 +79,10 @@ class Self:
         self,
         args: argparse.Namespace,
         config: sourced.Effective,
-        run_line: line.Line | None = None,
+        run_line: tick.Line | None = None,
     ) -> None:
         self.name = "no agent; observing"
-        self._line = run_line or opening.open_line(args, opening.host(args), config)
+        self._line = run_line or bootstrap.open_line(args, bootstrap.host(args), config)
         #: When kubelet and API server are asked next; never where there are none.
         self._due = 0.0
 
@@ -90,7 +90,7 @@ class Self:
         """Look once, at who runs here as the sources said lately. Rates come with the second."""
         began = time.monotonic()
         if began >= self._due:
-            told = sourcing.once(self._line.effective.config, self._line.host)
+            told = sources.once(self._line.effective.config, self._line.host)
             self.tell(told)
             # A kubelet that hangs costs a twentieth of the time, not all of it.
             took = time.monotonic() - began
@@ -138,12 +138,12 @@ class Self:
 
 def choose(args: argparse.Namespace, changed: Mapping[str, object] | None = None) -> Agent | Self:
     """The agent if there is one; never for a recorded machine, nor with other values than its."""
-    config = opening.effective(args, changed or {})
+    config = bootstrap.effective(args, changed or {})
     if changed:
         return Self(args, config)
     if args.address is not None:
         return Agent(args.address)
-    if opening.host(args).live and config.config.report.http.enabled:
+    if bootstrap.host(args).live and config.config.report.http.enabled:
         asked = Agent(config.config.report.http.address)
         try:
             asked.read()

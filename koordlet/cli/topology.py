@@ -1,7 +1,7 @@
 """``koordlet topology``: the machine at a glance, or as one JSON document.
 
 Covers: the table (sockets, then NUMA nodes, L3 domains, cores, CPUs) and the choice of form.
-Does not cover: discovery (``host.topology``), the document (``report.topology_json``).
+Does not cover: discovery (``host.topology.discovery``), the document (``report.topology_json``).
 
 Rules of the table:
 1. 80 columns, for 4 CPUs and for 2 048: sets are written as the kernel accepts them, with a stride
@@ -18,8 +18,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from koordlet.cli import explain_source, options, output
-from koordlet.host import netlink, roots
-from koordlet.host import topology as discovery
+from koordlet.host.devices import netlink
+from koordlet.host.recording import roots
+from koordlet.host.topology import discovery
 from koordlet.model import cpuset, errors, topology
 from koordlet.model.record import dataclass
 from koordlet.report import topology_json, topology_svg, topology_words

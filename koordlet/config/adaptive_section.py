@@ -1,6 +1,6 @@
 """The section ``policies.adaptive``: best-effort work runs when nobody else wants to.
 
-Covers: its fields. Does not cover: the policy (``policy.adaptive``).
+Covers: its fields. Does not cover: the policy (``policy.best_effort.adaptive``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The section ``policies.batch_resources``: what may be promised to batch and mid workloads.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.batch_resources``),
-what the ConfigMap of a cluster says instead.
+Covers: its fields under the peer's names. Does not cover: the policy
+(``policy.best_effort.batch_resources``), what the ConfigMap of a cluster says instead.
 """
 
 from __future__ import annotations

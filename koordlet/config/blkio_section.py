@@ -1,6 +1,7 @@
 """The section ``policies.blkio_qos``: limits of block devices.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.blkio_qos``).
+Covers: its fields under the peer's names. Does not cover: the policy
+(``policy.memory_io.blkio_qos``).
 """
 
 from __future__ import annotations

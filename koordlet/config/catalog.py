@@ -1,7 +1,7 @@
 """The fields of the schema as a list: what each is called, and what lies beside it.
 
 Covers: walking the schema, the known keys of a section, the environment name of a field.
-Does not cover: the values (``loader``), the reference page (``reference``).
+Does not cover: the values (``loader``), the reference page (``tools.docs.configuration``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The section ``policies.core_scheduling``: who may run on the threads of one core together.
 
-Covers: its fields. Does not cover: the policy (``policy.core_scheduling``).
+Covers: its fields. Does not cover: the policy (``policy.cpu.core_scheduling``).
 """
 
 from __future__ import annotations

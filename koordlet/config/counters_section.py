@@ -1,6 +1,6 @@
 """The section ``counters``: what is counted beyond what every kernel counts by itself.
 
-Covers: its fields. Does not cover: counting (``host.performance``).
+Covers: its fields. Does not cover: counting (``host.counters.performance``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The section ``policies.cpu_burst``: CPU time beyond the limit.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu_burst``).
+Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu.cpu_burst``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The section ``policies.cpu_qos``: what the kernel's scheduler is told of each class.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu_qos``).
+Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu.cpu_qos``).
 """
 
 from __future__ import annotations

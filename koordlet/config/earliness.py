@@ -2,7 +2,7 @@
 
 Covers: what is refused at once, what cannot be told before the machine is known.
 Does not cover: comparing two thresholds (``model.earlier``), the kubelet's own word at run time
-(``policy.beside_kubelet``).
+(``policy.eviction.kubelet_owned``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The section ``policies.exclusive_cpus``: CPUs that single workloads hold.
 
-Covers: its fields. Does not cover: the policy (``policy.exclusive_cpus``).
+Covers: its fields. Does not cover: the policy (``policy.cpu.exclusive_cpus``).
 """
 
 from __future__ import annotations

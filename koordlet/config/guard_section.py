@@ -1,6 +1,6 @@
 """The section ``guard``: steps that hurt latency-sensitive work are taken back.
 
-Covers: its fields. Does not cover: the guard (``policy.guard``).
+Covers: its fields. Does not cover: the guard (``policy.framework.guard``).
 """
 
 from __future__ import annotations

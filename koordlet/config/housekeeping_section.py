@@ -1,6 +1,6 @@
 """The section ``policies.housekeeping``: where the kernel's own work runs.
 
-Covers: its fields. Does not cover: the policy (``policy.housekeeping``).
+Covers: its fields. Does not cover: the policy (``policy.cpu.housekeeping``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The section ``policies.memory_qos``: protection and throttling of memory.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.memory_qos``).
+Covers: its fields under the peer's names. Does not cover: the policy
+(``policy.memory_io.memory_qos``).
 """
 
 from __future__ import annotations

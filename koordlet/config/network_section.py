@@ -1,7 +1,7 @@
 """The section ``policies.network_qos``: bandwidth of the links to the world.
 
 Covers: its fields, those of a class under the peer's names.
-Does not cover: the policy (``policy.network_qos``).
+Does not cover: the policy (``policy.memory_io.network_qos``).
 """
 
 from __future__ import annotations

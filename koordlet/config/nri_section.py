@@ -1,7 +1,7 @@
 """The section ``nri``: whether and how the container runtime asks us about new containers.
 
 Covers: fields and defaults. Does not cover: the protocol (``workloads.nri``), when ``auto`` is on
-(``koordlet.sourcing``).
+(``koordlet.agent.sources``).
 """
 
 from __future__ import annotations

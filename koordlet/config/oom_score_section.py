@@ -1,6 +1,6 @@
 """The section ``policies.oom_score``: whom the kernel kills first.
 
-Covers: its fields. Does not cover: the policy (``policy.oom_score``).
+Covers: its fields. Does not cover: the policy (``policy.memory_io.oom_score``).
 """
 
 from __future__ import annotations

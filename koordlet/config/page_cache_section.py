@@ -1,7 +1,7 @@
 """The section ``policies.page_cache_reclaim``: page cache beyond a pod's part.
 
 Covers: its fields under the peer's names.
-Does not cover: the policy (``policy.page_cache_reclaim``).
+Does not cover: the policy (``policy.memory_io.page_cache_reclaim``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Noticing that the configuration file changed, and reading it again.
 
 Covers: when to read, keeping the old configuration when the new one is bad.
-Does not cover: acting on a change (``daemon``), signals.
+Does not cover: acting on a change (``agent.loop``), signals.
 
 Rules:
 1. ``poll`` costs one ``stat`` while nothing changes.

@@ -1,7 +1,7 @@
 """The section ``policies.resctrl``: cache ways and memory bandwidth.
 
 Covers: its fields under the peer's names, what is wrong with a range.
-Does not cover: the policy (``policy.resctrl``), settings that NodeSLO brings.
+Does not cover: the policy (``policy.resctrl.resctrl``), settings that NodeSLO brings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The section ``scheduler``: the standalone scheduler that this machine belongs to.
 
 Covers: fields and defaults. Does not cover: asking it (``rpc.reservations``), running it
-(``supervising``).
+(``agent.scheduler_child``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The section ``policies.cpu_suppress``: a limit of best-effort work by the peer's formula.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.cpu_suppress``),
-what a NodeSLO says instead.
+Covers: its fields under the peer's names. Does not cover: the policy
+(``policy.best_effort.cpu_suppress``), what a NodeSLO says instead.
 """
 
 from __future__ import annotations

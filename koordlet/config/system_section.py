@@ -1,6 +1,7 @@
 """The section ``policies.system_qos``: knobs of the whole kernel.
 
-Covers: its fields under the peer's names. Does not cover: the policy (``policy.system_qos``).
+Covers: its fields under the peer's names. Does not cover: the policy
+(``policy.memory_io.system_qos``).
 """
 
 from __future__ import annotations

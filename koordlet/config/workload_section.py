@@ -1,7 +1,8 @@
 """Workloads of a machine without a cluster, as the configuration declares them.
 
 Covers: what may be said of a workload, and where it is found.
-Does not cover: making pods of them (``assembly``), manifests of pods (``manifests_section``).
+Does not cover: making pods of them (``agent.policy_settings``), manifests of pods
+(``manifests_section``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, knob, pod, qos, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 
 STEM = "demo"
 GROUP = "koordlet-demo"

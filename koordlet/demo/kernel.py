@@ -14,7 +14,8 @@ import errno
 import os
 from collections.abc import Iterator
 
-from koordlet.host import playing, root, tarindex
+from koordlet.host.fs import root
+from koordlet.host.recording import player, tarindex
 from koordlet.model import cpuset
 
 TOP = "/sys/fs/cgroup"
@@ -69,7 +70,7 @@ _BLOCK = 4096
 _DISKS = {"/": (5 << 20, 3 << 20, 1 << 20, 1), "/var/lib": (25 << 20, 17 << 20, 6 << 20, 2)}
 
 
-class Machine(playing.PlayedHost):
+class Machine(player.PlayedHost):
     """A recorded machine whose cgroups can be written."""
 
     def __init__(self, top: tarindex.Entry, online: cpuset.CPUSet, memory_nodes: str) -> None:

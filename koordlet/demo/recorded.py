@@ -14,7 +14,9 @@ import tempfile
 from pathlib import Path
 
 from koordlet.demo import groups, kernel, story
-from koordlet.host import machine, playing, roots, tarindex, topology
+from koordlet.host import machine
+from koordlet.host.recording import player, roots, tarindex
+from koordlet.host.topology import discovery
 from koordlet.model import qos
 from koordlet.state import paths
 
@@ -31,7 +33,7 @@ class Recorded:
     def __init__(self) -> None:
         name = str(ARCHIVE)
         top = roots.inside(name, tarindex.load(name))
-        found = topology.discover(playing.PlayedHost(top))
+        found = discovery.discover(player.PlayedHost(top))
         self.host = kernel.Machine(top, found.online, str(found.memory_nodes))
         self.host.change("/proc/sys/kernel/hostname", data=f"{NAME}\n".encode())
         memory = sum(one.memory_bytes or 0 for one in found.nodes)

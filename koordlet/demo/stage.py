@@ -1,7 +1,7 @@
 """Where the demo plays: on this machine, or, where nothing may be done here, on a recorded one.
 
 Covers: the choice, and what the agent needs to know of each.
-Does not cover: the agent (``daemon``), the options (``cli.run``).
+Does not cover: the agent (``agent.loop``), the options (``cli.run``).
 
 Somebody who wants to observe, observes this machine; there the demo only says what it would make.
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from koordlet import feeling, line, opening
+from koordlet.agent import bootstrap, strain_monitor, tick
 from koordlet.config import sourced
 from koordlet.demo import groups, latency, processes, recorded
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import printable
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from koordlet.state import paths
 
 ROWS = (groups.ROW, *registry.POLICIES)
@@ -38,7 +38,7 @@ _QUIET = {"log.level": sourced.Flag("error", "--demo")}
 class Stage:
     """This machine, as it is: the demo says what it would make."""
 
-    def __init__(self, made: line.Line, flags: dict[str, object], why: str) -> None:
+    def __init__(self, made: tick.Line, flags: dict[str, object], why: str) -> None:
         self.line = made
         self.config = made.effective
         #: What the command line said, and what the stage adds to it.
@@ -62,7 +62,7 @@ class Stage:
 class Here(Stage):
     """This machine, with processes."""
 
-    def __init__(self, made: line.Line, flags: dict[str, object]) -> None:
+    def __init__(self, made: tick.Line, flags: dict[str, object]) -> None:
         super().__init__(made, flags, "")
         # One CPU is the machine's own.
         self._busy = processes.Processes(max(1, len(made.observer.topology.online) - 1))
@@ -84,9 +84,9 @@ class Elsewhere(Stage):
         flags = {**flags, **_ALONE, **_QUIET}
         # A group of this machine to work below is none of that one.
         there = argparse.Namespace(**{**vars(args), "cgroup_root": ""})
-        made = opening.open_line(there, host, opening.lasting(args, flags), ROWS, clock)
+        made = bootstrap.open_line(there, host, bootstrap.lasting(args, flags), ROWS, clock)
         super().__init__(made, flags, "")
-        made.feeling = feeling.Feeling(host, clock, made.observer.children)
+        made.feeling = strain_monitor.Feeling(host, clock, made.observer.children)
         made.feeling.moves = True
         made.extra_pods = recorded.PODS
         made.extra_settings = {groups.STEM: self._played.settings()}
@@ -105,9 +105,9 @@ def choose(args: argparse.Namespace, host: root.HostRoot, flags: dict[str, objec
     """The stage, and one line on standard error where it is not this machine enforced upon."""
     if sys.stderr.isatty():
         flags = {**flags, **_QUIET}
-    config = opening.lasting(args, flags)
-    here = opening.open_line(args, host, config, ROWS)
-    why = opening.why_observe(config, here.observer.layout)
+    config = bootstrap.lasting(args, flags)
+    here = bootstrap.open_line(args, host, config, ROWS)
+    why = bootstrap.why_observe(config, here.observer.layout)
     if not why:
         return Here(here, flags)
     if config.config.mode == "observe":

@@ -1,6 +1,7 @@
 """Samples that survive a restart: what each space remembers of use, as one value and back. Pure.
 
-Covers: which meters, their form, damage. Does not cover: when it is saved (``remembering``).
+Covers: which meters, their form, damage. Does not cover: when it is saved
+(``agent.saved_history``).
 
 Without it a node whose agent was just replaced would have no use to report for minutes. What is
 kept is what reports and offers are made of, sample by sample, so that windows are what they would

@@ -1,13 +1,14 @@
 """Which machine this is, and which boot of it.
 
-Covers: boot id, machine id, host name, clocks. Does not cover: its shape (``host.topology``).
+Covers: boot id, machine id, host name, clocks. Does not cover: its shape
+(``host.topology.discovery``).
 """
 
 from __future__ import annotations
 
 import time
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model.record import dataclass
 
 

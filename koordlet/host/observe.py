@@ -8,25 +8,19 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.host import (
-    cgroups,
-    descriptors,
-    following,
-    hierarchies,
-    kept,
-    kernel_work,
-    machine,
-    oom_scores,
-    resctrl_look,
-    root,
-    topology,
-)
+from koordlet.host import machine
+from koordlet.host.cgroup import followed, hierarchies, tree
+from koordlet.host.fs import kept_files, root
+from koordlet.host.process import descriptors, oom_scores
+from koordlet.host.resctrl import reader as resctrl_reader
+from koordlet.host.topology import discovery, kernel_work
 from koordlet.model import absence, cgroup, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import core_cookies, inotify
-    from koordlet.host import queueing as queueing_reader
+    from koordlet.host.devices import queueing as queueing_reader
+    from koordlet.host.fs import inotify
+    from koordlet.host.process import core_cookies
     from koordlet.model import blocks, cookies, queueing
 
 #: Knobs that the policies of today write: what of them is missing is said at start.
@@ -42,18 +36,18 @@ class Observer:
 
     def __init__(self, host: root.HostRoot, *, base: str = "") -> None:
         self.host = host
-        self._files = kept.Kept(host)
+        self._files = kept_files.Kept(host)
         self.base = base
         self.identity = machine.identify(host)
-        self.topology: shapes.Topology = topology.first(host)
+        self.topology: shapes.Topology = discovery.first(host)
         self.layout = cgroup.Layout()
         self.unsupported: tuple[absence.Unsupported, ...] = ()
-        self.reader = cgroups.Reader(host, self.layout)
+        self.reader = tree.Reader(host, self.layout)
         self._mounts = b""
         #: Becomes readable when something happened to groups; ``None`` where they are polled.
         self.events: inotify.Inotify | None = None
         self._polled: tuple[absence.Unsupported, ...] = ()
-        self.resctrl = resctrl_look.Look(host)
+        self.resctrl = resctrl_reader.Look(host)
         #: Whether anybody wants to know where the kernel's own work runs.
         self.steers = False
         self._kernel_work: Mapping[str, str] = {}
@@ -65,7 +59,7 @@ class Observer:
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
         self._groups: Mapping[str, cgroup.Group] = {}
-        self._follower = following.Follower()
+        self._follower = followed.Follower()
         #: Whether all of them were there: what is not may come where nobody looks.
         self._complete = False
         self._online = b""
@@ -112,7 +106,7 @@ class Observer:
         return self.reader.children(path)
 
     def _rescan(self) -> None:
-        self.topology = topology.rescan(self.host, self.topology)
+        self.topology = discovery.rescan(self.host, self.topology)
         if not self.topology.offline <= self._went_offline:
             self._went_offline |= self.topology.offline
 
@@ -150,9 +144,7 @@ class Observer:
         self._mounts = mounts
         self.layout = hierarchies.writable(self.host, layout)
         self.reader.close()
-        self.reader = cgroups.Reader(
-            self.host, self.layout, handles=descriptors.share(0.25, _HANDLES)
-        )
+        self.reader = tree.Reader(self.host, self.layout, handles=descriptors.share(0.25, _HANDLES))
         self.unsupported = tuple(
             why for row in _NEEDED if (why := self.layout.why_not(row)) is not None
         )
@@ -204,7 +196,7 @@ class Observer:
         """The block devices; the same object while they say the same."""
         devices = self._devices
         if again or devices is None:
-            from koordlet.host import blocks as reader  # noqa: PLC0415 -- most never limit one
+            from koordlet.host.devices import blocks as reader  # noqa: PLC0415 -- most never limit one
 
             try:
                 found = reader.read(self.host, self.layout)
@@ -218,7 +210,7 @@ class Observer:
     def cookies(self, at: float, groups: Iterable[str]) -> cookies.Cookies:
         """Which processes of the groups may share a core."""
         if self._cookies is None:
-            from koordlet.host import core_cookies  # noqa: PLC0415 -- most never ask
+            from koordlet.host.process import core_cookies  # noqa: PLC0415 -- most never ask
 
             self._cookies = core_cookies.Reader(self.host)
         return self._cookies.look(at, self.layout, groups)
@@ -226,7 +218,7 @@ class Observer:
     def links(self, at: float, names: Sequence[str]) -> queueing.Links:
         """How network links queue their packets."""
         if self._links is None:
-            from koordlet.host import queueing as reader  # noqa: PLC0415 -- most never shape
+            from koordlet.host.devices import queueing as reader  # noqa: PLC0415 -- most never shape
 
             self._links = reader.Reader(self.host)
         return self._links.look(at, names)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from koordlet.http import authorisation, message, routes
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model.record import dataclass
 
 #: A token of a service account has some 1 000 bytes.

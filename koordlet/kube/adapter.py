@@ -1,7 +1,7 @@
-"""The port ``model.objects`` over an API server.
+"""The port ``kubeapi.objects`` over an API server.
 
 Covers: paths, parameters, content types, what is tried again. Does not cover: credentials, HTTP,
-decoding (their modules); backoff between failures (who calls: ``mirror``, the writers).
+decoding (their modules); backoff between failures (who calls: ``kubeapi.informer``, the writers).
 
 What is tried again here, because only here it is known to be safe:
 * once after a 401, with credentials read anew;
@@ -23,7 +23,7 @@ import msgspec
 
 from koordlet.http import client
 from koordlet.kube import addresses, answers, credentials, decoding
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model.record import dataclass
 
 #: So many items are decoded before the loop may do something else: 1-2 ms.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 
 
 def collection(kind: kinds.Kind, namespace: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from koordlet.http import client
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 
 _SHOWN = 300
 

@@ -33,7 +33,8 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config import config_exception, incluster_config, kube_config
 
 from koordlet.http import client
-from koordlet.model import errors, refusals
+from koordlet.kubeapi import refusals
+from koordlet.model import errors
 from koordlet.model.record import dataclass
 
 _Result = TypeVar("_Result")

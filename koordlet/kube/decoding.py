@@ -17,7 +17,8 @@ import msgspec
 
 from koordlet import log
 from koordlet.kube import answers
-from koordlet.model import kinds, objects, refusals, surrogates
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import surrogates
 
 _T = TypeVar("_T")
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, datetime
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from koordlet.model.record import dataclass
 
 _CONTROLLER = "koordlet.io/agent"

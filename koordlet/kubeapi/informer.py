@@ -1,6 +1,6 @@
 """A kind of objects kept up to date here: list once, watch, and what to do when either fails.
 
-Covers: the source of objects that every room reads from, over any adapter of ``model.objects``.
+Covers: the source of objects that every room reads from, over any adapter of ``objects``.
 Does not cover: what the objects mean (``convert`` makes of them what the caller keeps).
 
 It stands beside the rooms because the agent's rooms and the scheduler need it alike, and it knows
@@ -31,7 +31,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model.record import dataclass
 
 Value = TypeVar("Value")

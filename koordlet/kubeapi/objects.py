@@ -1,7 +1,7 @@
 """The port to a store of API objects: list, watch, get, create, patch, delete, bind, evict.
 
 Covers: what both adapters promise (``kube``: an API server; ``scheduler.store``: a local file).
-Does not cover: keeping a kind of objects up to date here (``mirror``), the errors (``refusals``).
+Does not cover: keeping a kind of objects up to date here (``informer``), the errors (``refusals``).
 
 Rules, each with a test in ``tests/conformance`` that every adapter passes:
 1. An object is a plain mapping as decoded from JSON. What we do not know in it is kept: nothing is
@@ -25,7 +25,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
 from typing import Any, Protocol
 
-from koordlet.model import kinds, selectors
+from koordlet.kubeapi import kinds, selectors
 from koordlet.model.record import dataclass
 
 Object = Mapping[str, Any]

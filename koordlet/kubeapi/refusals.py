@@ -1,7 +1,7 @@
 """What a store of objects may say instead of an answer.
 
-Covers: the errors of the port ``model.objects``, the same from every adapter.
-Does not cover: what to do about them (``mirror``, the writers); HTTP statuses (``kube.answers``).
+Covers: the errors of the port ``objects``, the same from every adapter.
+Does not cover: what to do about them (``informer``, the writers); HTTP statuses (``kube.answers``).
 
 Rules:
 1. ``Refused``: the store understood and says no. The same request again is in vain, unless the

@@ -1,7 +1,7 @@
 """What a container gets before its first instruction.
 
 Covers: the value that is given to a container runtime. Does not cover: deciding it
-(``policy.admission``), saying it in a runtime's words (``workloads.nri``).
+(``policy.framework.admission``), saying it in a runtime's words (``workloads.nri``).
 
 ``None`` is always "leave it as the runtime has it".
 """

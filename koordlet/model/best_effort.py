@@ -1,8 +1,8 @@
 """What best-effort work is allowed, and what is offered to it: two values that reports show.
 
 Covers: the limit that a policy set and why, batch and mid resources.
-Does not cover: computing them (``policy.cpu_suppress``, ``policy.adaptive``,
-``policy.batch_resources``).
+Does not cover: computing them (``policy.best_effort.cpu_suppress``,
+``policy.best_effort.adaptive``, ``policy.best_effort.batch_resources``).
 """
 
 from __future__ import annotations

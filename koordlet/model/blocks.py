@@ -1,7 +1,7 @@
 """Block devices: what a name in a limit means in the numbers that the kernel takes.
 
 Covers: devices, partitions, volume groups, volumes of pods, to whole devices.
-Does not cover: reading them (``host.blocks``), limits (``policy.blkio_qos``).
+Does not cover: reading them (``host.devices.blocks``), limits (``policy.memory_io.blkio_qos``).
 
 Kernel fact: limits are of whole devices; a partition is refused (ENODEV, ``blkg_conf_prep``).
 """

@@ -1,7 +1,7 @@
 """Where cgroups are, and what one group held when it was looked at.
 
 Covers: hierarchies and their mounts, the path of a file of a group, observed groups.
-Does not cover: reading them (``host.cgroups``).
+Does not cover: reading them (``host.cgroup.tree``).
 
 A group is named by its path below the hierarchy's root, without a leading slash: the same name in
 every v1 hierarchy and on v2. The root group is the empty name.

@@ -1,7 +1,7 @@
 """Core scheduling: which processes may run on the threads of one core at the same moment.
 
-Covers: the value. Does not cover: reading it (``host.core_cookies``), who shall share
-(``policy.core_scheduling``), giving cookies (``apply.core_cookies``).
+Covers: the value. Does not cover: reading it (``host.process.core_cookies``), who shall share
+(``policy.cpu.core_scheduling``), giving cookies (``apply.core_cookies``).
 
 Processes with equal cookies may; 0 is the cookie of all that have none.
 """

@@ -1,7 +1,7 @@
 """What is measured: the vocabulary of counters, history, policies and reports.
 
 Covers: each quantity, its unit, whether it grows, how long it is remembered.
-Does not cover: the files that say it (``host.counter_files``), values (``model.counters``).
+Does not cover: the files that say it (``host.counters.files``), values (``model.counters``).
 
 A counter is read as a growing total; what everybody sees of it is its rate per second, so the unit
 of CPU time in seconds is cores, and that of a stall time in seconds is the share of time.

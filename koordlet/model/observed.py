@@ -1,7 +1,7 @@
 """What the sources of workloads said, as one value that a tick takes whole.
 
 Covers: the value.
-Does not cover: asking (``workloads.gathering``), merging (``workloads.merging``).
+Does not cover: asking (``workloads.gatherer``), merging (``workloads.merging``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What was read of the resources that a whole node may run out of.
 
 Covers: memory of the root and of all pods, file systems, processes, swap, as numbers of one moment.
-Does not cover: reading them (``host.pressure``), what is too little (``policy.pressure_signals``).
+Does not cover: reading them (``host.counters.pressure``), what is too little
+(``policy.eviction.pressure_signals``).
 
 ``None`` is always "not known", and no reason to do anything.
 """

@@ -1,8 +1,8 @@
 """How the packets of a network link queue: classes with rates, and who belongs to which.
 
 Covers: the tree of classes as one text, which is what is compared, journaled and shown; whose
-queueing a text is. Does not cover: reading and making it (``host.queueing``, ``apply.network``),
-which classes there shall be (``policy.network_qos``).
+queueing a text is. Does not cover: reading and making it (``host.devices.queueing``,
+``apply.network``), which classes there shall be (``policy.memory_io.network_qos``).
 
 Rules:
 1. A link has two sides: ``egress``, its root queueing discipline, and ``ingress``, a detour of what

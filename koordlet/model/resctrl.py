@@ -1,8 +1,8 @@
 """Cache ways and memory bandwidth as the kernel's resctrl file system offers them.
 
 Covers: what the hardware has, the groups that exist, what they used. Does not cover: the text of
-``schemata`` (``model.schemata``), reading any of it (``host.resctrl``), who gets what
-(``policy.resctrl``).
+``schemata`` (``model.schemata``), reading any of it (``host.resctrl.tree``), who gets what
+(``policy.resctrl.resctrl``).
 
 Kernel facts: Documentation/arch/x86/resctrl.rst (6.1). With ``cdp`` a level has two resources of
 one cache, ``L3CODE`` and ``L3DATA``, and half the classes. Domain ids are cache ids: they may have

@@ -1,7 +1,7 @@
 """The text of a resctrl ``schemata`` file: parse, check as the kernel does, format, compare. Pure.
 
 Covers: lines such as ``L3:0=3f;1=fff`` and ``MB:0= 50;1=100``, the kernel's rules for each value,
-what differs between two texts. Does not cover: what to ask for (``policy.resctrl``), files.
+what differs between two texts. Does not cover: what to ask for (``policy.resctrl.resctrl``), files.
 
 Rules:
 1. What is checked here is what the kernel checks, with its own words (``info/last_cmd_status``), so

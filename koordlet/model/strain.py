@@ -1,6 +1,7 @@
 """What latency-sensitive work feels: how long it waits for a CPU, read ten times a second.
 
-Covers: the value. Does not cover: reading it (``host.strain``), what follows (``policy.adaptive``).
+Covers: the value. Does not cover: reading it (``host.counters.strain``), what follows
+(``policy.best_effort.adaptive``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Covers: the kubelet's signals, values, the four maps of a KubeletConfiguration and their spelling as
 flags, thresholds that follow from others.
-Does not cover: comparing with what is observed (``policy.node_pressure``).
+Does not cover: comparing with what is observed (``policy.eviction.node_pressure``).
 
 Facts: the kubelet's documentation of node-pressure eviction and its KubeletConfiguration v1beta1.
 Rules:

@@ -1,7 +1,7 @@
 """The machine: CPUs, cores, sockets, NUMA nodes, caches, as one immutable value.
 
 Covers: what was found, with ``None`` where the kernel did not say.
-Does not cover: finding it (``host.topology``), who owns which CPU (``model.ledger``).
+Does not cover: finding it (``host.topology.discovery``), who owns which CPU (``model.ledger``).
 
 ``core``, ``socket`` and ``l3`` are group numbers: dense, ordered by lowest CPU, so they are right
 where raw ids repeat across packages, are sparse, or are missing. The raw ids are kept beside them.

@@ -3,7 +3,7 @@
 Covers: the files of the agent's page and of the scheduler's, the ``v1`` document of one moment of
 an agent for people to look at.
 Does not cover: how it is drawn (``page/*.js``), who is told (``http.channels``), what a scheduler
-tells (``scheduler.cluster_json``).
+tells (``scheduler.process.cluster_json``).
 
 Rules:
 1. The page gets data only: names of pods and annotations are text for it, never markup, and its

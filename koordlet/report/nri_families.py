@@ -1,6 +1,6 @@
 """Metric families of the container runtime: the connection, and what became of answers. Pure.
 
-Covers: their names and words. Does not cover: counting (``koordlet.attending``).
+Covers: their names and words. Does not cover: counting (``koordlet.agent.nri.adapter``).
 """
 
 from __future__ import annotations

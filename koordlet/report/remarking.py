@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from koordlet.model import happening, objects, refusals
+from koordlet.kubeapi import event, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.report import view, writing
 from koordlet.report.objects import remarks
@@ -70,7 +70,7 @@ class Remarks:
             raise failure
         return wrote if asked or not due else None
 
-    def _due(self, found: tuple[happening.Happening, ...]) -> list[happening.Happening]:
+    def _due(self, found: tuple[event.Happening, ...]) -> list[event.Happening]:
         """Those whose time has come; rules 2 and 3."""
         at, due = self._clock(), []
         for told in found:
@@ -87,12 +87,12 @@ class Remarks:
             del self._said[ref]
         return due
 
-    async def _tell(self, store: objects.Objects, told: happening.Happening, now: view.View) -> int:
+    async def _tell(self, store: objects.Objects, told: event.Happening, now: view.View) -> int:
         """Make it, or count it once more where we have; whether something was written."""
         known, wall = self._said[told.ref], now.snapshot.wall
         if known.count:
             count = known.count + 1
-            series = {"count": count, "lastObservedTime": happening.moment(wall)}
+            series = {"count": count, "lastObservedTime": event.moment(wall)}
             try:
                 await store.patch(told.ref, objects.Merge({"series": series}))
             except refusals.NotServed:
@@ -103,7 +103,7 @@ class Remarks:
                 known.count = count
                 return 1
         try:
-            await store.create(told.ref.kind, happening.body(told, now.snapshot.node.name, wall))
+            await store.create(told.ref.kind, event.body(told, now.snapshot.node.name, wall))
         except refusals.AlreadyExists:
             return 0
         known.count = 1

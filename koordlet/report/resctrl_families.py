@@ -1,7 +1,7 @@
 """Metric families of resource control: occupancy, traffic, and the groups that exist. Pure.
 
 Covers: our own names for every group, the peer's names for the three classes.
-Does not cover: reading the counters (``host.resctrl_monitor``).
+Does not cover: reading the counters (``host.resctrl.monitor``).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.report import applying, view, writing
 from koordlet.report.objects import device_object, metric_object, node_status, topology_object

@@ -1,8 +1,8 @@
 """Takes back what we say of the Node when nobody goes on after us: taints, resources, conditions.
 
 Covers: all of it in one call, whoever else owns what.
-Does not cover: when (``surfaces``, ``restoring``), objects of kinds of their own: they go with the
-Node, and schedulers see how old they are.
+Does not cover: when (``agent.endpoints``, ``agent.restore``), objects of kinds of their own: they
+go with the Node, and schedulers see how old they are.
 
 Rules:
 1. An offer that nobody enforces any more brings pods to a node that does not hold them apart, and a
@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from koordlet.report import tainting
 from koordlet.report.objects import holders, node_status
 

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Protocol
 
-from koordlet import log, mirror
-from koordlet.model import kinds, objects, refusals
+from koordlet import log
+from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.model.record import dataclass
 from koordlet.report import applying, view
 
@@ -96,13 +96,13 @@ class Writers:
         current: Current,
         *,
         chance: Callable[[], float] = random.random,
-        pace: mirror.Pace | None = None,
+        pace: informer.Pace | None = None,
     ) -> None:
         self._store = store
         self._rows = tuple(rows)
         self._current = current
         self._chance = chance
-        self._pace = mirror.Pace(most_seconds=60.0) if pace is None else pace
+        self._pace = informer.Pace(most_seconds=60.0) if pace is None else pace
         self._tasks: list[asyncio.Task[None]] = []
         self.health: Mapping[str, Health] = {row.name: Health() for row in self._rows}
 

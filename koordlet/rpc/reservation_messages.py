@@ -11,7 +11,8 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from koordlet.model import moment, objects
+from koordlet.kubeapi import objects
+from koordlet.model import moment
 from koordlet.rpc.gen import reservations_pb2 as pb
 
 

@@ -17,7 +17,8 @@ from typing import Any, Protocol, Self
 import grpc
 import grpc.aio
 
-from koordlet.model import objects, refusals, surrogates
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import surrogates
 from koordlet.rpc import failures, room, services
 from koordlet.rpc import reservation_messages as messages
 from koordlet.rpc.gen import reservations_pb2 as pb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from koordlet.host import threads
+from koordlet.host.process import threads
 
 #: Its pool has one for each CPU, at least four and at most sixteen; beside it there are a watcher
 #: of the pool, a timer and a poller. Three more, because ours come and go meanwhile.

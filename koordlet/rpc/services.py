@@ -14,7 +14,8 @@ import grpc.aio
 from google.protobuf import message as protobuf
 
 from koordlet import log
-from koordlet.model import errors, refusals
+from koordlet.kubeapi import refusals
+from koordlet.model import errors
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Request = TypeVar("Request", bound=protobuf.Message)

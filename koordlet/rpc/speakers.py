@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.rpc import services
 
 #: Why a caller may not report for a node; empty where it may.

@@ -1,7 +1,7 @@
 """The disk of our own files: a thread of its own asks it, and the loop waits for a bounded time.
 
 Covers: one errand of each kind at a time, how long somebody waits for it, what does not come back.
-Does not cover: what is written (``state.journal`` and others), the thread (``host.worker``).
+Does not cover: what is written (``state.journal`` and others), the thread (``host.fs.worker``).
 
 An ``fsync`` waits until the file system has committed, and a commit may have to write first what
 everybody else has in memory: on a disk that a writer floods that takes minutes, in which the kernel
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from koordlet.host import worker
+from koordlet.host.fs import worker
 from koordlet.model import absence, errors
 
 #: Seconds after the start of an errand that a pass waits for it at the most.

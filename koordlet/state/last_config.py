@@ -1,7 +1,7 @@
 """The last good configuration: the text of the file that an agent was ready with.
 
 Covers: keeping it, reading it back as somebody who trusts only himself.
-Does not cover: what is good (``config``), when it is used (``opening``).
+Does not cover: what is good (``config``), when it is used (``agent.bootstrap``).
 
 It says what becomes root's decisions, so it is read like nothing else is believed: a regular file
 of our own that nobody else may write, through no link, and no more of it than a configuration has.

@@ -1,7 +1,7 @@
 """One agent per host: the second one is told who the first is.
 
-Covers: the lock file. Does not cover: the claim on the cgroup tree (``host.claim``), which also
-holds between containers that do not share this directory.
+Covers: the lock file. Does not cover: the claim on the cgroup tree (``host.cgroup.claim``), which
+also holds between containers that do not share this directory.
 """
 
 from __future__ import annotations

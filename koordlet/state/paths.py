@@ -1,6 +1,6 @@
 """Where our own files live.
 
-Covers: the layout below the state directories. Does not cover: kernel paths (``host.root``).
+Covers: the layout below the state directories. Does not cover: kernel paths (``host.fs.root``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the API server says of this node: pods, Node, NodeSLO, configuration map, reservations.
 
 Covers: which objects are mirrored, and what is made of each.
-Does not cover: listing and watching (``mirror``), transport (``kube``), who wins (``merging``).
+Does not cover: listing and watching (``kubeapi.informer``), transport (``kube``), who wins
+(``merging``).
 
 Rules:
 1. Objects are selected at the server: pods by ``spec.nodeName``, reservations by
@@ -16,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from koordlet import mirror
-from koordlet.model import kinds, nodeslo, objects, pod, reservation, selectors, snapshot
+from koordlet.kubeapi import informer, kinds, objects, selectors
+from koordlet.model import nodeslo, pod, reservation, snapshot
 from koordlet.model.record import dataclass
 from koordlet.workloads import nodes, poddecode, reservations, sloconfig
 from koordlet.workloads import nodeslo as slo
@@ -29,13 +30,13 @@ _Changed = Callable[[Any, Any, Any], None]
 class Cluster:
     """The mirrors of one node."""
 
-    pods: mirror.Mirror[pod.Pod]
-    node: mirror.Mirror[snapshot.NodeInfo]
-    slo: mirror.Mirror[objects.Object]
-    configuration: mirror.Mirror[objects.Object]
-    reservations: mirror.Mirror[reservation.Reservation]
+    pods: informer.Mirror[pod.Pod]
+    node: informer.Mirror[snapshot.NodeInfo]
+    slo: informer.Mirror[objects.Object]
+    configuration: informer.Mirror[objects.Object]
+    reservations: informer.Mirror[reservation.Reservation]
 
-    def named(self) -> Mapping[str, mirror.Mirror[Any]]:
+    def named(self) -> Mapping[str, informer.Mirror[Any]]:
         """Each under the name of its source."""
         return {
             "cluster pods": self.pods,
@@ -94,31 +95,31 @@ class Strategies:
         return sloconfig.decode(config.get("data"), labels, before=self.words)
 
 
-def _answered(one: mirror.Mirror[Any]) -> bool:
-    return one.health.lists > 0 or one.health.state is mirror.State.NOT_SERVED
+def _answered(one: informer.Mirror[Any]) -> bool:
+    return one.health.lists > 0 or one.health.state is informer.State.NOT_SERVED
 
 
-def _heard(*several: mirror.Mirror[Any]) -> bool:
+def _heard(*several: informer.Mirror[Any]) -> bool:
     """Whether each was asked once, and be it refused: an agent may not be let see its Node."""
-    return all(one.health.state is not mirror.State.STARTING for one in several)
+    return all(one.health.state is not informer.State.STARTING for one in several)
 
 
 def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
     """What an agent on this node wants to know."""
     named = selectors.Selector(fields=f"metadata.name={node}")
     return Cluster(
-        pods=mirror.Mirror(
+        pods=informer.Mirror(
             store,
             kinds.PODS,
             _pod,
             selector=selectors.Selector(fields=f"spec.nodeName={node}"),
             changed=changed,
         ),
-        node=mirror.Mirror(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
-        slo=mirror.Mirror(
+        node=informer.Mirror(store, kinds.NODES, nodes.decode, selector=named, changed=changed),
+        slo=informer.Mirror(
             store, kinds.NODE_SLOS, lambda body: body, selector=named, changed=changed
         ),
-        configuration=mirror.Mirror(
+        configuration=informer.Mirror(
             store,
             kinds.CONFIG_MAPS,
             lambda body: body,
@@ -126,7 +127,7 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
             selector=selectors.Selector(fields=f"metadata.name={sloconfig.NAME}"),
             changed=changed,
         ),
-        reservations=mirror.Mirror(
+        reservations=informer.Mirror(
             store,
             kinds.RESERVATIONS,
             reservations.decode,
@@ -136,7 +137,7 @@ def mirrors(store: objects.Objects, node: str, changed: _Changed) -> Cluster:
     )
 
 
-def only(found: mirror.Mirror[mirror.Value]) -> mirror.Value | None:
+def only(found: informer.Mirror[informer.Value]) -> informer.Value | None:
     """The object of a mirror of one name."""
     return next(iter(found.snapshot.values()), None)
 

@@ -1,7 +1,8 @@
 """A strategy of co-location: the fields of ``colocation-config``, and what a node says for itself.
 
 Covers: the fields, the node's annotation of the same form, its four labels.
-Does not cover: the other keys of the map (``sloconfig``), the sums (``policy.batch_resources``).
+Does not cover: the other keys of the map (``sloconfig``), the sums
+(``policy.best_effort.batch_resources``).
 
 Rules, as the peer's manager has them:
 1. Over the map lies the node's annotation, field by field; over that lie its labels.

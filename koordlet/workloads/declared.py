@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.host import cgroups
+from koordlet.host.cgroup import tree as cgroup_tree
 from koordlet.model import cgroup, grouppath, pod, qos
 from koordlet.workloads import containers
 
@@ -29,7 +29,7 @@ Begun = Mapping[tuple[str, str], str]
 class Declared:
     """The declared workloads with their cgroups, looked up again as these come and go."""
 
-    def __init__(self, layout: cgroup.Layout, reader: cgroups.Reader) -> None:
+    def __init__(self, layout: cgroup.Layout, reader: cgroup_tree.Reader) -> None:
         self.layout = layout
         self.reader = reader
         self._units: dict[str, str] = {}

@@ -20,17 +20,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from koordlet import log, mirror
-from koordlet.model import (
-    errors,
-    nodeslo,
-    objects,
-    observed,
-    pod,
-    reservation,
-    snapshot,
-    spread,
-)
+from koordlet import log
+from koordlet.kubeapi import informer, objects
+from koordlet.model import errors, nodeslo, observed, pod, reservation, snapshot, spread
 from koordlet.model.record import dataclass
 from koordlet.workloads import (
     cluster,
@@ -40,7 +32,7 @@ from koordlet.workloads import (
     reservations,
     source,
 )
-from koordlet.workloads.kubelet import asking
+from koordlet.workloads.kubelet import sources as kubelet_sources
 
 #: The first delay after a failure, and the longest where the period is shorter.
 _FIRST, _SLOWEST = 1.0, 30.0
@@ -66,7 +58,7 @@ class Gatherer:
         self,
         clock: Callable[[], float],
         *,
-        kubelet: asking.Asked | None = None,
+        kubelet: kubelet_sources.Asked | None = None,
         store: objects.Objects | None = None,
         reserving: source.Polled[tuple[reservation.Reservation, ...]] | None = None,
         declared: manifest_directory.Directory | None = None,
@@ -190,7 +182,7 @@ class Gatherer:
         self._heard(one.name)
         return bool(problem)
 
-    async def _mirror(self, name: str, one: mirror.Mirror[Any]) -> None:
+    async def _mirror(self, name: str, one: informer.Mirror[Any]) -> None:
         """Keep a mirror running; what breaks it costs only it."""
         while True:
             watching = asyncio.create_task(self._first_list(name, one))
@@ -208,7 +200,7 @@ class Gatherer:
             finally:
                 watching.cancel()
 
-    async def _first_list(self, name: str, one: mirror.Mirror[Any]) -> None:
+    async def _first_list(self, name: str, one: informer.Mirror[Any]) -> None:
         await one.synced()
         self._heard(name)
         self._soon()
@@ -236,7 +228,7 @@ class Gatherer:
         failing: dict[str, list[str]] = {}
         for one in sources:
             health = self._mirrors[one.name].health if one.name in self._mirrors else None
-            if health is not None and health.state is mirror.State.FAILING:
+            if health is not None and health.state is informer.State.FAILING:
                 failing.setdefault(health.error, []).append(one.name)
         new = {why: names for why, names in failing.items() if why not in self._failing}
         for why, names in new.items():
@@ -330,7 +322,7 @@ class Gatherer:
         return merging.merge(runs, wants, held)
 
 
-def unread_of(one: mirror.Mirror[Any]) -> Iterator[snapshot.Unread]:
+def unread_of(one: informer.Mirror[Any]) -> Iterator[snapshot.Unread]:
     """The objects of a mirror that cost themselves."""
     for (namespace, name), what in one.rejected.items():
         yield snapshot.Unread(
@@ -338,15 +330,16 @@ def unread_of(one: mirror.Mirror[Any]) -> Iterator[snapshot.Unread]:
         )
 
 
-def _mirrored(name: str, one: mirror.Mirror[Any], now: float) -> snapshot.Source:
+def _mirrored(name: str, one: informer.Mirror[Any], now: float) -> snapshot.Source:
     """A kind that is not served, and a quiet watch, are no failures; what it had still ages."""
     health, age = one.health, one.age()
-    absent = health.state is mirror.State.NOT_SERVED and not len(one)
+    absent = health.state is informer.State.NOT_SERVED and not len(one)
     return snapshot.Source(
         name=name,
-        ok=health.state is mirror.State.WATCHING or absent,
+        ok=health.state is informer.State.WATCHING or absent,
         last_good=now if absent else None if age is None else round(now - age, 3),
-        problem=health.error or ("not listed yet" if health.state is mirror.State.STARTING else ""),
+        problem=health.error
+        or ("not listed yet" if health.state is informer.State.STARTING else ""),
         max_age=_MIRROR_AGE,
     )
 

@@ -1,7 +1,7 @@
 """One pod out of what several sources say of it.
 
 Covers: who wins for each field, which pods count at all, what is stale.
-Does not cover: asking the sources (``gathering``), cgroups (``declared``).
+Does not cover: asking the sources (``gatherer``), cgroups (``declared``).
 
 Rules, in order:
 1. A UID is one pod. Names and paths are used again. What the API server says is of the same pod

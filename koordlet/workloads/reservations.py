@@ -15,10 +15,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from koordlet.kubeapi import objects
 from koordlet.model import (
     cpuset,
     moment,
-    objects,
     pod,
     qos,
     quantity,

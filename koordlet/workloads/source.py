@@ -1,7 +1,7 @@
 """One source of workloads: asked again and again, with its last good answer and its health.
 
 Covers: polling, answers that did not change, keeping the last good one.
-Does not cover: when to poll (``gathering``), what answers mean.
+Does not cover: when to poll (``gatherer``), what answers mean.
 
 Rules:
 1. A poll that fails changes nothing but the health: the last good answer stays.

@@ -2,7 +2,7 @@
 
 Covers: putting them in place of those that make no sense, their form in a checkpoint.
 Does not cover: finding what makes no sense (``shapes``), strategies that evict, which do not run
-then (``policy.evict_strategy``).
+then (``policy.eviction.strategy``).
 
 Rules:
 1. A value that cannot be read is as it was when it could be; where it never could, its default

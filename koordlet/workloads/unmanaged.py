@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.host import cgroups, root
+from koordlet.host.cgroup import tree
+from koordlet.host.fs import root
 from koordlet.model import cgroup, pod, qos
 from koordlet.workloads import containers
 
@@ -39,7 +40,7 @@ class Finder:
     def look(self, layout: cgroup.Layout, declared: Sequence[pod.Pod]) -> None:
         """Walk the tree once. The same objects stay while nothing changed."""
         # A reader of its own: neither watches nor what is kept of the workloads' groups is touched.
-        reader = cgroups.Reader(self._host, layout, handles=0)
+        reader = tree.Reader(self._host, layout, handles=0)
         closed = {one.group for one in declared if one.group}
 
         def children(path: str) -> Iterable[str]:

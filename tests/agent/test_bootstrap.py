@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import opening
-from koordlet.host import hierarchies, root
+from koordlet.agent import bootstrap
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
 from koordlet.model import cgroup, errors
 from koordlet.state import last_config
 from tests.kit import agents
@@ -24,7 +25,7 @@ def recorded(tmp_path: Path) -> root.HostRoot:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("0\n")
         os.utime(place, (1000 + number, 1000 + number))
-    return opening.host(argparse.Namespace(root=str(tmp_path)))
+    return bootstrap.host(argparse.Namespace(root=str(tmp_path)))
 
 
 class Place:
@@ -35,9 +36,9 @@ class Place:
         self.last = folder / "state/lib/last-config.yaml"
         self._args = argparse.Namespace(config=str(self.file), state_dir=str(folder / "state"))
 
-    def start(self, **flags: object) -> opening.Start:
+    def start(self, **flags: object) -> bootstrap.Start:
         """What it starts with."""
-        return opening.start(self._args, flags)
+        return bootstrap.start(self._args, flags)
 
 
 GOOD = agents.HEADER + "report: {http: {address: '127.0.0.1:1'}}\n"
@@ -115,7 +116,7 @@ def test_a_recording_has_its_own_time(recorded: root.HostRoot) -> None:
     told = argparse.Namespace(cgroup_root=None, now=5.0)
     untold = argparse.Namespace(cgroup_root=None, now=None)
     times = [
-        opening.open_line(args, recorded, agents.effective()).clock().wall
+        bootstrap.open_line(args, recorded, agents.effective()).clock().wall
         for args in (untold, told)
     ]
 
@@ -126,7 +127,7 @@ def test_where_state_is_kept() -> None:
     """The flag wins over the configuration."""
     config = agents.effective("state: {dir: /from/file}\n")
     flag, file = (
-        opening.state_paths(argparse.Namespace(state_dir=one), config) for one in ("/flag", None)
+        bootstrap.state_paths(argparse.Namespace(state_dir=one), config) for one in ("/flag", None)
     )
 
     assert ("/flag/lib/journal", "/from/file/lib/journal") == (
@@ -148,9 +149,9 @@ def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     )
 
-    assert "" == opening.why_observe(config, found)
-    assert "mode is observe" in opening.why_observe(agents.effective("mode: observe\n"), found)
-    assert "no cgroup hierarchy is mounted" in opening.why_observe(config, cgroup.Layout())
-    assert "/c" in opening.why_observe(config, closed)
+    assert "" == bootstrap.why_observe(config, found)
+    assert "mode is observe" in bootstrap.why_observe(agents.effective("mode: observe\n"), found)
+    assert "no cgroup hierarchy is mounted" in bootstrap.why_observe(config, cgroup.Layout())
+    assert "/c" in bootstrap.why_observe(config, closed)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "not running as root" == opening.why_observe(config, found)
+    assert "not running as root" == bootstrap.why_observe(config, found)

@@ -16,9 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet import client, remembering
-from koordlet.host import machine, root
-from koordlet.model import kinds, nodereport, objects, refusals
+from koordlet import client
+from koordlet.agent import saved_history
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import nodereport
 from koordlet.report.crds import definitions
 from koordlet.rpc import access, ingest, permissions, server, tls
 from koordlet.scheduler.store import adapter
@@ -153,7 +156,7 @@ def leave(folder: Path) -> None:
     files = checkpoint.Checkpoints(
         where.checkpoints, machine_id=identity.machine_id, boot_id=identity.boot_id
     )
-    remembering.Memory(pasts.used_node(until=now.at), files, machine.now).close()
+    saved_history.Memory(pasts.used_node(until=now.at), files, machine.now).close()
 
 
 def scraped(folder: Path, cluster: Cluster, token: str) -> tuple[int, bytes]:

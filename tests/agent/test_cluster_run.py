@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import sloconfig
 from tests.kit import deadline, loops, observing

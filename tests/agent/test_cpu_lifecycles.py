@@ -20,9 +20,9 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from koordlet import agent, line
+from koordlet.agent import lifecycle, tick
 from koordlet.model import cpuset, grouppath, ledger, pod, qos
-from koordlet.policy import reservation_wishes
+from koordlet.policy.cpu import reservation_requests
 from tests.kit import agents, moments, search, trees
 from tests.kit.kernel import Machine
 from tests.kit.kernel.machine import Cgroup
@@ -59,8 +59,8 @@ class Lifecycles(stateful.RuleBasedStateMachine):
         self.count = 0
         self.notes: dict[str, str] = {}
         self.stack = contextlib.ExitStack()
-        self.who: agent.Agent | None = None
-        self.seen: line.Pass | None = None
+        self.who: lifecycle.Agent | None = None
+        self.seen: tick.Pass | None = None
 
     @stateful.initialize(threads=st.sampled_from([1, 2]))
     def begin(self, threads: int) -> None:
@@ -201,11 +201,11 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def reserve(self, cpus: cpuset.CPUSet, key: str) -> None:
         """The node's annotations change, also to what makes no sense."""
         if key == "cpuset":
-            self.notes[reservation_wishes.SYSTEM_ANNOTATION] = json.dumps({key: str(cpus)})
+            self.notes[reservation_requests.SYSTEM_ANNOTATION] = json.dumps({key: str(cpus)})
         else:
-            self.notes[reservation_wishes.ANNOTATION] = json.dumps({key: str(cpus)})
+            self.notes[reservation_requests.ANNOTATION] = json.dumps({key: str(cpus)})
             if key == "broken":
-                self.notes[reservation_wishes.ANNOTATION] = "{" + str(cpus)
+                self.notes[reservation_requests.ANNOTATION] = "{" + str(cpus)
         self._settle()
 
     @stateful.rule(cpu=st.integers(1, CPUS - 1), online=st.booleans())
@@ -224,7 +224,7 @@ class Lifecycles(stateful.RuleBasedStateMachine):
     def die(self, after: int, done: bool, cpus: cpuset.CPUSet) -> None:
         """The agent is killed between two changes, while a reservation comes into force."""
         self._stop()
-        self.notes[reservation_wishes.ANNOTATION] = json.dumps({"reservedCPUs": str(cpus)})
+        self.notes[reservation_requests.ANNOTATION] = json.dumps({"reservedCPUs": str(cpus)})
         self._config()
         self.site.dies(self.site.settle, after, done=done)
         self._start()

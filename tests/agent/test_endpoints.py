@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import surfaces
+from koordlet.agent import endpoints
 from koordlet.config import loader
 from koordlet.history import series
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 from koordlet.report import rows
 from koordlet.state import paths
 from tests.report.test_writing import MANNERS, NODE_REF, Counting, Racing, offering, play, seen
@@ -29,9 +29,9 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
     async def body(store: Counting) -> None:
         now = offering(seen(), cpu=4000)
         where = paths.choose({}, root=True, state_dir=str(ram))
-        cluster = surfaces.Cluster(store=store.store, by_default=True)
+        cluster = endpoints.Cluster(store=store.store, by_default=True)
         report = loader.from_text(None, "", QUIET, {}).config.report
-        one = surfaces.Surfaces(report, where, past=series.History(), cluster=cluster)
+        one = endpoints.Surfaces(report, where, past=series.History(), cluster=cluster)
         await one.start(lambda: now)
 
         async def said() -> tuple[bool, ...]:

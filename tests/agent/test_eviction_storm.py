@@ -27,7 +27,7 @@ from koordlet.model import (
     strategies,
     thresholds,
 )
-from koordlet.policy import memory_evict, node_pressure
+from koordlet.policy.eviction import memory_evict, node_pressure
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import errors, knob
 from tests.apply import test_interrupted
 from tests.kit import agents, dying, forgeries

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent, guarding
+from koordlet.agent import guard as agent_guard
+from koordlet.agent import lifecycle
 from koordlet.model import action, cpuset, decision, plan, result, snapshot, strain
-from koordlet.policy import chain, cpu_suppress, own_waiting, registry
+from koordlet.policy.best_effort import cpu_suppress, own_waiting
+from koordlet.policy.framework import chain, registry
 from tests.kit import agents, colocation, moments
 from tests.kit.colocation import Qos
 from tests.kit.kernel import KernelHost, Machine
@@ -45,7 +47,7 @@ def round_of(stem: str) -> chain.Round:
 
 
 def passes(
-    guard: guarding.Guard,
+    guard: agent_guard.Guard,
     stem: str,
     load: Callable[[int], tuple[float, float]],
     seconds: int = 60,
@@ -74,7 +76,7 @@ def test_what_protects_is_never_taken_back(stem: str) -> None:
     """Whether the load is steady or rises within 11 s of its step, and however loud it hurts."""
     for begins in (20, 25, 31):
         for rush in (1.0, 3.0):
-            guard = guarding.Guard(registry.POLICIES)
+            guard = agent_guard.Guard(registry.POLICIES)
 
             def load(second: int, begins: int = begins, rush: float = rush) -> tuple[float, float]:
                 return (rush, 5.0) if second > begins else (1.0, 0.05)
@@ -87,10 +89,12 @@ def test_what_protects_is_never_taken_back(stem: str) -> None:
 def test_what_optimises_is_taken_back_under_the_same_load(stem: str) -> None:
     """Its file gets the text of before its step, and with more load it does not."""
     steady = passes(
-        guarding.Guard(registry.POLICIES), stem, lambda at: (1.0, 5.0 if at > 20 else 0.05)
+        agent_guard.Guard(registry.POLICIES), stem, lambda at: (1.0, 5.0 if at > 20 else 0.05)
     )
     rises = passes(
-        guarding.Guard(registry.POLICIES), stem, lambda at: (3.0, 5.0) if at > 20 else (1.0, 0.05)
+        agent_guard.Guard(registry.POLICIES),
+        stem,
+        lambda at: (3.0, 5.0) if at > 20 else (1.0, 0.05),
     )
 
     assert (steady[30], steady[31], steady[-1]) == (
@@ -101,7 +105,7 @@ def test_what_optimises_is_taken_back_under_the_same_load(stem: str) -> None:
 
 def test_switched_off_it_takes_nothing_back() -> None:
     """The operator's word is final."""
-    guard = guarding.Guard(registry.POLICIES)
+    guard = agent_guard.Guard(registry.POLICIES)
     guard.on = False
 
     values = passes(guard, "cpu_burst", lambda at: (1.0, 5.0 if at > 20 else 0.05))
@@ -113,15 +117,19 @@ def test_only_steps_of_triable_policies_count() -> None:
     refused = did("cpu_burst")._replace(verdict=result.Verdict.REFUSED)
     several = [did("cpu_burst"), did("adaptive"), did("cpu_burst", undo=True), refused]
 
-    assert {"cpu_burst": {TARGET: "50000 100000"}} == guarding.steps(several, frozenset(OPTIMISING))
-    assert {} == guarding.steps(several[1:], frozenset(OPTIMISING))
+    assert {"cpu_burst": {TARGET: "50000 100000"}} == agent_guard.steps(
+        several, frozenset(OPTIMISING)
+    )
+    assert {} == agent_guard.steps(several[1:], frozenset(OPTIMISING))
 
 
 def test_what_had_no_text_before_is_not_done_again() -> None:
     """Memory that the kernel was asked for stays asked for, once."""
     asked = action.Reclaim(target="/c/web/memory.reclaim", amount_bytes=1, policy="x", reason="r")
     other = dataclasses.replace(write("x"), target="/c/api/cpu.max")
-    left = guarding.before((write("x"), asked, other), {asked.target: None, TARGET: "max 100000"})
+    left = agent_guard.before(
+        (write("x"), asked, other), {asked.target: None, TARGET: "max 100000"}
+    )
 
     assert [("/c/web/cpu.max", "max 100000"), ("/c/api/cpu.max", "100000 100000")] == [
         (one.target, one.value) for one in left if isinstance(one, action.WriteFile)
@@ -132,7 +140,7 @@ def felt_of(now: snapshot.Snapshot, cores: float, waiting: float | None) -> floa
     """The pain of a service that uses so much and waits so long."""
     seen = strain.Strain(at=now.at, ls_cores=cores, be_cores=1.0, waiting=waiting)
     past = colocation.history(cores + 1.0, {"web": cores, "job": 1.0}, at=now.at)
-    return guarding.felt(dataclasses.replace(now, strain=seen), past).pain
+    return agent_guard.felt(dataclasses.replace(now, strain=seen), past).pain
 
 
 def test_own_waiting_is_that_of_the_cpus_that_it_may_use() -> None:
@@ -151,20 +159,22 @@ def test_pain_is_unknown_where_nothing_tells() -> None:
     assert felt_of(NOW, 1.0, None) is None
     assert felt_of(NOW, 1.0, 0.3) == pytest.approx(2.0, rel=0.01)
     bare = dataclasses.replace(NOW, strain=strain.Strain(at=100.0, waiting=9.0))
-    assert guarding.felt(bare, colocation.history(1.0, {"job": 1.0})).pain is None
+    assert agent_guard.felt(bare, colocation.history(1.0, {"job": 1.0})).pain is None
 
 
 def test_cpus_that_come_online_are_another_world() -> None:
     """So is a set that somebody changed."""
-    here = guarding.felt(NOW, colocation.history(1.0)).world
+    here = agent_guard.felt(NOW, colocation.history(1.0)).world
     wider = dataclasses.replace(NOW, topology=moments.machine(1, 8))
     narrower = dataclasses.replace(
         NOW, groups=dict(NOW.groups) | {"web": moments.group("web", "3", unified=True)}
     )
 
-    assert here == guarding.felt(dataclasses.replace(NOW, at=999.0), colocation.history(2.0)).world
-    assert here != guarding.felt(wider, colocation.history(1.0)).world
-    assert here != guarding.felt(narrower, colocation.history(1.0)).world
+    assert (
+        here == agent_guard.felt(dataclasses.replace(NOW, at=999.0), colocation.history(2.0)).world
+    )
+    assert here != agent_guard.felt(wider, colocation.history(1.0)).world
+    assert here != agent_guard.felt(narrower, colocation.history(1.0)).world
 
 
 # A whole agent ------------------------------------------------------------------------------------
@@ -240,7 +250,7 @@ def made(version: Cgroup) -> KernelHost:
     return host
 
 
-def lived(site: agents.Site, who: agent.Agent, seconds: int) -> None:
+def lived(site: agents.Site, who: lifecycle.Agent, seconds: int) -> None:
     """So many passes, one a second."""
     for _ in range(seconds):
         site.clock.tick()

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import restoring, systemd, waiting
+from koordlet.agent import handover_keeper
+from koordlet.agent import restore as agent_restore
+from koordlet.host.systemd import units
 from koordlet.model import errors
 from koordlet.state import handover, lock
 
 UNIT = "koordlet.service"
-DONE = restoring.Summary(restored=3, left=(), failed=())
-RESTARTING = systemd.Unit(active="deactivating", sub="stop-post", job="restart")
-STOPPING = systemd.Unit(active="deactivating", sub="stop-post", job="stop")
-FAILED = systemd.Unit(active="failed", sub="failed")
+DONE = agent_restore.Summary(restored=3, left=(), failed=())
+RESTARTING = units.Unit(active="deactivating", sub="stop-post", job="restart")
+STOPPING = units.Unit(active="deactivating", sub="stop-post", job="stop")
+FAILED = units.Unit(active="failed", sub="failed")
 
 
 @dataclass
@@ -24,8 +26,8 @@ class Scene:
     """A machine without an agent: a clock that pauses move, and what happens at given times."""
 
     where: Path
-    unit: systemd.Unit = RESTARTING
-    helper: systemd.Unit = STOPPING
+    unit: units.Unit = RESTARTING
+    helper: units.Unit = STOPPING
     #: Seconds to what happens then.
     plot: dict[float, Callable[[], object]] = field(default_factory=dict)
     #: Told to stop at that time.
@@ -54,7 +56,7 @@ class Scene:
             return True
         return False
 
-    def restore(self, *, final: bool) -> restoring.Summary:
+    def restore(self, *, final: bool) -> agent_restore.Summary:
         """Everything is back, unless somebody has the lock."""
         self.lock.acquire()
         self.lock.release()
@@ -63,18 +65,18 @@ class Scene:
             self.deadline.clear()
         return DONE
 
-    def look(self, unit: str) -> systemd.Unit:
+    def look(self, unit: str) -> units.Unit:
         """What systemd says."""
         if self.trouble is not None:
             raise self.trouble
         return {UNIT: self.unit, "koordlet-restore.service": self.helper}[unit]
 
-    def keeper(self, unit: str = UNIT) -> waiting.Keeper:
+    def keeper(self, unit: str = UNIT) -> handover_keeper.Keeper:
         """The one under test."""
-        world = waiting.World(
+        world = handover_keeper.World(
             pause=self.pause, clock=lambda: self.now, look=self.look, start=self.started.append
         )
-        return waiting.Keeper(
+        return handover_keeper.Keeper(
             unit=unit, lock=self.lock, deadline=self.deadline, restore=self.restore, world=world
         )
 
@@ -108,7 +110,7 @@ def test_before_a_restart_the_limits_stay(scene: Scene) -> None:
 
 def test_a_crash_loop_does_not_move_its_deadline(scene: Scene) -> None:
     """The second crash leaves the deadline of the first, also when it has passed already."""
-    scene.unit = systemd.Unit(active="deactivating", sub="stop-post")
+    scene.unit = units.Unit(active="deactivating", sub="stop-post")
     for scene.now in (100.0, 150.0, 900.0):
         scene.keeper().after_stop("exit-code", 120)
 
@@ -128,7 +130,7 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without an answer from systemd no deadline would be kept."""
-    scene.trouble = systemd.NoAnswerError("no bus")
+    scene.trouble = units.NoAnswerError("no bus")
 
     assert DONE == scene.keeper().after_stop("signal", 120)
     assert [(100.0, True)] == scene.restored
@@ -136,7 +138,7 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
 
 
 @pytest.mark.parametrize("unit", [RESTARTING, STOPPING])
-def test_another_agent_is_left_alone(scene: Scene, unit: systemd.Unit) -> None:
+def test_another_agent_is_left_alone(scene: Scene, unit: units.Unit) -> None:
     """A unit that failed because somebody else runs records and restores nothing."""
     scene.unit = unit
     scene.agent.acquire()
@@ -248,10 +250,10 @@ def test_stopped_together_with_a_unit_that_was_down(scene: Scene) -> None:
         (RESTARTING, STOPPING),  # the agent comes back
         (STOPPING, STOPPING),  # the agent's unit restores for itself
         (FAILED, RESTARTING),  # the restart of a unit that then ran into its limit
-        (FAILED, systemd.Unit(active="deactivating", sub="stop-post")),  # it ended by itself
+        (FAILED, units.Unit(active="deactivating", sub="stop-post")),  # it ended by itself
     ],
 )
-def test_somebody_else_sees_to_it(scene: Scene, unit: systemd.Unit, helper: systemd.Unit) -> None:
+def test_somebody_else_sees_to_it(scene: Scene, unit: units.Unit, helper: units.Unit) -> None:
     """The limits stay where an agent, its unit or another wait is there for them."""
     scene.unit, scene.helper = unit, helper
     scene.deadline.record(220.0)
@@ -263,7 +265,7 @@ def test_somebody_else_sees_to_it(scene: Scene, unit: systemd.Unit, helper: syst
 def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
     """Then nobody can be relied on."""
     scene.deadline.record(220.0)
-    scene.trouble = systemd.NoAnswerError("no bus")
+    scene.trouble = units.NoAnswerError("no bus")
 
     assert DONE == scene.keeper().after_wait()
 
@@ -271,11 +273,11 @@ def test_after_the_wait_systemd_is_silent(scene: Scene) -> None:
 def test_another_trouble_is_not_waited_out(scene: Scene) -> None:
     """Only a held lock is waited for; anything else is an error that ends the command."""
 
-    def broken(*, final: bool) -> restoring.Summary:
+    def broken(*, final: bool) -> agent_restore.Summary:
         raise errors.HostError(f"no root, {final}")
 
     scene.deadline.record(50.0)
-    keeper = waiting.Keeper(
+    keeper = handover_keeper.Keeper(
         unit=UNIT,
         lock=scene.lock,
         deadline=scene.deadline,

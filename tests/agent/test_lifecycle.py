@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent, restoring
+from koordlet.agent import lifecycle, restore
 from koordlet.model import errors, plan, pod, qos
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from koordlet.state import handover, journal, lock, records
 from tests.apply import test_interrupted
 from tests.kit import agents, images, moments
@@ -236,7 +236,7 @@ def test_switching_to_observe_and_back(site: agents.Site) -> None:
 
 def test_an_observer_changes_nothing(site: agents.Site) -> None:
     """Without leave to act the plan is shown as a shadow and nothing is written anywhere."""
-    who = agent.Agent(site.line(), site.paths, enforce=False)
+    who = lifecycle.Agent(site.line(), site.paths, enforce=False)
     try:
         assert not who.one_pass(slow=True)
         view = who.teller.view
@@ -254,7 +254,7 @@ def test_restoring_gives_up_after_some_passes(site: agents.Site) -> None:
     target = "/sys/fs/cgroup/cpuset/web/cpuset.cpus"
     site.host.refuse(target, 5, times=99)
     with site.agent() as who:
-        done = restoring.restore(who.line, who.hands)
+        done = restore.restore(who.line, who.hands)
         kept = set(who.book.entries)
 
     assert [target] == [one.target for one in done.failed]

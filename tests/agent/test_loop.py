@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from koordlet import agent, daemon, memory_watch
+from koordlet.agent import lifecycle, loop, memory_watch
 from koordlet.model import errors
 from tests.kit import images
 from tests.kit.lives import Life
@@ -22,8 +22,8 @@ BATCH = "/sys/fs/cgroup/cpuset/batch/jobs/cpuset.cpus"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of the daemon's seconds in one: the lanes keep their proportions."""
-    for name, lane in (("FAST", daemon.FAST), ("TICK", daemon.TICK), ("SLOW", daemon.SLOW)):
-        monkeypatch.setattr(daemon, name, daemon.Lane(lane.name, lane.period / 10))
+    for name, lane in (("FAST", loop.FAST), ("TICK", loop.TICK), ("SLOW", loop.SLOW)):
+        monkeypatch.setattr(loop, name, loop.Lane(lane.name, lane.period / 10))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_protective_limits_are_watched_between_ticks(
 ) -> None:
     """A BE limit that somebody removes is back without waiting for the next tick."""
     for name in ("TICK", "SLOW"):
-        monkeypatch.setattr(daemon, name, daemon.Lane(name, 3600.0))
+        monkeypatch.setattr(loop, name, loop.Lane(name, 3600.0))
 
     async def act(life: Life) -> None:
         await life.ready()
@@ -109,7 +109,7 @@ def test_protective_limits_are_watched_between_ticks(
 def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is looked at then, and a crossing has a pass, without waiting for any lane."""
     for name in ("FAST", "TICK", "SLOW"):
-        monkeypatch.setattr(daemon, name, daemon.Lane(name, 3600.0))
+        monkeypatch.setattr(loop, name, loop.Lane(name, 3600.0))
     reading, writing = os.pipe()
     looks: list[bool] = []
 
@@ -117,8 +117,8 @@ def test_the_kernel_tells_of_memory(life: Life, monkeypatch: pytest.MonkeyPatch)
         looks.append(told)
         return told
 
-    monkeypatch.setattr(agent.Agent, "listen_for_memory", lambda _: reading)
-    monkeypatch.setattr(agent.Agent, "memory_rings", lambda _: bool(os.read(reading, 1)))
+    monkeypatch.setattr(lifecycle.Agent, "listen_for_memory", lambda _: reading)
+    monkeypatch.setattr(lifecycle.Agent, "memory_rings", lambda _: bool(os.read(reading, 1)))
     monkeypatch.setattr(memory_watch.MemoryWatch, "crossed", crossed)
 
     async def act(life: Life) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from koordlet import daemon
-from koordlet.host import inotify
+from koordlet.agent import loop
+from koordlet.host.fs import inotify
 from tests.kit.lives import Life
 
 
@@ -56,7 +56,7 @@ def life(ram: Path) -> Life:
 def events(life: Life, monkeypatch: pytest.MonkeyPatch) -> Events:
     """Of the machine of ``life``, whose lanes wait for ever."""
     for name in ("FAST", "TICK", "SLOW"):
-        monkeypatch.setattr(daemon, name, daemon.Lane(name, 3600.0))
+        monkeypatch.setattr(loop, name, loop.Lane(name, 3600.0))
     one = Events()
     left = [one]
 
@@ -88,8 +88,8 @@ def test_a_busy_machine_is_no_storm(
     life: Life, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Passes that wait for a CPU or a disk use up no credit: the next event has its pass, too."""
-    monkeypatch.setattr(daemon, "_SHARE", 0.0)
-    monkeypatch.setattr(daemon, "_BURST", 0.1)
+    monkeypatch.setattr(loop, "_SHARE", 0.0)
+    monkeypatch.setattr(loop, "_BURST", 0.1)
 
     async def act(life: Life) -> None:
         await life.ready()

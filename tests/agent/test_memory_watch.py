@@ -7,11 +7,13 @@ from typing import cast
 
 import pytest
 
-from koordlet import memory_watch
-from koordlet.host import alarms, hierarchies, pressure, roots
+from koordlet.agent import memory_watch
+from koordlet.host.cgroup import hierarchies, memory_alarms
+from koordlet.host.counters import pressure
+from koordlet.host.recording import roots
 from koordlet.model import pressure as model
 from koordlet.model import thresholds
-from koordlet.policy import node_pressure
+from koordlet.policy.eviction import node_pressure
 
 _TOTAL = 1000 * 1024
 LIMITS = node_pressure.Settings(
@@ -118,7 +120,7 @@ def test_what_the_kernel_shall_tell(tmp_path: Path) -> None:
         soft_grace={"memory.available": "1m"},
     )
     watch, told = memory_watch.MemoryWatch(reader), Told()
-    watch.alarms = cast("alarms.Alarms", told)
+    watch.alarms = cast("memory_alarms.Alarms", told)
     root = model.Memory(usage=500, inactive_file=50, limit=1000)
     pods = model.Memory(usage=900, inactive_file=0, limit=1000)
     settings = node_pressure.Settings(limits=thresholds.parse(texts))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from koordlet import asking
-from koordlet.host import directory, observe
+from koordlet.agent import optional_reads
+from koordlet.host import observe
+from koordlet.host.recording import directory
 from koordlet.model import plan
-from koordlet.policy import blkio_qos, network_qos
+from koordlet.policy.memory_io import blkio_qos, network_qos
 from tests.kit import moments
 
 
@@ -22,8 +23,8 @@ def test_nobody_asks_for_links_while_the_policy_is_off(tmp_path: Path) -> None:
         network_qos.STEM: network_qos.Settings(interfaces=("eth0",)),
     }
     for mode in ({}, {network_qos.STEM: plan.Mode.OFF}):
-        assert asking.complete(seen, observer, settings, mode, slow=True) is seen
+        assert optional_reads.complete(seen, observer, settings, mode, slow=True) is seen
 
     shadowed = {network_qos.STEM: plan.Mode.SHADOW}
-    assert asking.complete(seen, observer, settings, shadowed, slow=True) == seen
+    assert optional_reads.complete(seen, observer, settings, shadowed, slow=True) == seen
     assert seen.blocks is None

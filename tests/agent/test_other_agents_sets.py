@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from koordlet.model import cpuset, kubelet, qos
+from tests.agent.test_moving_sets import KUBE, Node, kube
 from tests.kit.kernel.machine import Cgroup
-from tests.test_moving_sets import KUBE, Node, kube
 
 Qos, KubeQos = qos.Qos, qos.KubeQos
 RESERVE = "policies: {reserved_cpus: {cpus: '0'}}\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from koordlet import assembly
+from koordlet.agent import policy_settings
 from koordlet.model import cpuset, plan, qos
-from koordlet.policy import registry, reserved_cpus
+from koordlet.policy.cpu import reserved_cpus
+from koordlet.policy.framework import registry
 from tests.kit import agents
 
 
@@ -13,7 +14,7 @@ def test_every_policy_is_configured() -> None:
     config = agents.effective().config
     stems = {row.stem for row in registry.POLICIES}
 
-    assert stems == set(assembly.settings(config)) == set(assembly.modes(config))
+    assert stems == set(policy_settings.settings(config)) == set(policy_settings.modes(config))
 
 
 def test_what_the_operator_wrote() -> None:
@@ -26,9 +27,9 @@ def test_what_the_operator_wrote() -> None:
 
     assert (
         reserved_cpus.Settings(cpus=cpuset.CPUSet.parse("0,2"), quantity_milli=1500, max_cpus=3)
-        == assembly.settings(config)["reserved_cpus"]
+        == policy_settings.settings(config)["reserved_cpus"]
     )
-    assert plan.Mode.SHADOW is assembly.modes(config)["reserved_cpus"]
+    assert plan.Mode.SHADOW is policy_settings.modes(config)["reserved_cpus"]
 
 
 def test_workloads() -> None:
@@ -39,7 +40,7 @@ def test_workloads() -> None:
   - {name: b, qos: LSR, cpus: 2, match: {cgroup: x/b}}
 """
     ).config
-    one, two = assembly.workloads(config)
+    one, two = policy_settings.workloads(config)
 
     assert ("host/a", qos.Qos.LSE, "unit=a.service", 9000) == (
         one.key,
@@ -56,7 +57,7 @@ def test_the_node() -> None:
     named = agents.effective("node: {name: n7, labels: {a: b}}\n").config
 
     assert ("n7", {"a": "b"}) == (
-        assembly.node(named, "h").name,
-        assembly.node(named, "h").labels,
+        policy_settings.node(named, "h").name,
+        policy_settings.node(named, "h").labels,
     )
-    assert "h" == assembly.node(agents.effective().config, "h").name
+    assert "h" == policy_settings.node(agents.effective().config, "h").name

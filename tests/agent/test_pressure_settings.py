@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet import pressure_settings
-from koordlet.host import pressure
+from koordlet.agent import pressure_settings
+from koordlet.host.counters import pressure
 from koordlet.model import qos
 from tests.kit import colocation, moments
 

@@ -1,4 +1,7 @@
-"""What the agent says in its log about a pass. The audit log's records: ``tests.test_agent``."""
+"""What the agent says in its log about a pass.
+
+The audit log's records: ``tests.agent.test_lifecycle``.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import daemon, opening
+from koordlet.agent import bootstrap, loop
 from koordlet.config import loader
 from koordlet.host import machine
 from koordlet.model import errors
@@ -23,8 +23,8 @@ BAD = errors.ConfigError("unknown key", culprit="config.yaml:9", fix="remove it"
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of the daemon's seconds in one: the lanes keep their proportions."""
-    for name, lane in (("FAST", daemon.FAST), ("TICK", daemon.TICK), ("SLOW", daemon.SLOW)):
-        monkeypatch.setattr(daemon, name, daemon.Lane(lane.name, lane.period / 10))
+    for name, lane in (("FAST", loop.FAST), ("TICK", loop.TICK), ("SLOW", loop.SLOW)):
+        monkeypatch.setattr(loop, name, loop.Lane(lane.name, lane.period / 10))
 
 
 def told(life: Life) -> view.View:
@@ -43,7 +43,7 @@ def condition(life: Life) -> str:
 def without(life: Life) -> Life:
     """With nothing but what is built in, observing."""
     config = loader.from_text(None, "", {}, {"mode": "observe"})
-    life.start = opening.Start(
+    life.start = bootstrap.Start(
         config=config, refused=BAD, instead="the built-in values", configured=False
     )
     return life
@@ -115,7 +115,7 @@ def test_a_start_with_the_last_good_one(ram: Path) -> None:
     """The limits are in place, the agent is ready, and every surface says what it runs with."""
     life = Life(ram)
     good = life.file.read_text()
-    life.start = opening.Start(
+    life.start = bootstrap.Start(
         config=loader.from_text(good, "last-config.yaml", {}, {}),
         refused=BAD,
         instead="the last good configuration, last-config.yaml",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet import restoring
+from koordlet.agent import restore
 from koordlet.config import schema
-from koordlet.host import root
+from koordlet.host.fs import root
 
 
 def test_credentials_that_are_gone(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_credentials_that_are_gone(tmp_path: Path) -> None:
             "report": {"objects": {"taints": "NoSchedule"}},
         }
     )
-    done = restoring.withdraw(config, root.LiveHost())
+    done = restore.withdraw(config, root.LiveHost())
 
     (failed,) = done.failed
     assert failed.target.startswith("node/")

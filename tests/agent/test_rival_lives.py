@@ -18,9 +18,9 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset, pod, qos
+from tests.agent.test_cpu_lifecycles import CPUS, KINDS, KUBE, Lifecycles, Lodger
 from tests.kit import moments, search, trees
 from tests.kit.kernel.machine import Cgroup
-from tests.test_cpu_lifecycles import CPUS, KINDS, KUBE, Lifecycles, Lodger
 
 SETS = moments.sets(CPUS)
 #: Longer than any pause after somebody else has written.

@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
-from koordlet import remembering
+from koordlet.agent import saved_history
 from koordlet.history import expectation, series
 from koordlet.host import machine
-from koordlet.model import kinds, meter, nodeslo, objects
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import meter, nodeslo
 from koordlet.scheduler.store import adapter
 from koordlet.state import checkpoint
-from koordlet.workloads import gathering, sloconfig
+from koordlet.workloads import gatherer, sloconfig
 from tests.kit import clocks, counting, lives, pasts
 
 
 def memory(
     models: expectation.Expectation, where: Path, boot: str, at: float
-) -> remembering.Memory:
+) -> saved_history.Memory:
     """The memory of an agent that runs in this boot."""
     known = series.History()
     known.expectation = models
@@ -33,11 +34,11 @@ def memory(
 
 def remembered(
     known: series.History, where: Path, boot: str, at: float, suspended: float = 0.0
-) -> remembering.Memory:
+) -> saved_history.Memory:
     """The same of a whole history."""
     files = checkpoint.Checkpoints(where, machine_id="m", boot_id=boot)
     now = machine.Now(at=at, wall=1000.0 + at, suspended=suspended)
-    return remembering.Memory(known, files, lambda: now)
+    return saved_history.Memory(known, files, lambda: now)
 
 
 def learned(number: int = 100) -> expectation.Expectation:
@@ -228,7 +229,7 @@ SAID: dict[str, tuple[kinds.Kind, dict[str, Any], dict[str, Any]]] = {
 }
 
 
-class Sources(gathering.Gatherer):
+class Sources(gatherer.Gatherer):
     """Those of a node, with a store in a file that they open themselves."""
 
     def __init__(self, file: Path) -> None:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from koordlet import supervising
+from koordlet.agent import scheduler_child
 from tests.kit import deadline
 
 _LIVES = [sys.executable, "-S", "-c", "import time; time.sleep(1000)"]
-_PACE = supervising.Pace(first_seconds=0.01, most_seconds=0.02, grace_seconds=5.0)
+_PACE = scheduler_child.Pace(first_seconds=0.01, most_seconds=0.02, grace_seconds=5.0)
 
 
 def runs(pid: int) -> bool:
@@ -21,7 +21,7 @@ def runs(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-async def started(one: supervising.Supervisor, times: int) -> int:
+async def started(one: scheduler_child.Supervisor, times: int) -> int:
     """Wait until it was started so often and runs; its process."""
     await deadline.comes(lambda: one.starts >= times and one.pid is not None)
     assert one.pid is not None
@@ -32,7 +32,7 @@ def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
     """SIGKILL, and there is another; after ``stop`` there is none."""
 
     async def body() -> None:
-        one = supervising.Supervisor(_LIVES, pace=_PACE)
+        one = scheduler_child.Supervisor(_LIVES, pace=_PACE)
         one.start()
         first = await started(one, 1)
         os.kill(first, signal.SIGKILL)
@@ -51,10 +51,10 @@ def test_one_that_does_not_end_is_killed() -> None:
         "import signal, time; signal.signal(15, signal.SIG_IGN);"
         "print('deaf', flush=True); time.sleep(1000)"
     )
-    pace = supervising.Pace(grace_seconds=0.05)
+    pace = scheduler_child.Pace(grace_seconds=0.05)
 
     async def body() -> None:
-        one = supervising.Supervisor([sys.executable, "-S", "-c", stubborn], pace=pace)
+        one = scheduler_child.Supervisor([sys.executable, "-S", "-c", stubborn], pace=pace)
         one.start()
         pid = await started(one, 1)
         await one.stop()
@@ -67,7 +67,7 @@ def test_a_program_that_is_not_there_is_tried_again() -> None:
     """It costs a pause, never the agent."""
 
     async def body() -> None:
-        one = supervising.Supervisor(["/nonexistent/koordlet"], pace=_PACE)
+        one = scheduler_child.Supervisor(["/nonexistent/koordlet"], pace=_PACE)
         one.start()
         await asyncio.sleep(0)
         assert one.pid is None
@@ -79,8 +79,8 @@ def test_a_program_that_is_not_there_is_tried_again() -> None:
 def test_the_child_ends_with_its_parent() -> None:
     """A parent that is killed takes it along; one that had gone before is seen by its number."""
     child = (
-        "import sys, time; from koordlet import supervising;"
-        "print(supervising.end_with(int(sys.argv[1])), flush=True); time.sleep(1000)"
+        "import sys, time; from koordlet.agent import scheduler_child;"
+        "print(scheduler_child.end_with(int(sys.argv[1])), flush=True); time.sleep(1000)"
     )
     parent = (
         "import os, subprocess, sys;"
@@ -96,7 +96,10 @@ def test_the_child_ends_with_its_parent() -> None:
         process.kill()
         gone = Path(f"/proc/{told[0]}")
         deadline.until(lambda: not gone.exists() or " Z " in _state(gone), "it has ended")
-    orphan = f"from koordlet import supervising; print(supervising.end_with({os.getppid()}))"
+    orphan = (
+        "from koordlet.agent import scheduler_child;"
+        f"print(scheduler_child.end_with({os.getppid()}))"
+    )
     said = subprocess.run(
         [sys.executable, "-c", orphan], capture_output=True, text=True, check=True
     )

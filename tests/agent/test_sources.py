@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet import cli, sourcing
+from koordlet import cli
+from koordlet.agent import sources
 from koordlet.config import schema
-from koordlet.host import directory, root
+from koordlet.host.fs import root
+from koordlet.host.recording import directory
 from koordlet.model import observed, snapshot
 from tests.kit import deadline, observing
 from tests.kit.apiserver import pki
@@ -42,7 +44,7 @@ def config(**sections: Any) -> schema.Config:
 def test_what_is_asked(sections: dict[str, Any], runs: object, wants: object) -> None:
     """What somebody wrote down counts; why is said."""
     sections.setdefault("kubelet", {}).setdefault("directory", "/nowhere")
-    found = sourcing.choose(config(**sections), root.LiveHost(), {})
+    found = sources.choose(config(**sections), root.LiveHost(), {})
 
     assert (runs, wants) == (found.kubelet, found.kube)
     assert (not (runs or wants)) is found.standalone
@@ -85,8 +87,8 @@ def test_what_was_not_heard() -> None:
         )
     )
 
-    assert ["not known: a, c: Connection refused"] == sourcing.unheard(told)
-    assert [] == sourcing.unheard(None)
+    assert ["not known: a, c: Connection refused"] == sources.unheard(told)
+    assert [] == sources.unheard(None)
 
 
 def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "cpu_manager_state").write_text("{}")
     said = config(kubelet={"directory": str(tmp_path)})
 
-    assert sourcing.choose(said, root.LiveHost(), {}).kubelet
+    assert sources.choose(said, root.LiveHost(), {}).kubelet
 
 
 def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:
@@ -102,9 +104,9 @@ def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:
     said = config(kubelet={"mode": "on"}, kube={"mode": "on"})
     host = directory.DirHost(str(tmp_path))
 
-    assert sourcing.choose(said, host, {}).standalone
-    assert sourcing.gatherer(said, host) is None
-    assert sourcing.once(said, host) is None
+    assert sources.choose(said, host, {}).standalone
+    assert sources.gatherer(said, host) is None
+    assert sources.once(said, host) is None
 
 
 @pytest.fixture
@@ -266,4 +268,4 @@ def test_the_container_runtime(
     said = config(nri={"mode": mode}).nri
 
     host = directory.DirHost(str(tmp_path))
-    assert expected is sourcing.wants_runtime(said, host, alone=alone)
+    assert expected is sources.wants_runtime(said, host, alone=alone)

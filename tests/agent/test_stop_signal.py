@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import stop_signal
+from koordlet.agent import stop_signal
 from tests.kit import agents, deadline
 
 
@@ -52,7 +52,7 @@ def test_another_command_told_while_it_imports(tmp_path: Path) -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     """A shell's background job does not end by a Ctrl-C that was meant for another."""
     code = (
-        "import signal, os; from koordlet import stop_signal;"
+        "import signal, os; from koordlet.agent import stop_signal;"
         "signal.signal(signal.SIGINT, signal.SIG_IGN); stop_signal.listen();"
         "os.kill(os.getpid(), signal.SIGINT); print(stop_signal.heard(), stop_signal.listening());"
         "os.kill(os.getpid(), signal.SIGTERM); print(stop_signal.heard())"
@@ -66,7 +66,7 @@ def test_what_is_ignored_stays_ignored() -> None:
 def test_a_person_who_says_it_twice() -> None:
     """A start that hangs ends by a second Ctrl-C."""
     code = (
-        "import signal, os; from koordlet import stop_signal; stop_signal.listen();"
+        "import signal, os; from koordlet.agent import stop_signal; stop_signal.listen();"
         "os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)"
     )
     assert 130 == subprocess.run([sys.executable, "-c", code], check=False).returncode

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent, unanswered
-from koordlet.host import root
+from koordlet.agent import lifecycle, unanswered_reads
+from koordlet.host.fs import root
 from koordlet.model import absence, cpuset, errors
 from koordlet.model.qos import KubeQos, Qos
 from tests.kit import agents, colocation, images, unanswering
@@ -90,7 +90,7 @@ class Scene:
 class Life:
     """An agent on the scene, quiet at first."""
 
-    def __init__(self, scene: Scene, who: agent.Agent) -> None:
+    def __init__(self, scene: Scene, who: lifecycle.Agent) -> None:
         self.scene, self.who = scene, who
         self.look(40)
         # From here on reads are those of an agent that has nothing to do.
@@ -230,7 +230,7 @@ def test_cpus_that_go_while_nothing_else_is_read(ram: Path) -> None:
 
 def test_it_is_said_once() -> None:
     """The sentence stays the same while the named file is silent, whatever else is."""
-    told = unanswered.Unanswered()
+    told = unanswered_reads.Unanswered()
     one, other = (absence.Unanswered(name, errno.EIO, held=True) for name in ("/a", "/b"))
     first = told.passed([one, other])
     assert first == told.passed([other, one])
@@ -241,7 +241,7 @@ def test_it_is_said_once() -> None:
 
 def test_what_is_unknown_is_named_first() -> None:
     """A file that was never read says more than one whose last word holds."""
-    told = unanswered.Unanswered()
+    told = unanswered_reads.Unanswered()
     held = absence.Unanswered("/a", errno.EMFILE, held=True)
     unknown = absence.Unanswered("/b", errno.EMFILE, held=False)
     told.passed([held])

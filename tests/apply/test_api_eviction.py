@@ -14,7 +14,8 @@ import pytest
 from koordlet.apply import api_eviction, evictor
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import eviction, kinds, objects
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import eviction
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import faults, server
 

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from koordlet.apply import attempt
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, knob, plan
 from tests.kit.kernel import KernelHost, Machine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from tests.kit import agents, trees
 from tests.kit.kernel import KernelHost, Machine
 

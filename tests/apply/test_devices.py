@@ -7,7 +7,8 @@ import errno
 import pytest
 
 from koordlet.apply import devices
-from koordlet.host import directory, root
+from koordlet.host.fs import root
+from koordlet.host.recording import directory
 from koordlet.model import action, knob
 from koordlet.state import journal
 

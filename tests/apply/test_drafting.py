@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.apply import drafting, planner
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, cgroup, decision, ledger, plan, result
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from koordlet.state import journal
 from tests.kit import counting, moments
 

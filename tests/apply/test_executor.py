@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent
+from koordlet.agent import lifecycle
 from koordlet.apply import refusals
 from koordlet.model import action, errors, result
 from tests.apply import test_interrupted
@@ -24,7 +24,7 @@ def one_pass(site: agents.Site) -> dict[str, result.Result]:
         return site_pass(who)
 
 
-def site_pass(who: agent.Agent) -> dict[str, result.Result]:
+def site_pass(who: lifecycle.Agent) -> dict[str, result.Result]:
     """The same for an agent that is there."""
     made = who.line.run_once(who.book.entries)
     return {one.target: one for one in who.hands.run(made.draft, made.snapshot)}

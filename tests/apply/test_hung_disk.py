@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent
+from koordlet.agent import lifecycle
 from koordlet.model import errors
 from koordlet.model.result import Verdict
 from koordlet.state import disk, journal
@@ -42,7 +42,7 @@ def clock() -> clocks.Clock:
 
 
 @pytest.fixture
-def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterator[agent.Agent]:
+def who(site: agents.Site, gate: threading.Event, clock: clocks.Clock) -> Iterator[lifecycle.Agent]:
     """An agent that asks its disks from threads, as on a live machine."""
     with site.agent() as one:
         first, other = (disk.Disk(Path("/state"), inline=False, clock=clock) for _ in range(2))
@@ -59,7 +59,7 @@ def text(host: KernelHost, path: str) -> str:
     return host.text(host.at(trees.file(TREE, path))).strip()
 
 
-def check(who: agent.Agent) -> str:
+def check(who: lifecycle.Agent) -> str:
     """What is said of the disk."""
     assert who.teller.view is not None
     told = [one.message for one in who.teller.view.plan.conditions if one.type == "StateDiskHangs"]
@@ -69,7 +69,7 @@ def check(who: agent.Agent) -> str:
 
 
 def test_nothing_is_written_before_its_original_is_on_disk(
-    who: agent.Agent, host: KernelHost, gate: threading.Event, clock: clocks.Clock
+    who: lifecycle.Agent, host: KernelHost, gate: threading.Event, clock: clocks.Clock
 ) -> None:
     """Passes go on, culprit and fix are said; when the disk answers, all is done, nothing said."""
     gate.clear()
@@ -93,7 +93,7 @@ def test_nothing_is_written_before_its_original_is_on_disk(
 
 
 def test_what_the_journal_knows_goes_on(
-    who: agent.Agent,
+    who: lifecycle.Agent,
     host: KernelHost,
     gate: threading.Event,
     clock: clocks.Clock,
@@ -113,7 +113,7 @@ def test_what_the_journal_knows_goes_on(
 
 
 def test_leaving_does_not_wait(
-    who: agent.Agent,
+    who: lifecycle.Agent,
     host: KernelHost,
     gate: threading.Event,
     clock: clocks.Clock,
@@ -137,7 +137,7 @@ def test_leaving_does_not_wait(
 
 
 def test_a_deadline_that_cannot_be_written_is_no_hand_over(
-    who: agent.Agent,
+    who: lifecycle.Agent,
     gate: threading.Event,
     site: agents.Site,
     monkeypatch: pytest.MonkeyPatch,
@@ -153,7 +153,7 @@ def test_a_deadline_that_cannot_be_written_is_no_hand_over(
 
 
 def test_a_deadline_that_is_refused_is_no_hand_over(
-    who: agent.Agent, site: agents.Site, monkeypatch: pytest.MonkeyPatch
+    who: lifecycle.Agent, site: agents.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk is no better than one that hangs."""
     before = site.image()
@@ -169,7 +169,7 @@ def test_a_deadline_that_is_refused_is_no_hand_over(
 
 
 def test_an_agent_that_ceased_to_act_hears_of_its_disk(
-    who: agent.Agent,
+    who: lifecycle.Agent,
     gate: threading.Event,
     clock: clocks.Clock,
     site: agents.Site,
@@ -207,13 +207,13 @@ def test_a_start_gives_up(
     monkeypatch.setattr(site.host, "live", True)
     gate.clear()
     with pytest.raises(errors.HostError, match="does not answer") as refused:
-        agent.Agent(site.line(), site.paths, enforce=False)
+        lifecycle.Agent(site.line(), site.paths, enforce=False)
 
     assert "--state-dir" in refused.value.fix
     gate.set()
 
 
-def _wants(who: agent.Agent, path: str, cpus: str) -> None:
+def _wants(who: lifecycle.Agent, path: str, cpus: str) -> None:
     """The policy wants another set for a group from now on."""
     settings = who.line.extra_settings["fixed"]
     assert isinstance(settings, agents.Sets)
@@ -222,7 +222,7 @@ def _wants(who: agent.Agent, path: str, cpus: str) -> None:
     who.line.extra_settings = {**who.line.extra_settings, "fixed": changed}
 
 
-def _on_disk(who: agent.Agent, site: agents.Site) -> dict[str, journal.Entry]:
+def _on_disk(who: lifecycle.Agent, site: agents.Site) -> dict[str, journal.Entry]:
     """What a successor finds."""
     ids = who.line.observer.identity
     where = site.paths.journal

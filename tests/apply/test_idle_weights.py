@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import line
-from koordlet.host import root
+from koordlet.agent import tick
+from koordlet.host.fs import root
 from tests.kit import agents, unit_manager
 from tests.kit.kernel import KernelHost, Machine
 
@@ -139,7 +139,7 @@ class WithSystemd(agents.Site):
 
     systemd: unit_manager.Systemd
 
-    def line(self, host: root.HostRoot | None = None) -> line.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Line:
         """The line, with this systemd."""
         made = super().line(host)
         made.units = unit_manager.Manager(made.host, self.systemd)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.demo import groups as demo
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cpuset
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from tests.kit import agents, images, search, trees
 from tests.kit.kernel import Machine
 from tests.kit.kernel.machine import Cgroup

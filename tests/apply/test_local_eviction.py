@@ -9,7 +9,7 @@ import asyncio
 import errno
 
 from koordlet.apply import local_eviction
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import eviction
 from tests.kit import unanswering
 from tests.kit.kernel import Machine

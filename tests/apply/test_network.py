@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.apply import kinds, network, present, undoing
-from koordlet.host import directory
+from koordlet.host.recording import directory
 from koordlet.model import action, queueing
 from koordlet.state import journal
 from tests.kit import moments

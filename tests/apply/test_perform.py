@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.apply import intents, kinds, perform
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup

@@ -8,10 +8,10 @@ import pytest
 
 from koordlet.apply import places, unit_properties
 from koordlet.model import cgroup, knob
-from koordlet.policy import system_qos
+from koordlet.policy.memory_io import system_qos
 from koordlet.state import journal
 from tests.kit.kernel import Machine
-from tests.policy import test_housekeeping
+from tests.policy.cpu import test_housekeeping
 
 V1 = cgroup.Layout(
     hierarchies=(

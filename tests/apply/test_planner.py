@@ -6,7 +6,7 @@ import pytest
 
 from koordlet.apply import planner, present
 from koordlet.model import action, decision, ledger, plan
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from tests.kit import moments
 
 NOW = moments.bare()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from koordlet.apply import kinds, present
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, cgroup, snapshot
 from koordlet.state import journal
 from tests.kit import moments

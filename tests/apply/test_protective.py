@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.apply import protective
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action
 from tests.kit.kernel import KernelHost, Machine
 

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from koordlet.apply import refusals
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, knob
 from tests.kit.kernel import KernelHost, Machine
 

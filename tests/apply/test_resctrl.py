@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.apply import resctrl
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action, result
 from koordlet.state import journal
 from tests.kit import agents, images

@@ -7,7 +7,7 @@ from dataclasses import replace
 from koordlet.apply import planner, standstill, undoing
 from koordlet.model import decision, knob, ledger, plan
 from koordlet.model.action import WriteFile
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from tests.kit import moments
 
 SEEN = moments.moment(moments.machine())

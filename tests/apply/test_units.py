@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from koordlet import line
+from koordlet.agent import tick
 from koordlet.apply import units
-from koordlet.host import dbus, root, worker
+from koordlet.host.fs import root, worker
+from koordlet.host.systemd import dbus
 from koordlet.model import knob, result
 from koordlet.state import journal
 from tests.kit import agents, deadline, dying, images, unit_manager
@@ -93,7 +94,7 @@ class Site(agents.Site):
         places = {name: f"{TOP}/system.slice/{name}" for name in names}
         return cls(state, host, unit_manager.Systemd(host, places))
 
-    def line(self, host: root.HostRoot | None = None) -> line.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Line:
         """The line, with this systemd."""
         made = super().line(host)
         made.units = unit_manager.Manager(made.host, self.systemd)

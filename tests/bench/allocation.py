@@ -10,9 +10,10 @@ import itertools
 import time
 
 from koordlet.model import cpuset
-from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_shape, numa_hints
+from koordlet.policy.cpu import accumulator, allocation, numa_hints
+from koordlet.policy.cpu import shape as cpu_shape
 from tests.bench import gate
-from tests.policy.test_cpu_accumulator import machine
+from tests.policy.cpu.test_accumulator import machine
 
 LIMIT = 0.001
 _REPEATS = 7
@@ -36,31 +37,31 @@ def slowest() -> gate.Ratio:
     )
 
 
-Ask = tuple[int, cpu_accumulator.Bind, numa_hints.Policy]
+Ask = tuple[int, accumulator.Bind, numa_hints.Policy]
 
 
 def _asks() -> list[Ask]:
-    return list(itertools.product((2, 16, 40, 100), cpu_accumulator.Bind, numa_hints.Policy))
+    return list(itertools.product((2, 16, 40, 100), accumulator.Bind, numa_hints.Policy))
 
 
-def _node() -> cpu_allocation.Node:
+def _node() -> allocation.Node:
     shape = cpu_shape.Shape.of(machine(2, 4, 16, 2, l3=2))
     reserved = cpuset.CPUSet.parse("0,128")
-    holdings: list[cpu_allocation.Holding] = []
+    holdings: list[allocation.Holding] = []
     for number, count in enumerate((2, 8, 3, 4) * 3):
-        node = cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
-        answer = node.allocate(cpu_allocation.Request(cpus=cpu_accumulator.Request(count=count)))
-        assert isinstance(answer, cpu_allocation.Grant)
-        holdings.append(cpu_allocation.Holding(holder=str(number), cpus=answer.cpus))
-    return cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
+        node = allocation.Node(shape, reserved=reserved, holdings=holdings)
+        answer = node.allocate(allocation.Request(cpus=accumulator.Request(count=count)))
+        assert isinstance(answer, allocation.Grant)
+        holdings.append(allocation.Holding(holder=str(number), cpus=answer.cpus))
+    return allocation.Node(shape, reserved=reserved, holdings=holdings)
 
 
-def _seconds(node: cpu_allocation.Node, ask: Ask) -> float:
+def _seconds(node: allocation.Node, ask: Ask) -> float:
     count, bind, numa = ask
-    cpus = cpu_accumulator.Request(
-        count=count, bind=bind, required=True, exclusive=cpu_accumulator.Exclusive.PCPU
+    cpus = accumulator.Request(
+        count=count, bind=bind, required=True, exclusive=accumulator.Exclusive.PCPU
     )
-    request = cpu_allocation.Request(cpus=cpus, numa=numa)
+    request = allocation.Request(cpus=cpus, numa=numa)
     began = time.process_time()
     node.allocate(request)
     return time.process_time() - began

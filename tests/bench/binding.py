@@ -19,8 +19,8 @@ from pathlib import Path
 
 from koordlet.http import client as http
 from koordlet.kube import adapter, credentials
-from koordlet.scheduler import profile
-from koordlet.scheduler.loop import running
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import runner
 from tests.bench import gate, stub
 
 _NODES, _PODS = 5000, 5000
@@ -59,7 +59,7 @@ async def _bound(port: int, folder: Path, pods: int) -> tuple[float, float, int]
     limits = http.Limits(connections=24, body_bytes=128 << 20)
     source = credentials.Source(kubeconfig=str(config))
     store = adapter.Kube(credentials.Credentials(source), adapter.Manners(page=500, limits=limits))
-    loop = running.Loop(store, {stub.SCHEDULER: profile.default(stub.SCHEDULER)}, instance="bench")
+    loop = runner.Loop(store, {stub.SCHEDULER: profile.default(stub.SCHEDULER)}, instance="bench")
     working = asyncio.ensure_future(loop.run())
     asking = http.Client(http.Endpoint("127.0.0.1", port))
     while not loop.ready:  # noqa: ASYNC110 -- it tells nobody

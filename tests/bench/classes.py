@@ -19,7 +19,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from koordlet.scheduler import cluster, cycle, nodes, profile, shapes, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import cycle, profile
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.sim import shapes, simulation
 from tests.bench import gate, scheduler
 
 _NODES, _PODS, _PREEMPTED = 5000, 2000, 1000
@@ -41,7 +44,7 @@ def _of_classes(classes: int, pods: int) -> float:
         if body["kind"] == "Pod":
             labels = {"class": str(next(numbers) % classes)}
             body["metadata"] = {**body["metadata"], "labels": labels}
-    tried = sim.Simulation(cluster.load(bodies), ties=False)
+    tried = simulation.Simulation(inventory.load(bodies), ties=False)
     del bodies
     gc.collect()
     start = time.process_time()
@@ -50,8 +53,8 @@ def _of_classes(classes: int, pods: int) -> float:
 
 
 def _preempting() -> float:
-    loaded = cluster.load(shapes.generate("PreemptionBasic", _PREEMPTED, _PREEMPTED))
-    tried = sim.Simulation(loaded, ties=False)
+    loaded = inventory.load(shapes.generate("PreemptionBasic", _PREEMPTED, _PREEMPTED))
+    tried = simulation.Simulation(loaded, ties=False)
     gc.collect()
     start = time.process_time()
     result = tried.run()
@@ -65,7 +68,7 @@ def _churning() -> float:
     """Each second a node comes, one goes, and a pod is refused that fits nowhere."""
     bodies = [*shapes.generate("SchedulingBasic", _NODES, _PODS)]
     template = next(body for body in bodies if body["kind"] == "Node")
-    loaded = cluster.load(bodies)
+    loaded = inventory.load(bodies)
     one = cycle.Cycle(loaded.columns, profile.default())
     large = loaded.decoder.decode(_large(), 0)
     gc.collect()
@@ -153,11 +156,13 @@ def _weigh(*, pods: bool) -> tuple[float, float]:
     count = 20_000 if pods else 10_000
     sizes = (_PODS, count) if pods else (count, 1)
     # What is loaded once belongs to neither.
-    sim.Simulation(cluster.load(shapes.generate("SchedulingBasic", 10, 10)), ties=False).run()
+    simulation.Simulation(
+        inventory.load(shapes.generate("SchedulingBasic", 10, 10)), ties=False
+    ).run()
     several = [*shapes.generate("SchedulingBasic", *sizes)]
     kind = "Pod" if pods else "Node"
     mine = [json.dumps(body) for body in several if body["kind"] == kind]
-    loaded = cluster.load([body for body in several if pods and body["kind"] != "Pod"])
+    loaded = inventory.load([body for body in several if pods and body["kind"] != "Pod"])
     del several
     before = _resident()
     for number, text in enumerate(mine):

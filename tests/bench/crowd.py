@@ -4,8 +4,8 @@ Covers: 1 000 watchers that connect at once; each rogue of ``tests.kit.rogues``;
 in the loop that serves, less that of a timer in an idle process in the same window.
 Does not cover: what serving costs (``fanout``).
 
-A tick is late when it starts half of its second after its time (``daemon``): that is the reference.
-Lateness is measured in the loop alone, without the agent's own work.
+A tick is late when it starts half of its second after its time (``agent.loop``): that is the
+reference. Lateness is measured in the loop alone, without the agent's own work.
 
     python -m tests.bench.crowd watch SOCKET WATCHERS      the watchers
     python -m tests.bench.crowd idle                       the idle timer; prints its worst lateness

@@ -9,7 +9,8 @@ import random
 import time
 
 from koordlet.model import pod, pressure, qos, resources
-from koordlet.policy import eviction_ranking, pod_use
+from koordlet.policy.eviction import pod_use
+from koordlet.policy.eviction import ranking as eviction_ranking
 from tests.bench import gate
 
 LIMIT = 3.0

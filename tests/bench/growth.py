@@ -2,7 +2,7 @@
 
 Reference: 4 MB after the half hour that fills the history, of which the allocator's own unrest is
 about one: the number of its blocks is the same then at every mark.
-The whole day is in ``tests/test_days.py`` (soak).
+The whole day is in ``tests/agent/test_days.py`` (soak).
 """
 
 from __future__ import annotations

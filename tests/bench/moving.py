@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from koordlet.apply import resctrl
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import action
 from tests.bench import gate
 

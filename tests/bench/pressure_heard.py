@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from koordlet.rpc import ingest, server
-from koordlet.scheduler.loop import running
+from koordlet.scheduler.loop import runner
 from tests.bench import gate
 from tests.kit import schedulers
 
@@ -100,7 +100,7 @@ async def _measure(folder: Path) -> list[float]:
 
 
 async def _crossed(
-    loop: running.Loop, agent: asyncio.subprocess.Process, config: Path, socket: Path
+    loop: runner.Loop, agent: asyncio.subprocess.Process, config: Path, socket: Path
 ) -> float:
     """Seconds from the crossing until the scheduler knows."""
     _configure(config, socket, "99.9%")

@@ -20,7 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from koordlet.history import series
-from koordlet.host import counter_lane, counters, hierarchies, root
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import groups as group_counters
+from koordlet.host.counters import lane as counter_lane
+from koordlet.host.fs import root
 from koordlet.model import cgroup
 from tests.bench import gate, tenants
 from tests.kit import images
@@ -41,7 +44,7 @@ _HOST = root.LiveHost()
 def pods() -> gate.Ratio:
     """CPU of one tick, the mean over one round of all turns."""
     with node() as made, tempfile.TemporaryDirectory() as folder:
-        look = counters.Reader(_HOST, made.layout, nodes=(0,), handles=counters.HANDLES)
+        look = group_counters.Reader(_HOST, made.layout, nodes=(0,), handles=group_counters.HANDLES)
         look.follow(made.groups)
         for tick in range(_TICKS):
             look.read(tick)
@@ -66,7 +69,7 @@ def pods() -> gate.Ratio:
     )
 
 
-def _ticks(look: counters.Reader, beat: tenants.Beat) -> float:
+def _ticks(look: group_counters.Reader, beat: tenants.Beat) -> float:
     gc.collect()
     spent = 0.0
     for tick in range(_TICKS):
@@ -77,7 +80,7 @@ def _ticks(look: counters.Reader, beat: tenants.Beat) -> float:
     return spent / _TICKS
 
 
-def _tell(look: counters.Reader, made: Node, files: int, reference: float) -> None:
+def _tell(look: group_counters.Reader, made: Node, files: int, reference: float) -> None:
     """What comes after reading, for the record: rates, rows, the table for reports."""
     past = series.History()
     spent = 0.0
@@ -112,7 +115,7 @@ def reference(program: Path, listed: Path, ticks: int, beat: tenants.Beat) -> fl
         return float(one.stdout.readline().split()[0])
 
 
-def files(look: counters.Reader) -> Iterator[str]:
+def files(look: group_counters.Reader) -> Iterator[str]:
     """What is read when, as the reference takes it: period, turn, kept or not, path.
 
     Between two ticks nobody takes memory, so what follows that is read after some rounds only.

@@ -14,11 +14,13 @@ import gc
 import time
 from typing import Any
 
-from koordlet.scheduler import cluster, cycle, profile, shapes
-from koordlet.scheduler.cluster import Cluster
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.inventory import Cluster
+from koordlet.scheduler.framework import cycle, profile
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import reservation, resources
-from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation.register import Register
+from koordlet.scheduler.sim import shapes
 from tests.bench import gate
 
 UNRELATED, PLACED, DRAWN = 1.2, 2.0, 5.0
@@ -64,7 +66,7 @@ def _pods(
 
 def _among(others: int) -> float:
     """CPU time of a plain pod among reservations of others."""
-    loaded = cluster.load(shapes.generate("SchedulingBasic", _NODES, _PODS))
+    loaded = inventory.load(shapes.generate("SchedulingBasic", _NODES, _PODS))
     one, register, mine = _scheduler(loaded)
     names = [node.name for node in loaded.columns.nodes if node is not None]
     for number in range(others):
@@ -77,7 +79,7 @@ def _among(others: int) -> float:
 
 def _drawing() -> tuple[float, float]:
     """CPU time of a reservation, and of the pod that draws on it."""
-    loaded = cluster.load(_labelled([*shapes.generate("SchedulingBasic", _NODES, _MINE)]))
+    loaded = inventory.load(_labelled([*shapes.generate("SchedulingBasic", _NODES, _MINE)]))
     one, register, mine = _scheduler(loaded)
     stand_ins = [register.put(_reservation(f"r{number}", "mine")) for number in range(_MINE)]
     gc.collect()

@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from koordlet.scheduler import cluster, cycle, profile, shapes, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import cycle, profile
 from koordlet.scheduler.plugins import resources
+from koordlet.scheduler.sim import shapes, simulation
 from tests.bench import gate
 
 _SOURCE = Path(__file__).with_name("fullscan.c")
@@ -35,7 +37,7 @@ def _scan(program: Path, nodes: int) -> float:
 
 
 def _kernel(nodes: int) -> float:
-    loaded = cluster.load(shapes.generate("SchedulingBasic", nodes, _PODS))
+    loaded = inventory.load(shapes.generate("SchedulingBasic", nodes, _PODS))
     fit = resources.NodeResourcesFit({})
     even = resources.NodeResourcesBalancedAllocation({})
     small = profile.Profile("kernel", (fit, even), (fit,), ((fit, 1), (even, 1)))
@@ -50,8 +52,8 @@ def _kernel(nodes: int) -> float:
 
 
 def _whole(workload: str, nodes: int) -> float:
-    loaded = cluster.load(shapes.generate(workload, nodes, _PODS))
-    tried = sim.Simulation(loaded, ties=False)
+    loaded = inventory.load(shapes.generate(workload, nodes, _PODS))
+    tried = simulation.Simulation(loaded, ties=False)
     gc.collect()
     start = time.process_time()
     result = tried.run()

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Any
 
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 
 _KINDS = {kind.plural: kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)}
 NAMESPACE, SCHEDULER = "default", "koordlet-scheduler"

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from koordlet import agent, line, log
-from koordlet.host import root
+from koordlet import log
+from koordlet.agent import lifecycle, tick
+from koordlet.host.fs import root
 from koordlet.state import paths
 from tests.bench import gate, reading, started, tenants
 from tests.kit import agents
@@ -69,7 +70,7 @@ def share() -> gate.Ratio:
 class _Running(NamedTuple):
     """An enforcing agent beside workloads that run when they are told to."""
 
-    who: agent.Agent
+    who: lifecycle.Agent
     clock: agents.Clock
     beat: tenants.Beat
 
@@ -120,9 +121,9 @@ def _running() -> Iterator[_Running]:
             for number, path in enumerate(pods)
         )
         clock = agents.Clock()
-        run = line.Line(_HOST, agents.effective(config), base=top, clock=clock)
+        run = tick.Line(_HOST, agents.effective(config), base=top, clock=clock)
         where = paths.choose({}, root=True, state_dir=state)
-        who = agent.Agent(run, where, enforce=True)
+        who = lifecycle.Agent(run, where, enforce=True)
         try:
             run.observer.watch()
             who.watch.listen()

@@ -13,8 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from koordlet.host import directory, root
-from koordlet.host import topology as discovery
+from koordlet.host.fs import root
+from koordlet.host.recording import directory
+from koordlet.host.topology import discovery
 from tests.bench import gate
 from tests.kit import large_machines, machines
 

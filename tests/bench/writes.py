@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from koordlet.apply import executor, planner
-from koordlet.host import hierarchies, root
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
 from koordlet.model import action, plan, result, snapshot, topology
 from koordlet.state import disk, journal
 from tests.bench import gate

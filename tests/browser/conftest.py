@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from koordlet import showing
 from koordlet.http import server
+from koordlet.kubeapi import kinds
 from koordlet.model import (
     best_effort,
     counters,
     cpuset,
     decision,
     eviction,
-    kinds,
     ledger,
     meter,
     resctrl,
@@ -29,7 +28,8 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.report import http_api, view
-from koordlet.scheduler import nodes
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.process import pages
 from tests.browser import looking
 from tests.kit import clusters, loops, reservations, schedulers, views
 
@@ -228,7 +228,7 @@ class Cluster:
         enter = self._stack.enter_async_context
         self.world = await enter(schedulers.world(folder, over_http=False))
         self.running = await enter(schedulers.scheduler(self.world.client))
-        face = showing.Face(self.running)
+        face = pages.Face(self.running)
         await enter(face.told(beat=0.1))
         shown = server.Server("127.0.0.1:0", face.routes())
         self._stack.push_async_callback(shown.stop)

@@ -13,8 +13,9 @@ import pytest
 
 from koordlet import cli
 from koordlet.cli import record
-from koordlet.host import directory, machine, roots
-from koordlet.host import topology as discovery
+from koordlet.host import machine
+from koordlet.host.recording import directory, roots
+from koordlet.host.topology import discovery
 from koordlet.model import errors
 from tests.kit import machines
 

@@ -9,7 +9,8 @@ import pytest
 
 from koordlet import cli
 from koordlet.cli import record
-from koordlet.host import directory, machine
+from koordlet.host import machine
+from koordlet.host.recording import directory
 from tests.kit import machines
 
 HEADER = "apiVersion: koordlet.io/v1\nkind: Config\n"

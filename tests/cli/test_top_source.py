@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from koordlet import line
+from koordlet.agent import tick
 from koordlet.cli import top_source
 from koordlet.model import errors
 from tests.cli.test_top import answering
@@ -101,7 +101,7 @@ def test_what_workloads_use_without_an_agent() -> None:
     host.live = False
     clock = agents.Clock()
     config = agents.effective("workloads: [{name: web, qos: LS, match: {cgroup: shop/web}}]")
-    alone = top_source.Self(words(), config, line.Line(host, config, clock=clock))
+    alone = top_source.Self(words(), config, tick.Line(host, config, clock=clock))
 
     def count(seconds: int) -> None:
         base = "/sys/fs/cgroup/shop/web"

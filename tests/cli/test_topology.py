@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from koordlet import cli
 from koordlet.cli import topology as command
-from koordlet.host import topology as discovery
+from koordlet.host.topology import discovery
 from koordlet.model import cpuset, topology
 from koordlet.report import topology_words
 from tests.kit import large_machines, machines

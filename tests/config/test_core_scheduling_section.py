@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet import assembly
+from koordlet.agent import policy_settings
 from koordlet.model import errors
-from koordlet.policy import core_scheduling, cpu_qos
+from koordlet.policy.cpu import core_scheduling, cpu_qos
 from tests.kit import agents
 
 
 def settings(text: str) -> core_scheduling.Settings:
     """What the policy is told."""
-    found = assembly.settings(agents.effective(text).config)[core_scheduling.STEM]
+    found = policy_settings.settings(agents.effective(text).config)[core_scheduling.STEM]
     assert isinstance(found, core_scheduling.Settings)
     return found
 
@@ -34,6 +34,6 @@ def test_a_class_that_is_none() -> None:
 def test_who_answers_for_it(mode: str, *, answers: bool) -> None:
     """``cpu_qos`` says that it is off, only while it is."""
     config = agents.effective(f"policies: {{core_scheduling: {{mode: {mode}}}}}\n").config
-    found = assembly.settings(config)[cpu_qos.STEM]
+    found = policy_settings.settings(config)[cpu_qos.STEM]
     assert isinstance(found, cpu_qos.Settings)
     assert answers == found.cores

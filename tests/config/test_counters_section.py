@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet import assembly
+from koordlet.agent import policy_settings
 from koordlet.config import loader, schema
-from koordlet.host import performance
+from koordlet.host.counters import performance
 from koordlet.model import errors
 from tests.config.refusing import Write
 
 
 def test_off_unless_asked_for(write: Write) -> None:
     """Without the section nothing is counted; with it, as it says."""
-    assert assembly.counting(schema.defaults()) is None
+    assert policy_settings.counting(schema.defaults()) is None
     config = loader.load(write("counters: {cpi: {enabled: true, windowSeconds: 5}}"), {}, {}).config
 
-    assert performance.Settings(window=5.0) == assembly.counting(config)
+    assert performance.Settings(window=5.0) == policy_settings.counting(config)
 
 
 def test_a_window_fits_into_its_interval(write: Write) -> None:

@@ -20,8 +20,8 @@ _LOAD = """
 import os, sys
 from koordlet.config import examiner
 found = examiner.load(sys.argv[1], {}, {})
-from koordlet import assembly
-assembly.settings(found.config), assembly.workloads(found.config)
+from koordlet.agent import policy_settings
+policy_settings.settings(found.config), policy_settings.workloads(found.config)
 assert len(os.listdir("/proc/self/task")) == 1
 print(found.config.mode, *(name for name in sys.modules if name.startswith("pydantic")))
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import pressure_settings
+from koordlet.agent import pressure_settings
 from koordlet.config import kubelet_file, loader, sourced
 from koordlet.model import errors
 

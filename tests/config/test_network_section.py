@@ -7,10 +7,10 @@ import json
 import pydantic
 import pytest
 
-from koordlet import assembly
+from koordlet.agent import policy_settings
 from koordlet.config import network_section
 from koordlet.model import strategies
-from koordlet.policy import network_qos
+from koordlet.policy.memory_io import network_qos
 from tests.kit import agents
 
 
@@ -19,7 +19,7 @@ def test_parts_as_a_nodeslo_says_them() -> None:
     said = {"egressLimit": 40, "egressRequest": "200M", "ingressLimit": "1Gi"}
     config = agents.effective(f"policies:\n  network_qos: {{beClass: {json.dumps(said)}}}\n").config
 
-    settings = assembly.settings(config)[network_qos.STEM]
+    settings = policy_settings.settings(config)[network_qos.STEM]
 
     assert isinstance(settings, network_qos.Settings)
     assert settings.classes[network_qos.BE] == strategies.NetworkQos(

@@ -13,7 +13,7 @@ import pytest
 
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 from tests.conformance import real
 from tests.conformance.worlds import PAGE, World

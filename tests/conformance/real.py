@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.kube import adapter, credentials
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 
 #: Skipped on CI as well: no package that its set-up may install has a kube-apiserver.
 WHY_NOT = (

@@ -19,7 +19,8 @@ import pytest
 import yaml
 
 from koordlet.kube import adapter, credentials
-from koordlet.model import kinds, objects, refusals, resources
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import resources
 from koordlet.report import remarking, rows
 from koordlet.report.crds import definitions
 from koordlet.report.objects import holders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from tests.conformance.worlds import World, is_gone
 
 

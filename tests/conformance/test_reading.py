@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from tests.conformance.worlds import World
 from tests.kit.watches import drained
 

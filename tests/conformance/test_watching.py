@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from tests.conformance.worlds import World, told
 from tests.kit.watches import drained
 

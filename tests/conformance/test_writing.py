@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from tests.conformance.worlds import World, is_gone
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 
 _Result = TypeVar("_Result")
 

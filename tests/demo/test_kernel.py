@@ -7,7 +7,8 @@ import errno
 import pytest
 
 from koordlet.demo import kernel
-from koordlet.host import root, tarindex
+from koordlet.host.fs import root
+from koordlet.host.recording import tarindex
 from koordlet.model import cpuset
 
 GROUP = f"{kernel.TOP}/g"

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent
+from koordlet.agent import lifecycle
 from koordlet.config import sourced
 from koordlet.demo import groups, kernel, recorded, stage
-from koordlet.host import machine, root
+from koordlet.host import machine
+from koordlet.host.fs import root
 from koordlet.report import in_force, node_json, view
 from koordlet.state import paths
 
@@ -56,7 +57,7 @@ def test_the_story(
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, FLAGS)
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
-    who = agent.Agent(play.line, play.paths(where), enforce=True)
+    who = lifecycle.Agent(play.line, play.paths(where), enforce=True)
     before = who.line.host.list(who.line.host.at(kernel.TOP))
 
     calm, spike = _pass(who, clock, 12.0), _pass(who, clock, 6.0)
@@ -81,7 +82,7 @@ def test_the_story(
     play.close()
 
 
-def _pass(who: agent.Agent, clock: Clock, seconds: float) -> view.View:
+def _pass(who: lifecycle.Agent, clock: Clock, seconds: float) -> view.View:
     """So many seconds of an agent; the last view."""
     end = clock.at + seconds
     for n in range(round(10 * seconds)):
@@ -130,7 +131,7 @@ def test_the_story_of_a_policy_in_shadow(
     monkeypatch.setattr(machine, "now", clock)
     play = stage.Elsewhere(args, {**FLAGS, "policies.adaptive.mode": _SHADOW})
     where = paths.Paths(run=tmp_path / "run", lib=tmp_path, log=tmp_path)
-    who = agent.Agent(play.line, play.paths(where), enforce=True)
+    who = lifecycle.Agent(play.line, play.paths(where), enforce=True)
 
     _pass(who, clock, 12.0)
     spike = _pass(who, clock, 6.0)

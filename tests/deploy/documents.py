@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

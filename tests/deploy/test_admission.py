@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from koordlet.kube import adapter, credentials
-from koordlet.model import happening, kinds, objects, refusals
+from koordlet.kubeapi import event as object_event
+from koordlet.kubeapi import kinds, objects, refusals
 from tests.deploy.documents import DEPLOY, documents, rules
 from tests.deploy.test_overlays import built
 from tests.kit import loops
@@ -229,15 +230,17 @@ def said(verb: str, kind: kinds.Kind, body: dict[str, Any], sub: str = "") -> Wr
 
 async def event(store: objects.Objects, node: str, name: str = "") -> object:
     """In the name of a node."""
-    about = happening.Subject(kind=kinds.NODES, name=MINE)
-    told = happening.Happening(subject=about, mark=name or node, reason="R", action="A", note="n")
-    return await store.create(kinds.EVENTS, happening.body(told, node, 1e9))
+    about = object_event.Subject(kind=kinds.NODES, name=MINE)
+    told = object_event.Happening(
+        subject=about, mark=name or node, reason="R", action="A", note="n"
+    )
+    return await store.create(kinds.EVENTS, object_event.body(told, node, 1e9))
 
 
 async def series(store: objects.Objects, node: str) -> object:
     """The event of a node goes on."""
     ref = objects.Ref(kinds.EVENTS, f"{MINE}.{node}", "default")
-    more = {"series": {"count": 2, "lastObservedTime": happening.moment(1e9)}}
+    more = {"series": {"count": 2, "lastObservedTime": object_event.moment(1e9)}}
     return await store.patch(ref, objects.Merge(more))
 
 

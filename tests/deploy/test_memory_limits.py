@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from koordlet.host import following
+from koordlet.host.cgroup import followed
 
 REPO = Path(__file__).parents[2]
 _MIB = 1 << 20
@@ -61,9 +61,9 @@ def test_nothing_that_was_measured_comes_near() -> None:
     rows = dict(measured())
     (counted,) = [size for what, size in rows.items() if "are followed (4 000)" in what]
     (validating,) = [size for what, size in rows.items() if what.startswith("validating")]
-    known = int(following.MOST_SETS * (rows[_KNOWN] - rows["all surfaces"]) / 11_900)
+    known = int(followed.MOST_SETS * (rows[_KNOWN] - rows["all surfaces"]) / 11_900)
     worst = counted + known + validating
 
-    assert (4000, 7) == (following.MOST_OF_ALL, len(rows))
+    assert (4000, 7) == (followed.MOST_OF_ALL, len(rows))
     assert f"{counted // 10**6} + {known // 10**6} + {validating // 10**6} MB" in guide
     assert max(worst, *rows.values()) < of_unit("koordlet.service", "MemoryHigh")

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from koordlet.config import loader
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 from tests.deploy.documents import DEPLOY, documents, needed
 from tests.kit import kustomize, needs
 

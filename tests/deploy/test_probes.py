@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet import showing
 from koordlet.http import message, routes
 from koordlet.report import http_api, view
+from koordlet.scheduler.process import pages
 from tests.apply import test_interrupted
 from tests.deploy.test_manifests import REPO, container
 from tests.kit import schedulers
@@ -114,7 +114,7 @@ def test_the_scheduler_s_probes(ram: Path) -> None:
             schedulers.world(ram, over_http=False) as world,
             schedulers.scheduler(world.client) as loop,
         ):
-            table = showing.Face(loop).routes()
+            table = pages.Face(loop).routes()
             await world.node("n1", cpu="4")
             await world.pod("web", cpu="1")
             await world.until_placed("web")

@@ -13,7 +13,7 @@ import pytest
 
 from koordlet import cli
 from koordlet.config import loader, schema
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 from tests.deploy.documents import DEPLOY, needed
 from tests.deploy.test_overlays import agent, built, one, variables
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet.model import kinds
-from koordlet.report import metrics_page
+from koordlet.kubeapi import kinds
 from tests.deploy.documents import DEPLOY, allowed, documents, needed, rules
+from tools.docs import metrics
 
 #: Mirrors of ``workloads.cluster``, and the rows of ``report.rows``.
 AGENT = (
@@ -121,7 +121,7 @@ def test_overlays_fit(path: Any) -> None:
 def test_every_query_of_the_dashboard_is_answered() -> None:
     """Names and labels of every query are those of a family that is served."""
     board = json.loads((DEPLOY / "dashboards" / "koordlet.json").read_text())
-    page = metrics_page.page()
+    page = metrics.page()
     rows = re.findall(r"^\| `(koordlet_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE)
     families = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     queries = [t["expr"] for panel in board["panels"] for t in panel["targets"]]

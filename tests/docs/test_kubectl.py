@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from tests.docs import commands
 from tests.kit.apiserver import test_kubectl
 

@@ -33,7 +33,7 @@ WRITTEN = [
     for one in (*commands.PAGES, commands.REPO / "CHANGELOG.md", commands.REPO / "STYLE.md")
     if one.name not in MADE
 ]
-_ROOMS = ("koordlet", "deploy", "systemd", "tests", "fixtures", ".ci", "docs")
+_ROOMS = ("koordlet", "tools", "deploy", "systemd", "tests", "fixtures", ".ci", "docs")
 _SOURCES = (".py", ".yaml", ".yml", ".json", ".proto", ".js", ".html", ".service", ".c", ".toml")
 
 #: Names of others, with whose they are.
@@ -247,7 +247,7 @@ def test_paths(agent: routes.Routes) -> None:
     """Of HTTP: the agent answers 200, or the scheduler has the path."""
     asked = {path for page in WRITTEN for span in spans(page) for path in _HTTP.findall(span)}
     asked -= {"/api/v1/"}
-    scheduler = (commands.REPO / "koordlet/showing.py").read_text()
+    scheduler = (commands.REPO / "koordlet/scheduler/process/pages.py").read_text()
 
     assert len(asked) >= 9
     for path in asked:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from koordlet.report import policy_page
-from koordlet.report.crds import reference as crds
-from koordlet.rpc import reference as grpc
+from tools.docs import custom_resources as crds
+from tools.docs import grpc_api as grpc
+from tools.docs import policies
 
 REPO = Path(__file__).resolve().parents[2]
 DOCS = REPO / "docs"
@@ -66,7 +66,7 @@ def test_links(page: Path) -> None:
     [
         ("api-grpc.md", grpc.page),
         ("api-objects.md", crds.page),
-        ("policies.md", policy_page.page),
+        ("policies.md", policies.page),
     ],
 )
 def test_generated_pages(name: str, made: Callable[[], str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import alarms, hierarchies
+from koordlet.host.cgroup import hierarchies, memory_alarms
 from tests.kit import live, needs
 
 pytestmark = pytest.mark.e2e
@@ -42,7 +42,7 @@ def group() -> Iterator[Path]:
 
 def test_a_level_is_crossed(group: Path) -> None:
     """Nothing is told below it; crossing wakes; set anew above, only the next crossing does."""
-    told = alarms.Alarms(live.HOST)
+    told = memory_alarms.Alarms(live.HOST)
     hog = subprocess.Popen(
         [sys.executable, "-c", _HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -86,7 +86,7 @@ def test_a_level_is_crossed(group: Path) -> None:
 def test_stalls(group: Path) -> None:
     """The trigger of this kernel's pressure file is taken, as short a window as is allowed."""
     del group
-    told = alarms.Alarms(live.HOST)
+    told = memory_alarms.Alarms(live.HOST)
     try:
         assert "pressure" not in told.problems or "No such file" in told.problems["pressure"]
     finally:

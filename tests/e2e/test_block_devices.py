@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent
-from koordlet.host import hierarchies
+from koordlet.agent import lifecycle
+from koordlet.host.cgroup import hierarchies
 from tests.kit import agents, live, needs
 
 pytestmark = pytest.mark.e2e
@@ -98,5 +98,5 @@ def test_a_loop_device_is_throttled_and_put_back(place: live.Place, ram: Path) -
         assert 0 == place.restore().restored
 
 
-def _settle(who: agent.Agent) -> None:
+def _settle(who: lifecycle.Agent) -> None:
     agents.settle(who, agents.Clock())

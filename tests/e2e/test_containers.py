@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import cgroups, hierarchies
+from koordlet.host.cgroup import hierarchies, tree
 from koordlet.model import absence, container_names, grouppath, pod, qos
 from koordlet.workloads import containers, declared
 from tests.kit import agents, deadline, live, needs
@@ -48,9 +48,9 @@ class Scene:
         return group_of(self.sandbox.uid)
 
     @property
-    def reader(self) -> cgroups.Reader:
+    def reader(self) -> tree.Reader:
         """What the agent would read with."""
-        return cgroups.Reader(live.HOST, hierarchies.discover(live.HOST, self.place.name))
+        return tree.Reader(live.HOST, hierarchies.discover(live.HOST, self.place.name))
 
     def cpus(self, container: str = "") -> str:
         """The set of the pod, or of one of its containers."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from tests.kit import deadline, live, needs
 
 pytestmark = pytest.mark.e2e

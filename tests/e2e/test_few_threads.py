@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from tests.e2e import test_killed
 from tests.e2e.test_configuration import address
 from tests.kit import answers, deadline, images, live, needs

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from koordlet import agent, guarding, line
+from koordlet.agent import guard as agent_guard
+from koordlet.agent import lifecycle, tick
 from koordlet.history import series
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import action, decision, knob, snapshot
-from koordlet.policy import guard, registry
+from koordlet.policy.framework import guard, registry
 from tests.kit import agents, deadline, live
 
 pytestmark = pytest.mark.e2e
@@ -77,7 +78,7 @@ def started(place: live.Place, name: str, program: str) -> subprocess.Popen[byte
     return one
 
 
-def _span(run: line.Line) -> float:
+def _span(run: tick.Line) -> float:
     samples = run.guard.state.samples
     return samples[-1].at - samples[0].at if samples else 0.0
 
@@ -93,9 +94,9 @@ def test_a_harmful_step_is_taken_back_for_a_time(place: live.Place) -> None:
         stem="harm", summary="hurts", protects="", decide=harm, settings=(), state=None
     )
     rows = (*registry.POLICIES, row)
-    run = line.Line(live.HOST, agents.effective(CONFIG), rows=rows, base=place.name)
-    run.guard = guarding.Guard(rows, LAW)
-    who = agent.Agent(run, place.paths, enforce=True)
+    run = tick.Line(live.HOST, agents.effective(CONFIG), rows=rows, base=place.name)
+    run.guard = agent_guard.Guard(rows, LAW)
+    who = lifecycle.Agent(run, place.paths, enforce=True)
     try:
 
         def passed(ask: Callable[[], bool] = lambda: True) -> bool:
@@ -127,9 +128,9 @@ def test_a_spike_takes_nothing_back(place: live.Place) -> None:
     """A service that rises right after a step of best-effort control keeps what protects it."""
     web = started(place, "web", WEB)
     started(place, "batch", BATCH)
-    run = line.Line(live.HOST, agents.effective(SPIKES), base=place.name)
-    run.guard = guarding.Guard(run.rows, LAW)
-    who = agent.Agent(run, place.paths, enforce=True)
+    run = tick.Line(live.HOST, agents.effective(SPIKES), base=place.name)
+    run.guard = agent_guard.Guard(run.rows, LAW)
+    who = lifecycle.Agent(run, place.paths, enforce=True)
     lost: list[object] = []
     try:
 

@@ -19,8 +19,9 @@ from typing import Any
 import grpc
 import pytest
 
-from koordlet.host import topology
-from koordlet.model import cpuset, objects
+from koordlet.host.topology import discovery
+from koordlet.kubeapi import objects
+from koordlet.model import cpuset
 from koordlet.rpc import placing
 from koordlet.rpc.gen import scheduler_pb2
 from tests.kit import deadline, live, needs
@@ -146,7 +147,7 @@ def test_the_owner_begins_on_what_was_held(scene: Scene) -> None:
 
     Nobody else is on the owner's CPU afterwards, although the reservation is used up.
     """
-    every = topology.discover(live.HOST).online
+    every = discovery.discover(live.HOST).online
     body = reservation("held", cpu="1", template_meta={"labels": LSE})
     body["spec"]["template"]["spec"]["schedulerName"] = "koordlet-scheduler"
     del body["status"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import space
+from koordlet.host.fs import space
 from tests.kit import answers, deadline, live, needs
 
 pytestmark = pytest.mark.e2e

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import agent, restoring
+from koordlet.agent import lifecycle, restore
 from tests.kit import agents, deadline, images, live, needs
 
 pytestmark = pytest.mark.e2e
@@ -32,12 +32,12 @@ def furnish(place: live.Place) -> images.Image:
     return place.image()
 
 
-def settle(who: agent.Agent) -> None:
+def settle(who: lifecycle.Agent) -> None:
     """Pass until nothing changes."""
     agents.settle(who, agents.Clock())
 
 
-def undo(who: agent.Agent) -> restoring.Summary:
+def undo(who: lifecycle.Agent) -> restore.Summary:
     """Put everything back."""
     return who.restore()
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 from tests.conformance import real
 from tests.kit import deadline

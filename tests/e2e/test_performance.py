@@ -17,7 +17,11 @@ from pathlib import Path
 import pytest
 
 from koordlet.history import series
-from koordlet.host import hierarchies, perf_events, performance, root, topology
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import performance
+from koordlet.host.fs import root
+from koordlet.host.process import perf_events
+from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter, pod, qos
 from tests.kit import needs
 
@@ -43,7 +47,7 @@ def test_time_of_a_group_by_its_counters() -> None:
     if os.geteuid() or not unified:
         needs.missing("needs root and a v2 tree")
     layout = cgroup.Layout(hierarchies=tuple(unified))
-    online = topology.discover(host).online
+    online = discovery.discover(host).online
     past, reader = series.History(), performance.Reader(host, performance.Settings(window=2.0))
     name = f"koordlet-perf-{os.getpid()}"
     with _busy(Path(unified[0].directory(name))) as pid:

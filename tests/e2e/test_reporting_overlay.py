@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 from koordlet.scheduler.store import adapter
 from tests.deploy import test_overlays, test_reporting_overlay
 from tests.e2e import test_networks as networks

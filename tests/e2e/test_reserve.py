@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.host import topology
+from koordlet.host.topology import discovery
 from koordlet.model import cpuset
 from tests.kit import deadline, live, needs
 
@@ -87,7 +87,7 @@ def phase(place: live.Place, name: str) -> str:
 
 def test_a_group_owns_what_was_reserved_for_it(place: live.Place, running: live.Running) -> None:
     """CPUs leave the pools, the owner has exactly them, and deleting gives them back."""
-    every = topology.discover(live.HOST).online
+    every = discovery.discover(live.HOST).online
     web, _, db = (one.pid for one in place.children)
     assert cpus_of(web) == cpus_of(db) == every
     words = ("--cpus", "1", "--memory", "64Mi", "--owner", f"pid={db}")
@@ -110,7 +110,7 @@ def test_a_group_owns_what_was_reserved_for_it(place: live.Place, running: live.
 def test_reserved_before_the_unit_runs(place: live.Place, running: live.Running) -> None:
     """Nobody else has the CPU while the owner is not there; it has it when it comes."""
     assert running.process.poll() is None
-    every = topology.discover(live.HOST).online
+    every = discovery.discover(live.HOST).online
     web = place.children[0].pid
 
     reserve(place, "late", "--cpus", "1", "--owner", "cgroup=late")

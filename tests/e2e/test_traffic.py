@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from koordlet.history import series
-from koordlet.host import hierarchies, procstat, traffic
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import procstat, traffic
 from koordlet.model import cgroup, counters, meter
 from tests.e2e import test_networks as networks
 from tests.kit import deadline, live, needs, views

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import archive, cgroups, inotify, machine, observe, root, tarindex
+from koordlet.host import machine, observe
+from koordlet.host.cgroup import tree as cgroup_tree
+from koordlet.host.fs import inotify, root
+from koordlet.host.recording import archive, tarindex
 from koordlet.model import cgroup, snapshot
 from tests.kit import machines
 
@@ -85,7 +88,7 @@ def watched(tmp_path: Path) -> Iterator[observe.Observer]:
     live, events = root.LiveHost(), inotify.Inotify()
     home = cgroup.Hierarchy(mount=str(tmp_path), unified=True, controllers=frozenset({"cpuset"}))
     observer = observe.Observer(Plugged())
-    observer.reader = cgroups.Reader(live, cgroup.Layout(hierarchies=(home,)))
+    observer.reader = cgroup_tree.Reader(live, cgroup.Layout(hierarchies=(home,)))
     observer.reader.watch(events)
     yield observer
     observer.close()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from koordlet.http import authorisation, message, tokens
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 
 PEER = authorisation.peer(("10.0.0.1", 1), secure=True)
 SCRAPER = "system:serviceaccount:monitoring:prometheus"

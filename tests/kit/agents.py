@@ -1,7 +1,7 @@
 """Agents on a machine in memory: they come, pass, die, and come again over the same state.
 
 Covers: a site (machine, state directory, clock), agents on it, the policy ``fixed``.
-Does not cover: the machine itself (``tests.kit.kernel``), the loop (``koordlet.daemon``).
+Does not cover: the machine itself (``tests.kit.kernel``), the loop (``koordlet.agent.loop``).
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from koordlet import agent, line, log, restoring
+from koordlet import log
+from koordlet.agent import lifecycle, tick
+from koordlet.agent import restore as agent_restore
 from koordlet.config import loader, sourced
 from koordlet.history import series
-from koordlet.host import machine, root
-from koordlet.host.root import HostPath
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.fs.root import HostPath
 from koordlet.model import action, decision, knob, plan, pod, snapshot
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 from koordlet.state import paths
 from tests.kit import dying, images
 from tests.kit.kernel import KernelHost
@@ -123,9 +126,9 @@ class Site:
         """Where the agents keep what outlives them."""
         return paths.choose({}, root=True, state_dir=str(self.state))
 
-    def line(self, host: root.HostRoot | None = None) -> line.Line:
+    def line(self, host: root.HostRoot | None = None) -> tick.Line:
         """The line on this machine."""
-        made = line.Line(
+        made = tick.Line(
             self.host if host is None else host,
             effective(self.config),
             rows=self.rows,
@@ -138,9 +141,9 @@ class Site:
         return made
 
     @contextlib.contextmanager
-    def agent(self, host: root.HostRoot | None = None) -> Iterator[agent.Agent]:
+    def agent(self, host: root.HostRoot | None = None) -> Iterator[lifecycle.Agent]:
         """An agent, gone at the end as a process is: nothing is put back."""
-        who = agent.Agent(self.line(host), self.paths, enforce=True)
+        who = lifecycle.Agent(self.line(host), self.paths, enforce=True)
         try:
             yield who
         finally:
@@ -151,7 +154,7 @@ class Site:
         with self.agent(host) as who:
             settle(who, self.clock)
 
-    def restore(self, host: root.HostRoot | None = None) -> restoring.Summary:
+    def restore(self, host: root.HostRoot | None = None) -> agent_restore.Summary:
         """One agent that puts everything back."""
         with self.agent(host) as who:
             return who.restore()
@@ -170,7 +173,7 @@ class Site:
         return False
 
 
-def settle(who: agent.Agent, clock: Clock) -> int:
+def settle(who: lifecycle.Agent, clock: Clock) -> int:
     """Pass until nothing changes; how many passes that took."""
     for number in range(1, _PASSES + 1):
         if not who.one_pass(slow=True):

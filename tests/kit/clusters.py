@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from koordlet.scheduler import cluster, configuration, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.loop import configuration
+from koordlet.scheduler.sim import simulation
 
 Body = dict[str, Any]
 HOST = "kubernetes.io/hostname"
@@ -38,7 +40,7 @@ def pod(name: str, *, on: str = "", labels: Body | None = None, **more: Any) -> 
 def tried(*bodies: Body, config: Body | None = None) -> Body:
     """The document of a simulation with scores."""
     found = configuration.read(config, "test") if config is not None else None
-    return sim.Simulation(cluster.load(bodies), found, scores=True).run().document()
+    return simulation.Simulation(inventory.load(bodies), found, scores=True).run().document()
 
 
 def places(*bodies: Body, config: Body | None = None) -> dict[str, str]:

@@ -10,7 +10,8 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping
 
-from koordlet.host import cgroups, following, hierarchies, root
+from koordlet.host.cgroup import followed, hierarchies, tree
+from koordlet.host.fs import root
 from koordlet.model import cgroup, counters, meter
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
@@ -72,9 +73,9 @@ def machine(version: Cgroup, *groups: str) -> Counting:
 
 def found(host: root.HostRoot) -> Mapping[str, cgroup.Group]:
     """All its groups."""
-    look = cgroups.Reader(host, hierarchies.discover(host))
+    look = tree.Reader(host, hierarchies.discover(host))
     try:
-        return look.read_all(following.inside(look, "", 1 << 20) or ())
+        return look.read_all(followed.inside(look, "", 1 << 20) or ())
     finally:
         look.close()
 

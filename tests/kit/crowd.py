@@ -1,8 +1,8 @@
 """A node's worth of groups with live processes, and what four observers say about the same moment.
 
 Covers: 250 pods with two containers each, a process in every container: some compute, some hold
-memory, the rest wait; counters as ``host.usage`` reads them, ``/proc``, ``systemd-cgtop``, and a
-program in C. Does not cover: pressure (``tests.kit.strain``). Runs as a program, too:
+memory, the rest wait; counters as ``host.counters.usage`` reads them, ``/proc``, ``systemd-cgtop``,
+and a program in C. Does not cover: pressure (``tests.kit.strain``). Runs as a program, too:
 
     python -m tests.kit.crowd 250 REFERENCE      prints what it saw, as JSON
 
@@ -24,7 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.history import series
-from koordlet.host import hierarchies, machine, root, topology, usage
+from koordlet.host import machine
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import usage
+from koordlet.host.fs import root
+from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
 _HOST = root.LiveHost()
@@ -54,7 +58,7 @@ def look(pods: int, reference: str) -> dict[str, Any]:
     groups = list(dict.fromkeys(path for leaf in leaves for path in (_above(leaf), leaf)))
     with _groups(layout, [top, *groups]), _processes(layout, leaves) as pids:
         past, reader = series.History(), usage.Reader(_HOST)
-        reader.configure(layout, topology.discover(_HOST))
+        reader.configure(layout, discovery.discover(_HOST))
         followed = {path: cgroup.Group(path=path, inode=1) for path in groups}
         for _ in range(_TICKS):
             _step(past, reader, followed)

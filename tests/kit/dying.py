@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from koordlet.host.root import HostPath, HostRoot, Stat
+from koordlet.host.fs.root import HostPath, HostRoot, Stat
 
 
 class Killed(BaseException):

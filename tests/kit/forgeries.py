@@ -1,7 +1,7 @@
 """State files that are damaged, or that somebody forged: everything from one seed.
 
 Covers: one forgery of a state directory of a settled agent.
-Does not cover: what must come of it (``tests.test_forged_state``).
+Does not cover: what must come of it (``tests.agent.test_forged_state``).
 """
 
 from __future__ import annotations

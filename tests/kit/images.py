@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 #: On v2 the wish of a set may come back as what it amounts to (an empty set of a group with
 #: processes cannot be emptied again), so these are judged by what is in effect.

@@ -17,8 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from koordlet import agent, line, log, restoring
-from koordlet.host import hierarchies, root
+from koordlet import log
+from koordlet.agent import lifecycle, tick
+from koordlet.agent import restore as agent_restore
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
 from koordlet.state import paths
 from tests.kit import agents, deadline, dying, images
 
@@ -91,7 +94,7 @@ class Place:
 
     # Agents in forked processes -------------------------------------------------------------------
 
-    def forked(self, act: Callable[[agent.Agent], object], host: root.HostRoot = HOST) -> int:
+    def forked(self, act: Callable[[lifecycle.Agent], object], host: root.HostRoot = HOST) -> int:
         """Let an agent act in a process of its own; how that process ended."""
         pid = os.fork()
         if pid == 0:
@@ -102,15 +105,15 @@ class Place:
             os._exit(1)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
-    def one_agent(self, host: root.HostRoot = HOST) -> agent.Agent:
+    def one_agent(self, host: root.HostRoot = HOST) -> lifecycle.Agent:
         """An agent in this process; whoever asks closes it."""
-        run = line.Line(host, agents.effective(self.config), base=self.name)
-        return agent.Agent(run, self.paths, enforce=True)
+        run = tick.Line(host, agents.effective(self.config), base=self.name)
+        return lifecycle.Agent(run, self.paths, enforce=True)
 
-    def killed(self, act: Callable[[agent.Agent], object], after: int, *, done: bool) -> bool:
+    def killed(self, act: Callable[[lifecycle.Agent], object], after: int, *, done: bool) -> bool:
         """Whether an agent was killed at its n-th change, really, by SIGKILL."""
 
-        def to_the_end(who: agent.Agent) -> None:
+        def to_the_end(who: lifecycle.Agent) -> None:
             try:
                 act(who)
             except dying.Killed:
@@ -118,7 +121,7 @@ class Place:
 
         return self.forked(to_the_end, dying.DyingHost(HOST, after, done=done)) == -signal.SIGKILL
 
-    def restore(self) -> restoring.Summary:
+    def restore(self) -> agent_restore.Summary:
         """Put everything back, here and now."""
         who = self.one_agent()
         try:

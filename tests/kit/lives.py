@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from koordlet import agent, configuring, daemon, notify, opening
+from koordlet.agent import bootstrap, lifecycle, loop, reload
 from koordlet.config import loader, reloader
+from koordlet.host.systemd import notify
 from koordlet.report import view
 from tests.apply import test_interrupted
 from tests.kit import agents
@@ -68,8 +69,8 @@ class Life:
         self,
         ram: Path,
         config: str = "",
-        start: opening.Start | None = None,
-        sources: Callable[[], daemon.Sources] | None = None,
+        start: bootstrap.Start | None = None,
+        sources: Callable[[], loop.Sources] | None = None,
     ) -> None:
         """``start``: the agent does not begin with what its file says."""
         self.start = start
@@ -80,21 +81,21 @@ class Life:
         self.before = self.site.image()
         self.heard = Heard()
         self.greeted: list[tuple[str, ...]] = []
-        self.who: agent.Agent
+        self.who: lifecycle.Agent
         self.shown: Shown
-        self.daemon: daemon.Daemon
+        self.daemon: loop.Daemon
         self.running: asyncio.Future[None]
 
     async def _run(self, act: Callable[[Life], Awaitable[None]]) -> None:
-        start = self.start or opening.Start(config=loader.load(str(self.file), {}, {}))
+        start = self.start or bootstrap.Start(config=loader.load(str(self.file), {}, {}))
         found = start.config
         run = self.site.line()
         run.configure(found)
-        self.who = agent.Agent(run, self.site.paths, enforce=start.configured)
+        self.who = lifecycle.Agent(run, self.site.paths, enforce=start.configured)
         self.shown = Shown()
-        self.daemon = daemon.Daemon(
+        self.daemon = loop.Daemon(
             self.who,
-            config=configuring.Configuring(
+            config=reload.Configuring(
                 self.who,
                 reloader.Reloader(str(self.file), {}, {}, found, error=start.refused),
                 start=start,

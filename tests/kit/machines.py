@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from koordlet.host import archive, root, tarindex
+from koordlet.host.fs import root
+from koordlet.host.recording import archive, tarindex
 
 #: Path below the root to content; a content that starts with ``->`` is a link.
 Tree = dict[str, str]

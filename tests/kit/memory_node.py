@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from tests.kit import live
 
 

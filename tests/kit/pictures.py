@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from koordlet.host import root, roots
-from koordlet.host import topology as discovery
+from koordlet.host.fs import root
+from koordlet.host.recording import roots
+from koordlet.host.topology import discovery
 from koordlet.report import topology_svg
 from tests.kit import large_machines, machines
 

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from koordlet.scheduler import cluster, manifests, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.objects import manifests
+from koordlet.scheduler.sim import simulation
 from tests.kit.clusters import Body
 
 FOLDER = Path(__file__).parents[2] / "fixtures/reservations"
@@ -49,8 +51,8 @@ def drawn(name: str) -> Body:
 
 def tried(*bodies: Body, now: float = NOW, config: Any = None) -> Body:
     """The document of a simulation, and its warnings as ``warnings``."""
-    loaded = cluster.load(bodies, config.deciding if config is not None else ())
-    found = sim.Simulation(loaded, config, scores=True, now=now).run().document()
+    loaded = inventory.load(bodies, config.deciding if config is not None else ())
+    found = simulation.Simulation(loaded, config, scores=True, now=now).run().document()
     return {**found, "warnings": loaded.warnings}
 
 

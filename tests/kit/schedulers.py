@@ -16,9 +16,9 @@ from typing import Any
 
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects
-from koordlet.scheduler import profile
-from koordlet.scheduler.loop import election, running
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import election, runner
 from koordlet.scheduler.store import adapter
 from tests.kit import clusters, deadline
 from tests.kit.apiserver import server
@@ -146,10 +146,10 @@ async def scheduler(
     instance: str = "one",
     profiles: Mapping[str, profile.Profile] | None = None,
     **more: Any,
-) -> AsyncGenerator[running.Loop]:
+) -> AsyncGenerator[runner.Loop]:
     """A loop that runs meanwhile."""
     usual = profiles or {NAME: profile.default(NAME)}
-    loop = running.Loop(client, usual, instance=instance, terms=terms, first=0.01, **more)
+    loop = runner.Loop(client, usual, instance=instance, terms=terms, first=0.01, **more)
     task = asyncio.ensure_future(loop.run())
     try:
         yield loop

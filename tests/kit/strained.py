@@ -18,7 +18,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from koordlet.history import series
-from koordlet.host import hierarchies, machine, root, topology, usage
+from koordlet.host import machine
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import usage
+from koordlet.host.fs import root
+from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
 _HOST = root.LiveHost()
@@ -43,7 +47,7 @@ def look() -> dict[str, Any]:
     top = f"koordlet-strained-{os.getpid()}"
     with _groups(holder, top), _stress(holder, top):
         past, reader = series.History(), usage.Reader(_HOST)
-        reader.configure(layout, topology.discover(_HOST))
+        reader.configure(layout, discovery.discover(_HOST))
         reader.thorough = True
         groups = {f"{top}/{name}": cgroup.Group(path=f"{top}/{name}", inode=1) for name in _LOADS}
         before: dict[str, dict[str, float]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host.root import HostPath, HostRoot
+from koordlet.host.fs.root import HostPath, HostRoot
 from tests.kit.dying import DyingHost, Killed
 from tests.kit.kernel import Machine
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from koordlet.host.root import HostPath, HostRoot, Kind
+from koordlet.host.fs.root import HostPath, HostRoot, Kind
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import KernelHost, Machine
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import hypothesis
 from hypothesis import strategies as st
 
-from koordlet.host.root import HostPath, HostRoot
+from koordlet.host.fs.root import HostPath, HostRoot
 from koordlet.model.cpuset import CPUSet
 from tests.kit import search
 from tests.kit.kernel import KernelHost, Machine

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from koordlet.host import topology as discovery
+from koordlet.host.topology import discovery
 from koordlet.report import topology_json
 from tests.kit import machines, pictures
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from koordlet.host import topology as discovery
+from koordlet.host.topology import discovery
 from koordlet.model import cpuset, topology
 from tests.kit import machines
 

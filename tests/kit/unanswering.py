@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from koordlet.host.root import HostPath, HostRoot, Stat, fail
+from koordlet.host.fs.root import HostPath, HostRoot, Stat, fail
 from tests.kit import dying
 
 

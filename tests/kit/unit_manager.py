@@ -1,7 +1,7 @@
 """A systemd in memory, as far as limits of units are concerned; it may be the last thing one asks.
 
 Covers: properties of units, and the files that they become. Does not cover: its protocol
-(``tests.host.test_systemd_bus``), units that come and go (``tests.vm``).
+(``tests.host.systemd.test_bus``), units that come and go (``tests.vm``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from koordlet.apply import unit_properties, units
-from koordlet.host import dbus, root, systemd_bus
+from koordlet.host.fs import root
+from koordlet.host.systemd import bus, dbus
 from koordlet.model import cpuset
 from tests.kit import dying
 
@@ -78,7 +79,7 @@ def _text(value: dbus.Variant) -> str:
     return "100" if value.value == unit_properties.INFINITY else str(value.value)
 
 
-class Connection(systemd_bus.Connection):
+class Connection(bus.Connection):
     """One errand."""
 
     def __init__(self, to: Systemd) -> None:

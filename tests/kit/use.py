@@ -18,7 +18,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from koordlet.history import series
-from koordlet.host import hierarchies, machine, root, topology, usage
+from koordlet.host import machine
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import usage
+from koordlet.host.fs import root
+from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
 _HOST = root.LiveHost()
@@ -40,7 +44,7 @@ def look(ticks: int) -> dict[str, object]:
     top = f"koordlet-use-{os.getpid()}"
     with _groups(layout, top), _processes(layout, top) as pids:
         past, reader = series.History(), usage.Reader(_HOST)
-        reader.configure(layout, topology.discover(_HOST))
+        reader.configure(layout, discovery.discover(_HOST))
         paths = [f"{top}/{name}" for name in _PROGRAMS]
         groups = {path: cgroup.Group(path=path, inode=1) for path in paths}
         _step(past, reader, groups)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 
 
 async def drained(watch: AsyncGenerator[objects.Change, None]) -> list[objects.Change]:

@@ -16,7 +16,7 @@ from koordlet import log
 from koordlet.http import client
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import server
 from tests.kit.apiserver.faults import Fault, Manner

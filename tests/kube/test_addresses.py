@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from koordlet.kube import addresses
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 
 
 def test_paths() -> None:

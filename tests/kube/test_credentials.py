@@ -15,7 +15,7 @@ import pytest
 
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, deadline, watches
 from tests.kit.apiserver import pki, server

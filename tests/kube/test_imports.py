@@ -21,7 +21,9 @@ def loaded(module: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["koordlet.kube", "koordlet.mirror", "koordlet.model.objects"])
+@pytest.mark.parametrize(
+    "module", ["koordlet.kube", "koordlet.kubeapi.informer", "koordlet.kubeapi.objects"]
+)
 def test_the_port_is_light(module: str) -> None:
     """Whoever only speaks of objects loads neither the package nor HTTP."""
     assert not loaded(module) & {"kubernetes", "msgspec", "h11", "sqlite3", "yaml"}

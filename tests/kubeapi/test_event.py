@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from koordlet.model import happening, kinds
+from koordlet.kubeapi import event, kinds
 
 
-def told(**changes: str) -> happening.Happening:
+def told(**changes: str) -> event.Happening:
     """Something that happened to a pod."""
     named = {"name": "web", "note": "it happened", **changes}
-    return happening.Happening(
-        subject=happening.Subject(
-            kind=kinds.PODS, name=named["name"], namespace="shop", uid="uid-1"
-        ),
+    return event.Happening(
+        subject=event.Subject(kind=kinds.PODS, name=named["name"], namespace="shop", uid="uid-1"),
         mark="0123",
         reason="Happened",
         action="Look",
@@ -21,7 +19,7 @@ def told(**changes: str) -> happening.Happening:
 
 def test_an_event_names_its_object() -> None:
     """Kind, name, namespace and UID of the object; the event lies beside it."""
-    made = happening.body(told(), "n1", 1e9)
+    made = event.body(told(), "n1", 1e9)
 
     assert {
         "apiVersion": "v1",
@@ -36,9 +34,9 @@ def test_an_event_names_its_object() -> None:
 
 def test_an_event_on_something_without_a_namespace() -> None:
     """It lies in ``default``, and what is not known of the object is left out."""
-    subject = happening.Subject(kind=kinds.NODES, name="n1")
-    made = happening.body(
-        happening.Happening(subject=subject, mark="1", reason="R", action="A", note="n"), "n1", 1e9
+    subject = event.Subject(kind=kinds.NODES, name="n1")
+    made = event.body(
+        event.Happening(subject=subject, mark="1", reason="R", action="A", note="n"), "n1", 1e9
     )
 
     assert "default" == made["metadata"]["namespace"]
@@ -47,7 +45,7 @@ def test_an_event_on_something_without_a_namespace() -> None:
 
 def test_limits_are_bytes() -> None:
     """A long note is cut between characters, a lone surrogate is no reason to fail, names fit."""
-    made = happening.body(told(name="x" * 253, note="\ud800" + "é" * 2000), "n" * 300, 1e9)
+    made = event.body(told(name="x" * 253, note="\ud800" + "é" * 2000), "n" * 300, 1e9)
 
     assert 1024 >= len(made["note"].encode())
     assert made["note"].startswith("?é")

@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from koordlet import mirror
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import informer, kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
-from koordlet.workloads import gathering
+from koordlet.workloads import gatherer
 from tests.kit import deadline
 from tests.kit.apiserver import faults, server
 
 PATIENCE = 30.0
-PACE = mirror.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
+PACE = informer.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
 
 
 def color(body: objects.Object) -> str:
@@ -42,9 +41,9 @@ class World:
         self.moved = asyncio.Event()
         self.mirror = self.mirrored()
 
-    def mirrored(self, selector: selectors.Selector = selectors.EVERYTHING) -> mirror.Mirror[str]:
+    def mirrored(self, selector: selectors.Selector = selectors.EVERYTHING) -> informer.Mirror[str]:
         """A mirror that tells this world."""
-        self.mirror = mirror.Mirror(
+        self.mirror = informer.Mirror(
             *(self.client, kinds.RESERVATIONS, color),
             selector=selector,
             changed=self.changed,
@@ -52,7 +51,7 @@ class World:
         )
         return self.mirror
 
-    def changed(self, key: mirror.Key, before: str | None, after: str | None) -> None:
+    def changed(self, key: informer.Key, before: str | None, after: str | None) -> None:
         """Take note."""
         self.told.append((key[1], before, after))
         self.moved.set()
@@ -163,7 +162,7 @@ def test_an_empty_list_is_an_empty_list(ram: Path) -> None:
     async def body(world: World) -> None:
         async with running(world):
             assert world.colors() == {}
-            await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
+            await world.until(lambda: world.mirror.health.state is informer.State.WATCHING)
 
     in_world(ram, body)
 
@@ -177,7 +176,7 @@ def test_an_outage_costs_no_list(ram: Path) -> None:
             port = world.server.port
             await world.server.stop()
             await world.until(lambda: world.mirror.health.failures > 3)
-            assert world.mirror.health.state is mirror.State.FAILING
+            assert world.mirror.health.state is informer.State.FAILING
             assert world.colors() == {"one": "red"}
             await world.make("two")
             await world.server.start(port)
@@ -294,7 +293,7 @@ def test_an_object_that_makes_no_sense(ram: Path) -> None:
             assert list(world.mirror.rejected) == [("", "bad")]
             (why,) = world.mirror.rejected.values()
             assert why.uid
-            (told,) = gathering.unread_of(world.mirror)
+            (told,) = gatherer.unread_of(world.mirror)
             assert (world.mirror.kind.name, "bad", why.uid) == (told.kind, told.name, told.uid)
             assert told.why == why.why != ""
             await world.paint("good", color=None)
@@ -332,7 +331,7 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
 
 def test_waiting_grows_and_is_spread() -> None:
     """Failures wait longer and longer, by chance; refused credentials slowly; a date is kept."""
-    pace, down = mirror.Pace(), refusals.Unavailable("down")
+    pace, down = informer.Pace(), refusals.Unavailable("down")
 
     assert [pace.wait(n, down, 1.0) for n in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert pace.wait(3, down, 0.5) == 2
@@ -345,7 +344,7 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
     """Gone again and again right after a list is a failure that waits, not a storm of lists."""
     waits: list[refusals.ObjectsError] = []
 
-    class Noted(mirror.Pace):
+    class Noted(informer.Pace):
         def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
             waits.append(error)
             return super().wait(failures, error, chance * 0)
@@ -354,11 +353,11 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
         fault = world.server.faults.add(
             faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}", times=4)
         )
-        world.mirror = mirror.Mirror(world.client, kinds.RESERVATIONS, color, pace=Noted())
+        world.mirror = informer.Mirror(world.client, kinds.RESERVATIONS, color, pace=Noted())
         async with running(world):
             await world.until(lambda: len(waits) == 4)
             await world.until(lambda: world.lists() == 5)
-            await world.until(lambda: world.mirror.health.state is mirror.State.WATCHING)
+            await world.until(lambda: world.mirror.health.state is informer.State.WATCHING)
         assert fault.times == 0
         assert [type(error) for error in waits] == [refusals.Gone] * 4
 

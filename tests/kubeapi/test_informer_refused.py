@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import mirror
-from koordlet.model import kinds, selectors
-from koordlet.workloads import gathering
+from koordlet.kubeapi import informer, kinds, selectors
+from koordlet.workloads import gatherer
 from tests.kit.apiserver import faults
-from tests.test_mirror import PATIENCE, World, color, in_world, running
+from tests.kubeapi.test_informer import PATIENCE, World, color, in_world, running
 
 DEFINITION = {
     "spec": {
@@ -51,7 +50,7 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
     async def body(world: World) -> None:
         world.server.api.served.drop(DEFINITION)
         task = asyncio.create_task(world.mirror.run())
-        await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
+        await world.until(lambda: world.mirror.health.state is informer.State.NOT_SERVED)
         world.server.api.served.define(DEFINITION)
         await asyncio.wait_for(world.mirror.synced(), PATIENCE)
         task.cancel()
@@ -61,23 +60,23 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
 
 def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
     """Nobody told of its end: at the first look it ages, at the second what it had is gone."""
-    never = mirror.Pace(slow_seconds=3600.0)
+    never = informer.Pace(slow_seconds=3600.0)
 
     async def body(world: World) -> None:
         await world.make("a")
-        world.mirror = mirror.Mirror(
+        world.mirror = informer.Mirror(
             world.client, kinds.RESERVATIONS, color, changed=world.changed, pace=never
         )
         async with running(world):
             world.server.api.served.drop(DEFINITION)
             await world.server.cut()
-            await world.until(lambda: world.mirror.health.state is mirror.State.NOT_SERVED)
-            seen = gathering._mirrored("reservations", world.mirror, 1000.0)
+            await world.until(lambda: world.mirror.health.state is informer.State.NOT_SERVED)
+            seen = gatherer._mirrored("reservations", world.mirror, 1000.0)
             assert (world.colors(), seen.ok) == ({"a": "red"}, False)
         async with running(world):
             await world.until(lambda: world.colors() == {})
             assert world.told[-1] == ("a", "red", None)
-            assert gathering._mirrored("reservations", world.mirror, 1000.0).ok
+            assert gatherer._mirrored("reservations", world.mirror, 1000.0).ok
         world.server.api.served.define(DEFINITION)
         async with running(world):
             await world.until(lambda: world.colors() == {"a": "red"})

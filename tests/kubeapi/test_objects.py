@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 
 
 def test_names() -> None:

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 
 
 def labelled(**labels: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from koordlet.scheduler import cluster, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import simulation
 from tests.oracle.objects import Body
 from tests.oracle.simulation import Oracle
 
@@ -23,7 +24,9 @@ def compare(seed: int, bodies: list[Body], now: float = 0.0) -> None:
     """Both decide about one cluster."""
     oracle = Oracle(bodies, now)
     oracle.run()
-    made = sim.Simulation(cluster.load(bodies), None, scores=True, now=now).run().document()
+    made = (
+        simulation.Simulation(inventory.load(bodies), None, scores=True, now=now).run().document()
+    )
 
     assert (oracle.placements, oracle.pending, oracle.preemptions) == told(made), f"seed {seed}"
 

@@ -15,7 +15,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import kubelet, pressure, snapshot, thresholds
-from koordlet.policy import local_storage_evict, node_pressure
+from koordlet.policy.eviction import local_storage_evict, node_pressure
 from koordlet.workloads import poddecode
 from koordlet.workloads.kubelet import summary
 from tests.kit import colocation, moments

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import action, cpuset, knob, ledger, nodeslo, plan, pod, qos, snapshot
-from koordlet.policy import chain, registry
+from koordlet.policy.framework import chain, registry
 from koordlet.workloads import colocation as of_node
 from koordlet.workloads import nodes, poddecode, sloconfig
 from koordlet.workloads import nodeslo as slo

@@ -13,7 +13,8 @@ import pytest
 import structlog
 
 from koordlet import log
-from koordlet.model import objects, refusals, resources
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import resources
 from koordlet.report import applying, rows, withdrawing
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter

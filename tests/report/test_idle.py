@@ -11,7 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import best_effort, kinds, objects
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import best_effort
 from koordlet.report import rows, view, writing
 from koordlet.scheduler.store import adapter
 from tests.kit import pasts, views

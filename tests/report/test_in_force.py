@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.apply import planner, present
 from koordlet.model import action, best_effort, decision, knob, plan, result
-from koordlet.policy import chain
+from koordlet.policy.framework import chain
 from koordlet.report import console, in_force, metrics, node_json, view
 from tests.kit import moments, views
 

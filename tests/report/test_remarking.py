@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.report import remarking, view
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, views

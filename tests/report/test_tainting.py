@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from koordlet import restoring
+from koordlet.agent import restore
 from koordlet.config import loader
-from koordlet.host import root
-from koordlet.model import decision, objects, refusals
+from koordlet.host.fs import root
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import decision
 from koordlet.report import tainting, view
 from koordlet.report.objects import node_taints
 from koordlet.workloads import nodes
@@ -185,27 +186,27 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
             "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
         }
         config = loader.from_text(None, "", env, {}).config
-        done = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
+        done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
         assert (1, ()) == (done.restored, done.failed)
         assert [FOREIGN] == await taints(client)
-        again = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
-        assert restoring.NOTHING == again
+        again = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
+        assert restore.NOTHING == again
         monkeypatch.setenv("NODE_NAME", "gone")
-        done = await asyncio.to_thread(restoring.withdraw, config, root.LiveHost())
+        done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
         assert (["node/gone"], ()) == ([one.target for one in done.left], done.failed)
 
     served(ram, body)
     monkeypatch.setenv("NODE_NAME", NODE)
     env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
     off = loader.from_text(None, "", env, {}).config
-    (told,) = restoring.withdraw(off, root.LiveHost()).left
+    (told,) = restore.withdraw(off, root.LiveHost()).left
     assert f"node/{NODE}" == told.target
     nothing = loader.from_text(
         None, "", {**env, "KOORDLET_REPORT__OBJECTS__MODE": "off"}, {}
     ).config
-    assert restoring.NOTHING == restoring.withdraw(nothing, root.LiveHost())
+    assert restore.NOTHING == restore.withdraw(nothing, root.LiveHost())
     env["KOORDLET_REPORT__OBJECTS__TAINTS"] = "NoSchedule"
-    (bad,) = restoring.withdraw(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
+    (bad,) = restore.withdraw(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
     assert f"node/{NODE}" == bad.target
 
 

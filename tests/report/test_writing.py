@@ -24,8 +24,9 @@ import structlog
 from koordlet import log
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.mirror import Pace
-from koordlet.model import best_effort, kinds, objects, refusals, resources
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi.informer import Pace
+from koordlet.model import best_effort, resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from koordlet.scheduler.store import adapter

@@ -14,7 +14,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from koordlet.model import errors, refusals
+from koordlet.kubeapi import refusals
+from koordlet.model import errors
 from koordlet.rpc import limits, node_feed, server, services
 from tests.kit import loops
 

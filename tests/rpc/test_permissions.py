@@ -14,14 +14,14 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from koordlet.model import errors, refusals
+from koordlet.kubeapi import refusals
+from koordlet.model import errors
 from koordlet.rpc import (
     access,
     ingest,
     node_feed,
     permissions,
     placing,
-    reference,
     reservations,
     server,
     services,
@@ -33,6 +33,7 @@ from koordlet.rpc.permissions import About, Right
 from tests.kit import loops, views
 from tests.kit.apiserver import pki
 from tests.rpc.test_placing import Desk
+from tools.docs import grpc_api
 
 #: Each caller has one right and the name of node n1.
 CALLERS = ("nothing", *(one.value for one in Right))
@@ -201,4 +202,4 @@ def test_the_page_says_who() -> None:
     """In the words of the table."""
     row = "| `koordlet.v1.Scheduler/Submit` | admin | everybody |"
 
-    assert row in reference.page().splitlines()
+    assert row in grpc_api.page().splitlines()

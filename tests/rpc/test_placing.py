@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.model import errors, refusals
+from koordlet.kubeapi import refusals
+from koordlet.model import errors
 from koordlet.rpc import placing, placing_client, server
 
 

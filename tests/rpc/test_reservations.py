@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 from koordlet.rpc import reservations
 from koordlet.rpc.gen import reservations_pb2 as pb
 from tests.kit import reserving

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from koordlet.host import threads
+from koordlet.host.process import threads
 from koordlet.rpc import room
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.rpc import speakers
 from tests.kit import loops
 from tests.rpc.test_ingest import METHOD, Scheduler, hello

@@ -30,15 +30,16 @@ from hypothesis.stateful import (
 )
 
 from koordlet.model import moment
-from koordlet.scheduler import device_room, devices, nodes, profile
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.devices import Slice
-from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.allocation import device_room, devices
+from koordlet.scheduler.allocation.devices import Slice
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import RefusedError, profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation, reservation_of
-from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.register import Register
 from koordlet.scheduler.reservation.spec import Phase, Policy

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler import cluster, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import simulation
 from tests.oracle.furnishing import NOW, Furnisher
 
 ORDINARY, SOAK = 24, 4000
@@ -35,9 +36,9 @@ def bear(seed: int) -> None:
     for _ in range(roll.choice((1, 1, 3))):
         where, key = roll.choice([one for body in bodies for one in places(body)])
         where[key] = copy.deepcopy(roll.choice(NONSENSE))
-    loaded = cluster.load(bodies)
+    loaded = inventory.load(bodies)
     pods = [one.key for one in loaded.pending] or [""]
-    result = sim.Simulation(loaded, scores=True, now=NOW, explain=roll.choice(pods)).run()
+    result = simulation.Simulation(loaded, scores=True, now=NOW, explain=roll.choice(pods)).run()
 
     told = result.placements + result.pending
     assert {one.key for one in loaded.pending} <= {one["pod"] for one in told}, seed

@@ -2,7 +2,7 @@
 
 Covers: booting each shape, ``koordlet record`` in it, cutting the archive to what topology needs,
 and the expected answer from the guest's own lscpu, lstopo and numactl (``probes/witnesses.py``).
-Does not cover: comparing the two (``tests/host/test_topology.py``).
+Does not cover: comparing the two (``tests/host/topology/test_discovery.py``).
 
 A recording is written only with what the other tools said: koordlet has no say in its own answers.
 """

@@ -1,7 +1,8 @@
 """The service under a real systemd: starting, every way to end, and who puts the limits back.
 
 Covers: systemd/*.service, ``koordlet restore --after-stop`` and ``--when-overdue`` in their place.
-Does not cover: the decisions without systemd (``tests.test_waiting``), what a policy decides.
+Does not cover: the decisions without systemd (``tests.agent.test_handover_keeper``), what a policy
+decides.
 
 One machine serves all tests. Each scenario begins with a healthy agent, whatever was before.
 """

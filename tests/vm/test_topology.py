@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from koordlet.host import roots
-from koordlet.host import topology as discovery
+from koordlet.host.recording import roots
+from koordlet.host.topology import discovery
 from tests.kit import machines, topologies
 from tests.vm import machine, qemu
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import cgroups, hierarchies
+from koordlet.host.cgroup import hierarchies, tree
 from koordlet.model import pod, qos
 from koordlet.workloads import declared
 from tests.kit import moments
@@ -43,7 +43,7 @@ def host() -> KernelHost:
 def finder(host: KernelHost) -> declared.Declared:
     """The finder on that machine."""
     layout = hierarchies.discover(host)
-    return declared.Declared(layout, cgroups.Reader(host, layout))
+    return declared.Declared(layout, tree.Reader(host, layout))
 
 
 def found(host: KernelHost, match: str, kube: qos.KubeQos | None = None) -> str | None:

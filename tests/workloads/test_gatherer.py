@@ -12,13 +12,16 @@ import pytest
 
 from koordlet import log
 from koordlet.config import file_source
-from koordlet.host import directory
+from koordlet.host.recording import directory
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
-from koordlet.model import kinds, objects, observed, pod
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import observed, pod
 from koordlet.scheduler.store import adapter
-from koordlet.workloads import gathering, manifest_directory, source
-from koordlet.workloads.kubelet import asking, client
+from koordlet.workloads import gatherer as source_gatherer
+from koordlet.workloads import manifest_directory, source
+from koordlet.workloads.kubelet import client
+from koordlet.workloads.kubelet import sources as kubelet_sources
 from tests.kit import clocks, deadline
 from tests.kit import pods as examples
 from tests.kit.kubelet import server
@@ -32,7 +35,9 @@ class Watched:
 
     def __init__(self, clock: clocks.Clock, **sources: Any) -> None:
         self._new = asyncio.Event()
-        self.all = gathering.Gatherer(clock, told=self._new.set, chance=lambda: 0.0, **sources)
+        self.all = source_gatherer.Gatherer(
+            clock, told=self._new.set, chance=lambda: 0.0, **sources
+        )
 
     async def until(self, holds: Callable[[observed.Observed], bool]) -> observed.Observed:
         """Wait until what was gathered is so."""
@@ -43,10 +48,10 @@ class Watched:
         return self.all.take()
 
 
-def asked(one: server.Kubelet, period: float = 0.02) -> asking.Asked:
+def asked(one: server.Kubelet, period: float = 0.02) -> kubelet_sources.Asked:
     """The endpoints on the read-only port, asked often."""
     where = client.Endpoint(host="127.0.0.1", port=one.port, secure=False, seconds=5.0)
-    return asking.endpoints(where, period=period, max_age=60.0, statistics=True)
+    return kubelet_sources.endpoints(where, period=period, max_age=60.0, statistics=True)
 
 
 def with_kubelet(
@@ -173,7 +178,9 @@ def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) ->
     """A missing one holds nothing."""
 
     async def ask() -> None:
-        cpu, memory = asking.checkpoints(directory.DirHost(str(tmp_path)), "/kubelet", max_age=9.0)
+        cpu, memory = kubelet_sources.checkpoints(
+            directory.DirHost(str(tmp_path)), "/kubelet", max_age=9.0
+        )
         await cpu.poll()
         await memory.poll()
 

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from koordlet.kube import decoding
-from koordlet.model import errors, kinds
+from koordlet.kubeapi import kinds
+from koordlet.model import errors
 from koordlet.workloads import (
     manifests,
     nodemetric,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import moment, qos, reservation
-from koordlet.policy import memory_qos
+from koordlet.policy.memory_io import memory_qos
 from koordlet.workloads import reservations
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import hierarchies
+from koordlet.host.cgroup import hierarchies
 from koordlet.model import cgroup, pod, qos
 from koordlet.workloads import unmanaged
 from tests.kit import moments

@@ -3,7 +3,7 @@
 Covers: one row for each file. Does not cover: what was tried on which kernel
 (docs/kernel-answers.md).
 
-    python -m koordlet.report.knob_page > docs/cgroup-files.md
+    python -m tools.docs.cgroup_files > docs/cgroup-files.md
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ smallest; of any other file it is what the earlier policy wants, and a conflict 
 Writing a file marked *may block* may sleep in the kernel. What kernels really answered is in
 [kernel-answers.md](kernel-answers.md).
 
-This page is generated: `python -m koordlet.report.knob_page > docs/cgroup-files.md`.
+This page is generated: `python -m tools.docs.cgroup_files > docs/cgroup-files.md`.
 
 """
 _COLUMNS = ("v1", "v2", "access", "values", "unit", "turn", "notes", "since")

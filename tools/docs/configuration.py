@@ -16,8 +16,8 @@ from koordlet.config import catalog, layers, places, plain, schema, sourced
 _INTRODUCTION = f"""\
 # Configuration
 
-<!-- Generated from the schema by koordlet.config.reference: edit the schema, then run
-     `python -m koordlet.config.reference > docs/configuration.md`. -->
+<!-- Generated from the schema by tools.docs.configuration: edit the schema, then run
+     `python -m tools.docs.configuration > docs/configuration.md`. -->
 
 One YAML file, `{sourced.DEFAULT_PATH}` or the one that `--config` names. It begins with
 

@@ -3,7 +3,7 @@
 Covers: kinds, versions, columns, every field.
 Does not cover: who writes them (``docs/objects.md``).
 
-    python -m koordlet.report.crds.reference > docs/api-objects.md
+    python -m tools.docs.custom_resources > docs/api-objects.md
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Groups, names and versions are those of the peers, so that their tools and objec
 `koordlet crds` prints the definitions; one that is installed already is never replaced but adapted
 to.
 
-This page is generated: `python -m koordlet.report.crds.reference > docs/api-objects.md`.
+This page is generated: `python -m tools.docs.custom_resources > docs/api-objects.md`.
 """
 
 

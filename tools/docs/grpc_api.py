@@ -3,7 +3,7 @@
 Covers: services, messages and enumerations of ``koordlet.v1``, who may call. Does not cover: how
 calls are made (``docs/objects.md``, ``koordlet.client``).
 
-    python -m koordlet.rpc.reference > docs/api-grpc.md
+    python -m tools.docs.grpc_api > docs/api-grpc.md
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from koordlet.model.record import dataclass
 from koordlet.rpc import permissions
 
-SOURCES = Path(__file__).parent / "proto" / "koordlet" / "v1"
+SOURCES = Path(permissions.__file__).parent / "proto" / "koordlet" / "v1"
 
 _HEAD = """\
 # gRPC: koordlet.v1
@@ -26,7 +26,7 @@ The agent serves `NodeFeed`; a scheduler serves `NodeIngest`, and a standalone o
 and `Scheduler` as well. Health and reflection are on everywhere. `koordlet.client` speaks the feed
 from Python, `koordlet get` and `koordlet watch` from a shell.
 
-This page is generated: `python -m koordlet.rpc.reference > docs/api-grpc.md`.
+This page is generated: `python -m tools.docs.grpc_api > docs/api-grpc.md`.
 """
 _WHO = """\
 ## Who may call

@@ -3,7 +3,7 @@
 Covers: one row for each family. Does not cover: the series of ``prometheus_client``, which has its
 own documentation.
 
-    python -m koordlet.report.metrics_page > docs/metrics.md
+    python -m tools.docs.metrics > docs/metrics.md
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ family is cut at its bound and at 256 series where the table says no other numbe
 `koordlet_series_dropped` says so. Label values are cut at 256 characters. What is unknown has no
 sample. `node` is the node's name, `numa_node` a NUMA node's number.
 
-This page is generated: `python -m koordlet.report.metrics_page > docs/metrics.md`.
+This page is generated: `python -m tools.docs.metrics > docs/metrics.md`.
 
 | name | type | labels | series | what it says |
 |---|---|---|---|---|

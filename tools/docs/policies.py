@@ -4,7 +4,7 @@ Covers: for each policy what it does, whom it protects, formula, rules, keys, wh
 shows it, how it is switched off (``policy_parts`` has the words that no code has).
 Does not cover: the topics that several policies share; their pages are linked.
 
-    python -m koordlet.report.policy_page > docs/policies.md
+    python -m tools.docs.policies > docs/policies.md
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import re
 import sys
 from collections.abc import Iterator
 
-from koordlet.config import catalog, reference
-from koordlet.policy import registry
-from koordlet.report import metrics, policy_parts
+from koordlet.config import catalog
+from koordlet.policy.framework import registry
+from koordlet.report import metrics
+from tools.docs import configuration, policy_parts
 
 _HEAD = """\
 # Policies
@@ -34,7 +35,7 @@ For every one of them:
 * `mode: observe` makes all of them decide without writing.
 * What protects others is undone by its own policy, the operator or a final stop and by nobody else.
 
-This page is generated: `python -m koordlet.report.policy_page > docs/policies.md`.
+This page is generated: `python -m tools.docs.policies > docs/policies.md`.
 
 | policy | default mode | what it decides |
 |---|---|---|
@@ -102,7 +103,7 @@ def _protects(one: registry.Row) -> str:
 
 def _meant(field: catalog.Field) -> str:
     """What the reference page says of it, in one cell."""
-    _, _, default, _, description = reference.row(field)
+    _, _, default, _, description = configuration.row(field)
     return f"{default}; {description}"
 
 

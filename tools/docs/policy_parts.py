@@ -1,6 +1,6 @@
 """What the page of the policies says of each beyond its rules: formula, files, where to look, off.
 
-Covers: the words, by stem. Does not cover: rules, keys, metrics (``policy_page`` has them from the
+Covers: the words, by stem. Does not cover: rules, keys, metrics (``policies`` has them from the
 code). ``tests/docs`` holds that no policy is left out.
 """
 

@@ -1,7 +1,7 @@
 """The agent and its container runtime: one plugin, one desk, and what is said of them.
 
 Covers: starting and stopping, conditions, counters, what a restart must not forget, noticing that
-the runtime no longer tells. Does not cover: answers (``admitting``), the connection
+the runtime no longer tells. Does not cover: answers (``handler``), the connection
 (``workloads.nri.plugin``).
 """
 
@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import TypeVar
 
-from koordlet import admitting, agent, births
+from koordlet.agent import lifecycle
+from koordlet.agent.nri import handler, start_check
 from koordlet.model import decision
 from koordlet.workloads.nri import plugin, trust
 
@@ -42,7 +43,7 @@ class Attending:
 
     def __init__(
         self,
-        who: agent.Agent,
+        who: lifecycle.Agent,
         said: nri_section.Nri,
         *,
         alone: bool,
@@ -52,8 +53,8 @@ class Attending:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._trust = trust.Trust(said.failed_starts, self._revived())
-        self._births = births.Births(who=who)
-        self.desk = admitting.Desk(who=who, trust=self._trust, alone=alone, newborn=self._births)
+        self._births = start_check.Births(who=who)
+        self.desk = handler.Desk(who=who, trust=self._trust, alone=alone, newborn=self._births)
         settings = plugin.Settings(
             socket=said.socket or "",
             index=said.index,

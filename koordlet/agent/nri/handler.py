@@ -28,7 +28,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
-from koordlet import agent, births
+from koordlet.agent import lifecycle
+from koordlet.agent.nri import start_check
 from koordlet.model import (
     action,
     adjustment,
@@ -41,7 +42,7 @@ from koordlet.model import (
     result,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import shared_pools
+from koordlet.policy.cpu import shared_pools
 from koordlet.workloads import poddecode
 from koordlet.workloads.nri import messages, places, session, trust
 from koordlet.workloads.nri.messages import Event
@@ -59,7 +60,7 @@ _MOST = 32
 class Desk:
     """Answers one runtime. Everything here happens in the agent's loop."""
 
-    who: agent.Agent
+    who: lifecycle.Agent
     trust: trust.Trust
     #: Nobody but the runtime says which pods there are.
     alone: bool
@@ -68,7 +69,7 @@ class Desk:
     #: Tells the runtime what a container has now; ``False`` where it cannot be told.
     tell: Callable[[str, adjustment.Adjustment], bool] = lambda *_: False
     clock: Callable[[], float] = time.time
-    newborn: births.Births
+    newborn: start_check.Births
     #: Updates that got other CPUs than they asked for.
     kept: int = 0
     #: Adjusted containers that never started and count against us.
@@ -83,7 +84,7 @@ class Desk:
     #: Containers that never started, by pod and name: a sentence for each.
     unstarted: dict[str, str] = field(default_factory=dict)
     _making: set[str] = field(default_factory=set)
-    _given: dict[str, births.Given] = field(default_factory=dict)
+    _given: dict[str, start_check.Given] = field(default_factory=dict)
     _pods: set[str] = field(default_factory=set)
     #: Groups of containers in whose record the runtime has CPUs, to their ids.
     _recorded: dict[str, str] = field(default_factory=dict)
@@ -177,7 +178,7 @@ class Desk:
                 and did.knob == knob.CPUSET_CPUS.name
                 and did.group in self._recorded
             ):
-                cpus = births.parsed(did.value)
+                cpus = start_check.parsed(did.value)
                 if cpus:
                     self.tell(self._recorded[did.group], adjustment.Adjustment(cpus=cpus))
 
@@ -257,7 +258,7 @@ class Desk:
         group = self._group(box.cgroup)
         if not wanted.empty and group is not None:
             self.adjusted += 1
-            self._given[box.id] = births.Given(wanted=wanted, asked=box)
+            self._given[box.id] = start_check.Given(wanted=wanted, asked=box)
             self.who.teller.log.info(
                 "nri.adjusted",
                 pod=newcomer.key,
@@ -279,7 +280,7 @@ class Desk:
         self, wanted: adjustment.Adjustment, cpus: str, around: str | None
     ) -> adjustment.Adjustment:
         """Rule 5: something else than a request for CPUs that the group around does not have."""
-        asked = births.parsed(cpus)
+        asked = start_check.parsed(cpus)
         if asked is None or wanted.cpus is not None or around is None or self._unified():
             return wanted
         room = self.newborn.cpus(around)
@@ -300,7 +301,7 @@ class Desk:
 
     def _update(self, one: session.Heard) -> adjustment.Adjustment:
         """Rule 4: somebody asks for other CPUs."""
-        group, asked = self._home(one.container.cgroup), births.parsed(one.cpus)
+        group, asked = self._home(one.container.cgroup), start_check.parsed(one.cpus)
         if group is None or not asked or not self.who.enforce:
             return _NOTHING
         self._recorded[group] = one.container.id

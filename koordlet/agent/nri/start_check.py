@@ -1,7 +1,7 @@
 """What a container begins with: read, put right, and remembered as ours.
 
 Covers: the moment between a container's process and its first instruction. Does not cover: what it
-shall have (``Line``), who tells of that moment (``admitting``).
+shall have (``Line``), who tells of that moment (``handler``).
 
 Rules:
 1. What counts is what its files say, not what was answered.
@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from koordlet import agent
+from koordlet.agent import lifecycle
 from koordlet.model import action, adjustment, cgroup, container_names, cpuset, knob, limits
 from koordlet.model.record import dataclass
-from koordlet.policy import shared_pools
+from koordlet.policy.cpu import shared_pools
 from koordlet.workloads.nri import messages, session
 
 #: What the kernel gives a group that nobody gives shares.
@@ -37,7 +37,7 @@ class Given:
 class Births:
     """The containers of one agent's machine, as they begin."""
 
-    who: agent.Agent
+    who: lifecycle.Agent
     #: How many were as they should be, were put right before they ran, were not.
     verified: int = 0
     repaired: int = 0

@@ -17,7 +17,8 @@ import fcntl
 import os
 from collections.abc import Iterable
 
-from koordlet.host import processes, root
+from koordlet.host.fs import root
+from koordlet.host.process import identity
 from koordlet.model import cgroup, errors
 
 
@@ -61,7 +62,7 @@ def _lock(host: root.HostRoot, path: str, kind: int) -> int:
         pid = _holder(host, os.fstat(handle).st_ino)
         os.close(handle)
         raise errors.TakenError(
-            f"another koordlet manages this cgroup tree ({processes.describe(pid)})",
+            f"another koordlet manages this cgroup tree ({identity.describe(pid)})",
             culprit=directory,
             fix=f"stop it first, or look at it: ps -fp {pid}",
         ) from None

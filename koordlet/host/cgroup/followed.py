@@ -1,6 +1,6 @@
 """Which groups are followed: those of workloads, all above them, and what is inside, bounded.
 
-Covers: the walk, the bounds, what is counted. Does not cover: reading a group (``host.cgroups``).
+Covers: the walk, the bounds, what is counted. Does not cover: reading a group (``tree``).
 
 Whoever may make groups inside his own makes as many as he likes, and each one that is followed
 costs memory for its files, counters and history.

@@ -2,7 +2,7 @@
 
 Covers: v1, v2 and hybrid mounts from mountinfo, which of them we may write, files that this kernel
 lacks.
-Does not cover: the groups in them (``host.cgroups``).
+Does not cover: the groups in them (``tree``).
 
 Kernel facts: proc(5) on mountinfo; Documentation/admin-guide/cgroup-v2.rst.
 ``/proc/cgroups`` is not used: it says nothing about v2. From 7.0 on a v2 group with processes takes
@@ -15,7 +15,7 @@ import dataclasses
 import os
 import re
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cgroup, knob
 
 #: v1 mount options that are not controllers.

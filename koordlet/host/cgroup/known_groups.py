@@ -1,6 +1,6 @@
 """What is kept of groups between two looks, and a sample of their sets that is compared with it.
 
-Covers: the record of one group, the comparison. Does not cover: reading a group (``host.cgroups``).
+Covers: the record of one group, the comparison. Does not cover: reading a group (``tree``).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cgroup, knob
 
 #: Bytes of a hot file: a CPU list of any machine.

@@ -2,7 +2,8 @@
 
 Covers: levels of memory in v1 groups (eventfd), stalls of the whole node (triggers of its pressure
 file), both behind one epoll(7) descriptor.
-Does not cover: which levels count (``memory_watch``), looking every 50 ms where nothing is told.
+Does not cover: which levels count (``agent.memory_watch``), looking every 50 ms where nothing is
+told.
 
 Kernel facts: Documentation/admin-guide/cgroup-v1/memory.rst, section 9: a level is crossed in
 either direction; closing the eventfd takes it off; who uses memory is looked at every 128 pages.
@@ -22,7 +23,7 @@ import os
 import select
 from collections.abc import Mapping
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model.record import dataclass
 
 #: A level that moved by less than this stays where it is.

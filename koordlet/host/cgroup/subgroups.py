@@ -1,7 +1,7 @@
 """The groups in a cgroup directory, with as few system calls as its link count allows.
 
 Covers: telling groups from files by name, and by stat(2) where names do not suffice.
-Does not cover: when to look (``host.cgroups``).
+Does not cover: when to look (``tree``).
 
 Names suffice where there are as many as the link count says, and all of them are such as the kernel
 gives no file: its own have a dot, but for three, and none ends as systemd's units do.
@@ -9,7 +9,7 @@ gives no file: its own have a dot, but for three, and none ends as systemd's uni
 
 from __future__ import annotations
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 #: Link count of a directory without groups in it. A filesystem that does not count says less.
 NONE = 2

@@ -1,7 +1,8 @@
 """Groups as the kernel shows them: their tree and their sets.
 
-Covers: which groups there are, their files, told by the kernel where it tells (``host.inotify``).
-Does not cover: mounts (``host.hierarchies``), what to write. A vanished group is ``Gone``.
+Covers: which groups there are, their files, told by the kernel where it tells
+(``host.fs.inotify``).
+Does not cover: mounts (``hierarchies``), what to write. A vanished group is ``Gone``.
 
 Rules:
 1. A look at a group that the kernel watches for us costs nothing until something happened to it.
@@ -17,11 +18,12 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from koordlet.host import known_groups, root, subgroups
+from koordlet.host.cgroup import known_groups, subgroups
+from koordlet.host.fs import root
 from koordlet.model import absence, cgroup, knob
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import inotify
+    from koordlet.host.fs import inotify
 
 #: What is read of every group.
 _READ = (

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import absence, cgroup
 
 #: Kidled's file in every memory group, the root group as well.

@@ -1,6 +1,6 @@
 """The files that count what a group uses: which meters each has, how often it is read.
 
-Covers: names on v1 and v2, parsers of whole batches. Does not cover: reading (``host.counters``).
+Covers: names on v1 and v2, parsers of whole batches. Does not cover: reading (``groups``).
 
 How often: CPU time says at once that something is wrong, so it is read at every tick, and memory at
 every other one; the rest in turns, a fraction of the groups at each tick, because each costs as
@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from koordlet.host import cold, psi
+from koordlet.host.counters import cold_memory, psi
 from koordlet.model import cgroup, counters, meter
 from koordlet.model.record import dataclass
 
@@ -272,7 +272,7 @@ def numa(nodes: Sequence[int], *, unified: bool) -> File:
 
 
 def _cold(texts: Sequence[bytes]) -> Columns:
-    return (list(map(cold.idle, texts)),)
+    return (list(map(cold_memory.idle, texts)),)
 
 
 _STAT = (meter.MEMORY_INACTIVE_FILE, meter.MEMORY_CACHE, meter.MEMORY_ANON)
@@ -326,7 +326,7 @@ def table() -> tuple[File, ...]:
             _io(_V1_IO, b"Read"),
         ),
         ("memory", "memory.oom_control", 10, (meter.OOM_KILLS,), Keyed((1, (b"oom_kill",)))),
-        ("memory", cold.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
+        ("memory", cold_memory.FILE, _SELDOM, (meter.MEMORY_COLD,), _cold),
         *(
             ("cpuacct", f"{one.resource}.pressure", 10, one.meters, _pressures)
             for one in meter.PRESSURES

@@ -1,7 +1,7 @@
 """Reads what groups use: many small files, very often, at almost no cost.
 
 Covers: kept descriptors, turns, slots, damage and absence of single files.
-Does not cover: which groups there are (``host.cgroups``), rates and windows (``history``).
+Does not cover: which groups there are (``host.cgroup.tree``), rates and windows (``history``).
 
 How it is cheap (one ``pread`` of a kept descriptor is a microsecond, opening the file is ten):
 1. Every group has a slot. A file of all groups is one list of descriptors and becomes one column.
@@ -21,7 +21,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-from koordlet.host import counter_files, counter_lane, root
+from koordlet.host.counters import files as counter_files
+from koordlet.host.counters import lane as counter_lane
+from koordlet.host.fs import root
 from koordlet.model import cgroup, counters
 
 #: Descriptors that are kept: 28 MB of kernel memory when all are in use, which is at 750 groups.

@@ -1,7 +1,7 @@
 """One file of all groups: which of its descriptors are read at a tick, and what they say.
 
 Covers: descriptors, turns, what is not read or understood again, damage and absence.
-Does not cover: slots and groups (``counters``), what a file says (``counter_files``).
+Does not cover: slots and groups (``groups``), what a file says (``files``).
 
 Rules:
 1. What a file says again is not understood again: a batch is the last one with what changed.
@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from koordlet.host import counter_files, root
+from koordlet.host.counters import files
+from koordlet.host.fs import root
 from koordlet.model import cgroup, counters
 
 #: Turns after which a file is read, too, that follows one which stands still: half a minute.
@@ -73,7 +74,7 @@ class Lane:
     def __init__(
         self,
         room: Room,
-        file: counter_files.File,
+        file: files.File,
         where: cgroup.Hierarchy,
         paths: Sequence[str],
         follows: Lane | None = None,

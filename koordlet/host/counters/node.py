@@ -1,7 +1,7 @@
 """Reads what the machine as a whole uses: node, CPUs, NUMA nodes, network interfaces.
 
 Covers: which files are read at which tick, subjects that come and go, damage and absence.
-Does not cover: what the texts mean (``host.procstat``), space on disks (``host.space``).
+Does not cover: what the texts mean (``procstat``), space on disks (``host.fs.space``).
 
 Processor time and memory are read at every tick, the rest at every fifth. A file that is not there
 or says something else costs its own values: they are missing, and it is counted.
@@ -14,7 +14,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from koordlet.host import cold, kept, procstat, psi, root
+from koordlet.host.counters import cold_memory, procstat, psi
+from koordlet.host.fs import kept_files, root
 from koordlet.model import absence, cgroup, counters, meter, topology
 
 #: Ticks between two reads of what is not urgent.
@@ -34,7 +35,7 @@ class Reader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept.Kept(host)
+        self._files = kept_files.Kept(host)
         self._tick = -1
         self._subjects = {name: _Subjects() for name in ("node", "cpus", "numa", "links")}
         self._node_of: dict[str, str] = {}
@@ -118,7 +119,7 @@ class Reader:
     def _cold(self, node: dict[meter.Meter, float]) -> None:
         self._missing.pop("memory.cold", None)
         try:
-            found = cold.node(self._host, self._layout)
+            found = cold_memory.node(self._host, self._layout)
         except ValueError:
             self.counts["damaged"] += 1
             return

@@ -1,12 +1,12 @@
 """Cycles and instructions of containers: how much work a cycle does, which neighbours can spoil.
 
 Covers: who is counted in which window, sums over CPUs, why there is nothing to count.
-Does not cover: the system call (``host.perf_events``), what follows from the ratio.
+Does not cover: the system call (``host.process.perf_events``), what follows from the ratio.
 
 A counter of a group needs a descriptor on every CPU, and each switch between counted groups costs
 its CPU a microsecond. So not everybody is counted all the time: in a window of ten seconds as many
-groups as ``descriptors`` allows, those first whose last window is longest ago; and where all fit,
-one window a minute, as the peer has it.
+groups as ``host.process.descriptors`` allows, those first whose last window is longest ago; and
+where all fit, one window a minute, as the peer has it.
 
 Rules:
 1. A pair that the processor had no room for is scaled by the time in which it counted, as perf(1)
@@ -22,7 +22,8 @@ import errno
 from array import array
 from collections.abc import Iterable, Sequence
 
-from koordlet.host import perf_events, root
+from koordlet.host.fs import root
+from koordlet.host.process import perf_events
 from koordlet.model import absence, cgroup, counters, meter, pod
 from koordlet.model.record import dataclass
 

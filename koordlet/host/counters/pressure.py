@@ -1,7 +1,7 @@
 """Reads what a whole node may run out of: memory, processes, file systems, and stalls.
 
 Covers: the files of each number on both versions of cgroups, which directory stands for which file
-system. Does not cover: asking file systems (``host.space``), what is too little (``policy``).
+system. Does not cover: asking file systems (``host.fs.space``), what is too little (``policy``).
 
 Facts: the kubelet counts memory by cgroups and not by ``MemAvailable``. The root group of v2 has no
 ``memory.current``, so its use is anonymous memory and page cache together, as v1's is
@@ -25,7 +25,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from koordlet.host import kept, procstat, psi, root
+from koordlet.host.counters import procstat, psi
+from koordlet.host.fs import kept_files, root
 from koordlet.model import cgroup, meter, pressure
 from koordlet.model.record import dataclass
 
@@ -98,7 +99,7 @@ class Reader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._files = kept.Kept(host)
+        self._files = kept_files.Kept(host)
         self._layout = cgroup.Layout()
         self.places = Places()
         self._problems: dict[str, str] = {}

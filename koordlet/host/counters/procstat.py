@@ -1,7 +1,7 @@
 """What the kernel counts about the machine as a whole: the texts below ``/proc``, understood.
 
 Covers: processor time, memory, NUMA memory, load, run delay, network, as numbers of meters.
-Does not cover: when they are read (``host.node_counters``). Pure functions of one text each.
+Does not cover: when they are read (``node``). Pure functions of one text each.
 
 Kernel facts: proc(5); Documentation/scheduler/sched-stats.rst. CPU time in use is user, nice,
 system, irq and softirq, as the peer counts it: not iowait, not steal; guest time is in user

@@ -1,7 +1,8 @@
 """Reads what latency-sensitive work feels, ten times a second, at the cost of a few dozen preads.
 
 Covers: CPU time of a few groups, the waiting of a sample of threads, pressure of groups.
-Does not cover: which groups those are (``line``), what follows (``policy.adaptive``).
+Does not cover: which groups those are (``agent.tick``), what follows
+(``policy.best_effort.adaptive``).
 
 What tells that somebody waits, the first that there is:
 
@@ -22,7 +23,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
-from koordlet.host import psi, root
+from koordlet.host.counters import psi
+from koordlet.host.fs import root
 from koordlet.model import cgroup, knob, strain
 from koordlet.model.record import dataclass
 

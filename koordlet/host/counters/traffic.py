@@ -1,7 +1,7 @@
 """Bytes through the network of workloads that have a network of their own.
 
 Covers: by which process a network namespace is reached, whose turn it is, what they moved.
-Does not cover: the node's interfaces (``host.node_counters``), rates (``history``).
+Does not cover: the node's interfaces (``node``), rates (``history``).
 
 Processes of a pod share one network namespace, so one of them shows what all move:
 ``/proc/PID/net/dev`` is that of the namespace of PID (proc_pid_net(5)). Only a thirtieth of the
@@ -26,7 +26,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 
-from koordlet.host import procstat, root
+from koordlet.host.counters import procstat
+from koordlet.host.fs import root
 from koordlet.model import absence, cgroup, counters, meter, pod
 from koordlet.model.record import dataclass
 

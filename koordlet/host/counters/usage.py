@@ -1,7 +1,7 @@
 """Everything that is read about use in one tick, by kind of subject.
 
 Covers: the readers of groups and of the node side by side, what of it this machine lacks.
-Does not cover: rates and windows (``history``), which groups there are (``host.cgroups``).
+Does not cover: rates and windows (``history``), which groups there are (``host.cgroup.tree``).
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 
-from koordlet.host import counters, descriptors, machine, node_counters, root
+from koordlet.host import machine
+from koordlet.host.counters import groups as group_counters
+from koordlet.host.counters import node
+from koordlet.host.fs import root
+from koordlet.host.process import descriptors
 from koordlet.model import absence, cgroup, pod, snapshot, topology
 from koordlet.model import counters as readings
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import performance, space, traffic
+    from koordlet.host.counters import performance, traffic
+    from koordlet.host.fs import space
 
 #: Where workloads write: the kubelet's and the runtimes' files, logs, and all the rest.
 DIRECTORIES = (
@@ -34,12 +39,12 @@ class Reader:
 
     def __init__(self, host: root.HostRoot) -> None:
         self._host = host
-        self._handles = descriptors.share(0.5, counters.HANDLES) if host.live else 0
+        self._handles = descriptors.share(0.5, group_counters.HANDLES) if host.live else 0
         self._last = float("-inf")
         self._layout = cgroup.Layout()
         self._machine: topology.Topology | None = None
-        self.groups = counters.Reader(host, self._layout)
-        self.node = node_counters.Reader(host)
+        self.groups = group_counters.Reader(host, self._layout)
+        self.node = node.Reader(host)
         self._space: space.Reader | None = None
         self._performance: performance.Reader | None = None
         self._traffic: traffic.Reader | None = None
@@ -60,7 +65,8 @@ class Reader:
         """
         if self._host.live and self._space is None:
             # Late: the first pass needs no child, no subprocess and no network.
-            from koordlet.host import space, traffic  # noqa: PLC0415
+            from koordlet.host.counters import traffic  # noqa: PLC0415
+            from koordlet.host.fs import space  # noqa: PLC0415
 
             self._space = space.Reader(tuple(directories))
             self._traffic = traffic.Reader(self._host)
@@ -74,7 +80,7 @@ class Reader:
             self._performance = None
         if settings is not None:
             # Late: it is off unless the operator wants it.
-            from koordlet.host import performance  # noqa: PLC0415
+            from koordlet.host.counters import performance  # noqa: PLC0415
 
             self._performance = performance.Reader(self._host, settings)
 
@@ -85,7 +91,9 @@ class Reader:
         if layout is not self._layout:
             self.groups.close()
             nodes = [one.node for one in shape.nodes]
-            self.groups = counters.Reader(self._host, layout, nodes=nodes, handles=self._handles)
+            self.groups = group_counters.Reader(
+                self._host, layout, nodes=nodes, handles=self._handles
+            )
         self._layout, self._machine = layout, shape
 
     def read(

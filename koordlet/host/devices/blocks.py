@@ -1,7 +1,8 @@
 """Block devices of this machine, and which of them pods have mounted.
 
 Covers: ``/proc/diskstats``, ``/sys/class/block``, the kubelet's volumes in mountinfo, files of the
-cost model. Does not cover: what a name means (``model.blocks``), PCI devices (``host.devices``).
+cost model. Does not cover: what a name means (``model.blocks``), PCI devices
+(``host.topology.devices``).
 
 Read only where somebody limits block devices, with the slow lane. What sysfs does not say (in a
 recording, in a container) leaves a device without partitions and groups.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import blocks, cgroup, knob
 
 #: A volume of a pod of the kubelet: its UID, and the directory that names the volume.

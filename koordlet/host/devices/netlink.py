@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from koordlet.host import devices, root
+from koordlet.host.fs import root
+from koordlet.host.topology import devices
 from koordlet.model import topology
 from koordlet.model.record import dataclass
 

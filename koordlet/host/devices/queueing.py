@@ -23,7 +23,8 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from koordlet.host import root, threads
+from koordlet.host.fs import root
+from koordlet.host.process import threads
 from koordlet.model import queueing
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """What happened in directories since the last look, told by the kernel instead of looked for.
 
 Covers: one inotify(7) instance: watches, and events as values. Does not cover: what follows from
-them (``host.cgroups``).
+them (``host.cgroup.tree``).
 
 Kernel facts, tried on 6.1 and 6.18: cgroup directories report mkdir and rmdir of groups, and every
 write(2) to a file in them, with its name. What the kernel changes by itself (effective sets after

@@ -1,7 +1,7 @@
 """Small files that are read at every tick, through descriptors that are kept.
 
-Covers: reading one as it is now. Does not cover: counters of groups (``host.counters``), which are
-read by the thousand.
+Covers: reading one as it is now. Does not cover: counters of groups (``host.counters.groups``),
+which are read by the thousand.
 
 Opening and closing a file costs two to six times what reading it does. Only for files that say
 everything in one read, as ``/proc/meminfo`` does; one that says more than a page is opened anew
@@ -10,7 +10,7 @@ each time, and so is everything in a recording, where there may be another file 
 
 from __future__ import annotations
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 _PAGE = 4096
 

@@ -1,7 +1,7 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
 Covers: the port (``HostRoot``), this machine (``LiveHost``).
-Does not cover: recordings (``host.directory``, ``host.archive``), our own files (``state``).
+Does not cover: recordings (``host.recording``), our own files (``state``).
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
@@ -25,11 +25,12 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NewType
 
-from koordlet.host import silence
+from koordlet.host.fs import silence
 from koordlet.model.record import dataclass
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import core_cookies, inotify, perf_events
+    from koordlet.host.fs import inotify
+    from koordlet.host.process import core_cookies, perf_events
 
 #: An absolute path on the observed machine. Only ``HostRoot`` makes them.
 HostPath = NewType("HostPath", str)
@@ -374,26 +375,26 @@ class LiveHost(Disk):
         return os.access(path, mode)
 
     def events(self) -> inotify.Inotify:
-        from koordlet.host import inotify  # noqa: PLC0415 -- the first pass waits for no ctypes
+        from koordlet.host.fs import inotify  # noqa: PLC0415 -- the first pass waits for no ctypes
 
         return inotify.Inotify()
 
     def performance(self) -> perf_events.Counters:
-        from koordlet.host import perf_events  # noqa: PLC0415 -- as above
+        from koordlet.host.process import perf_events  # noqa: PLC0415 -- as above
 
         return perf_events.Counters()
 
     def cores(self) -> core_cookies.Cores:
-        from koordlet.host import core_cookies  # noqa: PLC0415 -- as above
+        from koordlet.host.process import core_cookies  # noqa: PLC0415 -- as above
 
         return core_cookies.Cores()
 
     def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        from koordlet.host import libc  # noqa: PLC0415 -- mounting is rare
+        from koordlet.host.process import libc  # noqa: PLC0415 -- mounting is rare
 
         libc.call("mount", source, target, fstype, 0, options, path=target)
 
     def unmount(self, target: HostPath) -> None:
-        from koordlet.host import libc  # noqa: PLC0415 -- as above
+        from koordlet.host.process import libc  # noqa: PLC0415 -- as above
 
         libc.call("umount2", target, 0, path=target)

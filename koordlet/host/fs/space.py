@@ -1,7 +1,7 @@
 """Room on filesystems, asked for by a child that may be killed.
 
 Covers: bytes and inodes of a few directories, hung mounts, a child that died.
-Does not cover: which directories matter to whom (``host.usage``), thresholds.
+Does not cover: which directories matter to whom (``host.counters.usage``), thresholds.
 
 ``statvfs(2)`` on a mount whose server is gone sleeps until the server is back. Neither the loop nor
 a thread of ours may: a thread cannot be ended. So a small child asks, and answers line by line;

@@ -2,7 +2,7 @@
 
 Covers: text, numbers, ids, sizes, CPU sets and directory names, each a value or ``None``, with a
 warning that names file and content where the file is there and makes no sense.
-Does not cover: what the values mean (``host.topology`` and its scanners).
+Does not cover: what the values mean (``host.topology.discovery`` and its scanners).
 
 Rules:
 1. A missing file is ``None`` without a warning: kernels differ. Who needs the value says what is
@@ -17,7 +17,7 @@ import errno
 import re
 from collections.abc import Iterable
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cpuset
 
 #: More than the longest list of 8 192 CPUs; a larger file of this kind is damage.

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from koordlet.host import threads
+from koordlet.host.process import threads
 from koordlet.model import absence
 from koordlet.model.record import dataclass
 

@@ -1,8 +1,8 @@
 """Cookies of core scheduling: prctl(PR_SCHED_CORE), and who of the workloads has which.
 
 Covers: asking for cookies, making, copying; a look at all processes of groups.
-Does not cover: who shall have which (``policy.core_scheduling``), keeping account of those that we
-gave (``apply.core_cookies``).
+Does not cover: who shall have which (``policy.cpu.core_scheduling``), keeping account of those that
+we gave (``apply.core_cookies``).
 
 Kernel facts (Documentation/admin-guide/hw-vuln/core-scheduling.rst; prctl(2); Linux 5.14):
 
@@ -26,7 +26,8 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-from koordlet.host import root, threads
+from koordlet.host.fs import root
+from koordlet.host.process import threads
 from koordlet.model import cgroup, cookies
 
 _PR_SCHED_CORE = 62

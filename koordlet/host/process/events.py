@@ -1,6 +1,6 @@
 """Which processes have begun a program lately, as the kernel's connector tells.
 
-Covers: listening, draining. Does not cover: what follows (``host.resctrl_look``).
+Covers: listening, draining. Does not cover: what follows (``host.resctrl.reader``).
 
 Kernel facts (Documentation/driver-api/connector.rst, drivers/connector/cn_proc.c): one asks for the
 events with a message to the group 1 of NETLINK_CONNECTOR, as root in the first network namespace.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 _MAX = 100
 #: The start time among what follows the name in ``/proc/PID/stat`` (proc_pid_stat(5)).

@@ -1,13 +1,13 @@
 """Functions of the C library that Python does not wrap. Imported late: ctypes costs time.
 
-Covers: one call and its errno. Does not cover: which functions there are (``host.root``).
+Covers: one call and its errno. Does not cover: which functions there are (``host.fs.root``).
 """
 
 from __future__ import annotations
 
 import ctypes
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 
 def call(name: str, *args: str | int, path: str) -> None:

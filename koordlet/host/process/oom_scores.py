@@ -1,7 +1,7 @@
 """How readily the kernel kills each process of the workloads when memory is out.
 
 Covers: ``/proc/PID/oom_score_adj`` of all that runs in groups. Does not cover: what it shall say
-(``policy.oom_score``).
+(``policy.memory_io.oom_score``).
 
 Kernel facts (proc_pid_oom_score_adj(5)): -1000 to 1000; a child gets its parent's; without
 CAP_SYS_RESOURCE nobody goes below what somebody with it has set last.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cgroup
 
 #: Seconds between two looks: a process lives with its parent's until then.

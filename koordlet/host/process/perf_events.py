@@ -1,7 +1,7 @@
 """Processor counters of a cgroup: perf_event_open(2), which Python does not wrap.
 
 Covers: opening a pair of counters for one group on one CPU, reading and closing them.
-Does not cover: who is counted when (``host.performance``).
+Does not cover: who is counted when (``host.counters.performance``).
 
 Kernel facts: perf_event_open(2). A counter of a group counts on one CPU, so a group needs as many
 pairs as there are CPUs. A pair shares one ``read``: both numbers, the time for which it was wanted,
@@ -17,7 +17,7 @@ import platform
 import struct
 from collections.abc import Sequence
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model.record import dataclass
 
 #: The number of the system call, by machine; where it is missing there are no counters.

@@ -1,8 +1,8 @@
 """A recorded machine in an archive: the same answers as a recorded directory.
 
 Covers: the read calls of the port, answered from the index in memory, with the same link rules.
-Does not cover: reading and checking the archive (``host.tarindex``), finding the recorded root in
-it (``host.roots``).
+Does not cover: reading and checking the archive (``tarindex``), finding the recorded root in
+it (``roots``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 
-from koordlet.host import read_only, root, tarindex
+from koordlet.host.fs import root
+from koordlet.host.recording import read_only, tarindex
 
 _MAX_LINKS = 40
 

@@ -1,7 +1,7 @@
 """What a recording of this machine holds: the files that the agent reads, and nothing else.
 
 Covers: which files and links below /sys, /proc and the cgroup mounts, as a stream of items.
-Does not cover: what must not leave the machine (``host.redaction``), writing the archive
+Does not cover: what must not leave the machine (``redaction``), writing the archive
 (``cli.record``).
 
 Rules:
@@ -17,10 +17,13 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 
-from koordlet.host import devices, hierarchies, redaction, root
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
+from koordlet.host.recording import redaction
+from koordlet.host.topology import devices
 from koordlet.model.record import dataclass
 
-#: More than ``host.tarindex`` accepts would be unreadable.
+#: More than ``tarindex`` accepts would be unreadable.
 MAX_ITEMS = 150_000
 _MAX_DEPTH = 32
 _MAX_FILE = 4 << 20
@@ -188,7 +191,7 @@ def _pci(host: root.HostRoot) -> Iterator[Item]:
 
 
 def _names_of_devices(host: root.HostRoot) -> Iterator[Item]:
-    """The links by which ``host.devices`` finds what a device is called."""
+    """The links by which ``host.topology.devices`` finds what a device is called."""
     for folder, wanted in devices.CLASSES:
         for name in _names(host, host.sys("class", folder)):
             path = host.sys("class", folder, name)

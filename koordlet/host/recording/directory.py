@@ -1,7 +1,7 @@
 """A recorded tree below a directory: the same answers as the machine, read-only, never left.
 
 Covers: the read calls of the port on plain files, links re-rooted at the directory.
-Does not cover: archives (``host.archive``), finding the recorded root (``host.roots``).
+Does not cover: archives (``archive``), finding the recorded root (``roots``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import errno
 import os
 import stat
 
-from koordlet.host import read_only, root
+from koordlet.host.fs import root
+from koordlet.host.recording import read_only
 
 _MAX_LINKS = 40
 #: Names that are no entry of a directory.

@@ -1,7 +1,7 @@
 """A recording over time: the first state, then what changed.
 
 Covers: comparing readings, the lines of a frame, the manifest.
-Does not cover: which files are read (``host.recording``), waiting and writing (``cli.record``).
+Does not cover: which files are read (``contents``), waiting and writing (``cli.record``).
 
 A frame is one JSON object per line: first ``{"frame", "monotonic", "wall"}``, then for each file
 that changed ``{"path", "text"}`` or, where it is not UTF-8, ``{"path", "base64"}``; a link is
@@ -15,7 +15,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
-from koordlet.host import machine, recording, redaction, root
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.recording import contents, redaction
 
 FORMAT = "koordlet-recording/v1"
 
@@ -31,13 +33,13 @@ class Memory:
         """How many files and links are known."""
         return len(self._seen)
 
-    def first(self, items: Iterable[recording.Item]) -> Iterator[recording.Item]:
+    def first(self, items: Iterable[contents.Item]) -> Iterator[contents.Item]:
         """Pass the first state through, remembering it."""
         for item in items:
             self._seen[item.path] = _digest(item)
             yield item
 
-    def changes(self, items: Iterable[recording.Item]) -> Iterator[dict[str, object]]:
+    def changes(self, items: Iterable[contents.Item]) -> Iterator[dict[str, object]]:
         """One object for each difference to the reading before."""
         before = set(self._seen)
         for item in items:
@@ -73,12 +75,12 @@ def manifest(host: root.HostRoot, *, frames: int, files: int) -> bytes:
     return (json.dumps(document, indent=2) + "\n").encode()
 
 
-def _digest(item: recording.Item) -> bytes:
+def _digest(item: contents.Item) -> bytes:
     content = item.data if item.link is None else b"\0link " + item.link.encode()
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _object(item: recording.Item) -> dict[str, object]:
+def _object(item: contents.Item) -> dict[str, object]:
     if item.link is not None:
         return {"path": item.path, "link": item.link}
     try:

@@ -1,7 +1,7 @@
 """A recording played again: the machine as it was at each of its frames.
 
 Covers: the frames of an archive, applied one by one to the tree in memory.
-Does not cover: the archive's tree (``host.tarindex``), what a frame is (``host.frames``), policies.
+Does not cover: the archive's tree (``tarindex``), what a frame is (``frames``), policies.
 
 Rules:
 1. A frame that cannot be read is refused with its name: half a moment is none.
@@ -18,7 +18,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from koordlet.host import archive, machine, root, roots, tarindex
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.recording import archive, roots, tarindex
 from koordlet.model import errors, moment
 
 _FIX = "record it again with 'koordlet record'"

@@ -1,7 +1,7 @@
 """What a recorded machine says to whoever would change it.
 
-Covers: the writing calls of the port. Does not cover: reading (``host.directory``,
-``host.archive``).
+Covers: the writing calls of the port. Does not cover: reading (``directory``,
+``archive``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 
 class ReadOnly(root.HostRoot):

@@ -1,7 +1,7 @@
 """What must not leave a machine in a recording, taken out of the files that it is in.
 
 Covers: boot parameters, the boot id, serial numbers in cpuinfo, mounts that are not the kernel's.
-Does not cover: files that are not recorded at all (``host.recording`` allows by name).
+Does not cover: files that are not recorded at all (``contents`` allows by name).
 
 Rules:
 1. What is not known to be harmless goes. A parameter stays only if it is in the list below.

@@ -1,7 +1,7 @@
 """From what the operator wrote after ``--root`` to the machine that it names.
 
 Covers: this host, a directory, an archive, and where in them the recorded root is.
-Does not cover: reading archives (``host.tarindex``).
+Does not cover: reading archives (``tarindex``).
 
 The recorded root is, in this order: the top if it has ``sys`` or ``proc``; its ``root`` folder if
 that has them (``koordlet record`` writes such archives); a single top folder, looked at alike.
@@ -13,11 +13,12 @@ import os
 import typing
 from collections.abc import Container, Sequence
 
-from koordlet.host import directory, root
+from koordlet.host.fs import root
+from koordlet.host.recording import directory
 from koordlet.model import errors
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import tarindex
+    from koordlet.host.recording import tarindex
 
 _MARKS = ("sys", "proc")
 _MAX_TOPS = 3
@@ -31,7 +32,7 @@ def open_root(spec: str | None) -> root.HostRoot:
     if os.path.isdir(spec):
         return directory.DirHost(_inside_directory(spec))
     if os.path.isfile(spec):
-        from koordlet.host import archive, tarindex  # noqa: PLC0415 -- the agent never reads one
+        from koordlet.host.recording import archive, tarindex  # noqa: PLC0415 -- the agent never reads one
 
         return archive.ArchiveHost(inside(spec, tarindex.load(spec)))
     try:

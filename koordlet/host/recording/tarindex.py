@@ -1,7 +1,7 @@
 """A tar archive as a tree in memory: read once, checked while reading, never unpacked onto disk.
 
 Covers: plain and gzip tar, the limits, the refusal of archives that are out to harm.
-Does not cover: answering system calls from it (``host.archive``).
+Does not cover: answering system calls from it (``archive``).
 
 Rules:
 1. Everything is refused with the reason and the member that gave it (``ConfigError``): names that
@@ -19,7 +19,7 @@ import tarfile
 import zlib
 from dataclasses import field
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import errors
 from koordlet.model.record import dataclass
 

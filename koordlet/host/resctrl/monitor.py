@@ -1,7 +1,7 @@
 """Reads what groups used: cache occupancy and memory traffic, by group and domain, with rates.
 
 Covers: ``mon_data`` of control and monitoring groups, rates between two looks.
-Does not cover: what is too much (``policy.resctrl_pressure``), showing it (``report``).
+Does not cover: what is too much (``policy.resctrl.pressure``), showing it (``report``).
 
 Rules:
 1. A counter may read ``Unavailable`` or ``Unassigned`` (it has no hardware counter, or the RMID has
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import resctrl
 
 _CACHE, _PART = "mon_L3_", "mon_sub_"

@@ -1,7 +1,7 @@
 """What resctrl says at one moment: groups with every tick, threads and counters more seldom.
 
-Covers: putting the readers together. Does not cover: what each reads (``host.resctrl``,
-``host.resctrl_tasks``, ``host.resctrl_monitor``, ``host.process_events``).
+Covers: putting the readers together. Does not cover: what each reads (``tree``,
+``tasks``, ``monitor``, ``host.process.events``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.host import memory_speed, resctrl_monitor, resctrl_tasks, root
-from koordlet.host import resctrl as files
+from koordlet.host.fs import root
+from koordlet.host.resctrl import monitor, tasks
+from koordlet.host.resctrl import tree as files
+from koordlet.host.topology import memory_speed
 from koordlet.model import absence, cgroup, pod, resctrl, topology
 
 if typing.TYPE_CHECKING:
-    from koordlet.host import process_events
+    from koordlet.host.process import events
 
 #: Looking at more processes one by one costs more than a scan.
 _MANY = 64
@@ -27,15 +29,15 @@ class Look:
 
     def __init__(self, host: root.HostRoot) -> None:
         self.reader = files.Reader(host)
-        self.tasks = resctrl_tasks.Scanner(host)
-        self.monitor = resctrl_monitor.Monitor(host)
+        self.tasks = tasks.Scanner(host)
+        self.monitor = monitor.Monitor(host)
         self._usage: tuple[resctrl.Usage, ...] = ()
         self._last: resctrl.Resctrl | None = None
         self._threads: tuple[tuple[object, ...], Mapping[str, tuple[str, ...]]] = ((), {})
         self._slow = True
         #: The memory's bandwidth, once it was looked for.
         self._memory: tuple[float | None] | None = None
-        self._events: process_events.Listener | None = None
+        self._events: events.Listener | None = None
         self._deaf: tuple[absence.Unsupported, ...] = ()
 
     @property
@@ -49,10 +51,10 @@ class Look:
             self.close()
             self._deaf = ()
         elif self._events is None and self.reader.host.live:
-            from koordlet.host import process_events  # noqa: PLC0415 -- seldom wanted
+            from koordlet.host.process import events  # noqa: PLC0415 -- seldom wanted
 
             try:
-                self._events = process_events.Listener()
+                self._events = events.Listener()
             except OSError as error:
                 why = f"processes that start are not told of ({error.strerror}): CAP_NET_ADMIN"
                 self._deaf = (absence.Unsupported("resctrl.processEvents", why),)
@@ -110,9 +112,9 @@ class Look:
         if begun is None or len(begun) > _MANY:
             return True
         return any(
-            (where := resctrl_tasks.workload_of(self.reader.host, layout, self.tasks.homes, pid))
+            (where := tasks.workload_of(self.reader.host, layout, self.tasks.homes, pid))
             is not None
-            and not resctrl_tasks.at_home(self.reader.host, self.tasks.homes[where], pid)
+            and not tasks.at_home(self.reader.host, self.tasks.homes[where], pid)
             for pid in begun
         )
 
@@ -124,5 +126,5 @@ class Look:
         if not self._threads[0] or any(
             one is not other for one, other in zip(asked, self._threads[0], strict=True)
         ):
-            self._threads = (asked, resctrl_tasks.thread_files(layout, groups, pods))
+            self._threads = (asked, tasks.thread_files(layout, groups, pods))
         return self._threads[1]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import cgroup, pod, resctrl
 
 Homes = Mapping[str, Mapping[str, tuple[int, ...]]]

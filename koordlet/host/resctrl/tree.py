@@ -1,8 +1,8 @@
 """Reads resctrl: where it is mounted and how, what the hardware has, which groups there are.
 
 Covers: ``info/``, every group's ``schemata`` and ``mode``, why there is nothing to read.
-Does not cover: counters (``host.resctrl_monitor``), tasks (``apply.resctrl_tasks``), what a limit
-should be (``policy.resctrl``).
+Does not cover: counters (``monitor``), tasks (``apply.resctrl_tasks``), what a limit
+should be (``policy.resctrl.resctrl``).
 
 Rules:
 1. Which domains there are is asked of the root's ``schemata`` at every look: ids have gaps, and a
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import absence, resctrl, schemata
 
 FEATURE = "resctrl"

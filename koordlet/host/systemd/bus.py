@@ -1,8 +1,8 @@
 """Asking the running systemd over its own socket: one connection for one errand, with a deadline.
 
 Covers: connecting, authentication, calls and their replies, the few methods that we use.
-Does not cover: the bytes (``host.dbus``), which property stands for which file
-(``apply.unit_properties``), waiting without blocking the loop (``host.worker``).
+Does not cover: the bytes (``dbus``), which property stands for which file
+(``apply.unit_properties``), waiting without blocking the loop (``host.fs.worker``).
 
 Rules:
 1. Every errand ends by its deadline, whatever the other side does or sends.
@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from koordlet.host import dbus
+from koordlet.host.systemd import dbus
 
 #: systemd's own socket is for root only and needs no bus; the bus is for where it is not shared.
 PRIVATE = "/run/systemd/private"

@@ -1,7 +1,7 @@
 """D-Bus messages as bytes: the few types that talking to systemd needs, without any I/O.
 
 Covers: marshalling of values by signature, method calls, replies and errors, authentication lines.
-Does not cover: the socket and its deadline (``host.systemd_bus``), what systemd's methods mean.
+Does not cover: the socket and its deadline (``bus``), what systemd's methods mean.
 
 Rules:
 1. What comes in is judged: a length beyond ``MOST``, a value outside its message, a type that is

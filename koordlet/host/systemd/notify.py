@@ -1,7 +1,7 @@
 """Telling systemd: READY, RELOADING, STOPPING, WATCHDOG, in sd_notify(3)'s protocol.
 
 Covers: one datagram for each message. Without ``NOTIFY_SOCKET`` every call does nothing.
-Does not cover: what makes the agent ready (``daemon``).
+Does not cover: what makes the agent ready (``agent.loop``).
 """
 
 from __future__ import annotations

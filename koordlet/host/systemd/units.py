@@ -1,7 +1,8 @@
 """Asking systemd what becomes of a unit, and having it start another one.
 
 Covers: the unit's state, the job that it is in the middle of, what both say about a successor.
-Does not cover: telling systemd about ourselves (``notify``), what follows from it (``waiting``).
+Does not cover: telling systemd about ourselves (``notify``), what follows from it
+(``agent.handover_keeper``).
 
 Rules:
 1. systemd decides whether an agent comes back, so it is asked and never guessed at.

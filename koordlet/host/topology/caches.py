@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from koordlet.host import groups, sysfs
+from koordlet.host.fs import sysfs
+from koordlet.host.topology import cpu_groups
 from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
 
@@ -127,7 +128,7 @@ class Scan:
         claims = {cpu: shared for cpu, (shared, _) in self._l3.items()}
         for members in self._by_id.values():
             claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
-        formed = groups.form(claims)
+        formed = cpu_groups.form(claims)
         for cpu in formed.refused:
             self.reader.warn(
                 f"/sys/devices/system/cpu/cpu{cpu}/cache: its L3 is shared by '{claims[cpu]}',"

@@ -1,7 +1,7 @@
 """From what each CPU says about its neighbours to groups that do not overlap.
 
 Covers: dense group numbers from sibling sets, with contradictions found and left out.
-Does not cover: where the sets come from (``host.topology``, ``host.caches``).
+Does not cover: where the sets come from (``discovery``, ``caches``).
 
 Rules, in order:
 1. Equal sets are one group. A CPU that says nothing belongs to the group whose set names it.

@@ -2,7 +2,7 @@
 
 Covers: vendor, model, architecture, flags on x86, arm64, ppc64, s390x, riscv64; processor numbers
 and the x86 ids as a last resort where sysfs has no topology directory.
-Does not cover: frequencies (``host.topology``).
+Does not cover: frequencies (``discovery``).
 
 The format is free text that differs per architecture (arch/*/kernel/setup.c, proc.c, cpu.c).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from koordlet.host import root, sysfs
+from koordlet.host.fs import root, sysfs
 from koordlet.model.record import dataclass
 
 #: The first processor's block is far shorter on every architecture.

@@ -1,7 +1,7 @@
 """Which CPUs there are, and which of them run.
 
 Covers: possible, present, online, offline, isolated, nohz_full, each with its fallbacks.
-Does not cover: how they are connected (``host.topology``).
+Does not cover: how they are connected (``discovery``).
 
 Kernel facts: the lists came with 2.6.27, ``isolated`` with 4.1; ``nohz_full`` prints ``(null)``
 when unset; ``offline`` also names CPUs that can never be; ``cpuN/online`` is missing for a CPU that
@@ -10,7 +10,8 @@ cannot be taken offline.
 
 from __future__ import annotations
 
-from koordlet.host import cpuinfo, sysfs
+from koordlet.host.fs import sysfs
+from koordlet.host.topology import cpuinfo
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 

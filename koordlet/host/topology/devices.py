@@ -3,7 +3,7 @@
 Covers: class, driver, NUMA node and the name that people know (``eth0``, ``nvme0``), from sysfs;
 memory and identity of GPUs whose driver tells them in a file; RDMA and virtual functions.
 Does not cover: bridges, USB and what else boards are made of; links of other network namespaces
-(``host.netlink``).
+(``host.devices.netlink``).
 
 Kernel facts: ``class`` is 24 bits (base, sub, interface; include/linux/pci_ids.h); ``numa_node`` is
 -1 where firmware is silent; an entry of ``/sys/class/*`` is a link whose path leads through its PCI
@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from koordlet.host import root, sysfs
+from koordlet.host.fs import root, sysfs
 from koordlet.model import topology
 
 #: Base class, or base and sub class, to what it is. The longer one counts.

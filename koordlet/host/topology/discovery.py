@@ -1,9 +1,9 @@
 """Discovery of the machine, straight from sysfs: scanners in order, one immutable value.
 
 Covers: the order of the scanners, cores and sockets from what the CPUs say, a cheap look for
-change. Does not cover: the CPU lists (``host.cpulists``), one CPU (``host.processor``),
-caches (``host.caches``), NUMA nodes (``host.nodes``), PCI devices (``host.devices``), cpuinfo
-(``host.cpuinfo``).
+change. Does not cover: the CPU lists (``cpulists``), one CPU (``processor``),
+caches (``caches``), NUMA nodes (``numa_nodes``), PCI devices (``devices``), cpuinfo
+(``cpuinfo``).
 
 Rules:
 1. The kernel's sibling sets decide, cut to online CPUs. Ids repeat across packages and core types,
@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.host import (
+from koordlet.host.fs import root, sysfs
+from koordlet.host.topology import (
     caches,
+    cpu_groups,
     cpuinfo,
     cpulists,
     devices,
-    groups,
-    nodes,
+    numa_nodes,
     processor,
-    root,
-    sysfs,
 )
 from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
@@ -56,7 +55,7 @@ def discover(host: root.HostRoot) -> topology.Topology:
         if raws[cpu].has_cache:
             cache_scan.add(cpu)
     _fill_from_cpuinfo(reader, raws, lists.online)
-    found, memory_nodes = nodes.scan(reader)
+    found, memory_nodes = numa_nodes.scan(reader)
     found_caches = cache_scan.finish()
     columns = _compare(reader, raws, lists.online, found_caches, found)
     info = cpuinfo.read(reader)
@@ -217,7 +216,7 @@ def _number(
             by_key.setdefault(key, []).append(cpu)
     for members in by_key.values():
         claims.update(dict.fromkeys(members, cpuset.CPUSet.of(members)))
-    formed = groups.form(claims)
+    formed = cpu_groups.form(claims)
     for cpu in formed.refused:
         reader.warn(
             f"/sys/{processor.DIR}/cpu{cpu}/topology: its {what} is '{claims[cpu]}',"
@@ -227,7 +226,7 @@ def _number(
 
 
 def _by_ids(
-    formed: groups.Groups, keys: Mapping[int, tuple[int | None, ...] | None]
+    formed: cpu_groups.Groups, keys: Mapping[int, tuple[int | None, ...] | None]
 ) -> Mapping[int, int]:
     """CPUs whose set was refused, by their ids: into the one group that has these, or a new one."""
     number = dict(formed.number)
@@ -244,7 +243,7 @@ def _by_ids(
             continue
         free = len(formed.number) + len(made)
         number[cpu] = next(iter(known)) if known else made.setdefault(key, free)
-    return groups.dense(number)
+    return cpu_groups.dense(number)
 
 
 def _package(raw: processor.Raw) -> tuple[int | None, ...] | None:
@@ -266,7 +265,7 @@ def _node_of(
 
     Without a link it is where the other threads of its core are.
     """
-    owner, claims = nodes.assign(reader, found)
+    owner, claims = numa_nodes.assign(reader, found)
     sure = dict(owner)
     for cpu, claimed in claims.items():
         raw = raws.get(cpu, processor.NOTHING)

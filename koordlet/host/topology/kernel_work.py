@@ -1,6 +1,6 @@
 """Files that say on which CPUs the kernel's own work runs: interrupts, unbound work queues.
 
-Covers: finding and reading them. Does not cover: what they shall say (``policy.housekeeping``).
+Covers: finding and reading them. Does not cover: what they shall say (``policy.cpu.housekeeping``).
 
 Kernel facts: Documentation/core-api/irq/irq-affinity.rst; Documentation/core-api/workqueue.rst. An
 interrupt whose CPUs the kernel manages itself (each queue of an NVMe disk) cannot be written: its
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from koordlet.host import root
+from koordlet.host.fs import root
 
 _WRITABLE = 0o200
 _NONE: Mapping[str, str] = MappingProxyType({})

@@ -1,7 +1,7 @@
 """How fast the machine's memory is, by what its firmware says of the modules.
 
 Covers: the modules of SMBIOS (DSP0134, type 17) and the bandwidth that they amount to.
-Does not cover: what a percentage of it is (``policy.resctrl_values``).
+Does not cover: what a percentage of it is (``policy.resctrl.values``).
 
 The sum over channels of transfers per second times the width of the bus. Modules on one channel
 take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``).
@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model.record import dataclass
 
 _MODULE, _END = 17, 127

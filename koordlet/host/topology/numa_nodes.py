@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from koordlet.host import sysfs
+from koordlet.host.fs import sysfs
 from koordlet.model import cpuset, topology
 
 _DIR = "devices/system/node"

@@ -1,7 +1,7 @@
 """One CPU: what its own directory says, before CPUs are compared.
 
 Covers: sibling sets with their fallbacks, raw ids, capacity, frequency, governor.
-Does not cover: caches (``host.caches``), what the sets of all CPUs add up to (``host.topology``).
+Does not cover: caches (``caches``), what the sets of all CPUs add up to (``discovery``).
 
 Kernel facts (Documentation/admin-guide/cputopology.rst): ``core_cpus``/``package_cpus`` are 5.3
 names of ``thread_siblings``/``core_siblings``; the ``_list`` forms came with 2.6.26; an offline CPU
@@ -10,7 +10,7 @@ usually has no topology directory; ``cpu_capacity`` exists where CPUs differ.
 
 from __future__ import annotations
 
-from koordlet.host import sysfs
+from koordlet.host.fs import sysfs
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
 

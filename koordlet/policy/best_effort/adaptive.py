@@ -2,7 +2,7 @@
 
 Covers: when it is in charge, the files that make best-effort work yield, the configured bound, what
 latency-sensitive work waits for all the same.
-Does not cover: reading the waiting (``host.strain``), cycles that neighbours cost
+Does not cover: reading the waiting (``host.counters.strain``), cycles that neighbours cost
 (``adaptive_work``), the peer's formula (``cpu_suppress``).
 
 Rules:
@@ -39,14 +39,9 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import (
-    adaptive_work,
-    be_groups,
-    be_usage,
-    own_waiting,
-    resctrl_pressure,
-    shared_pools,
-)
+from koordlet.policy.best_effort import adaptive_work, groups, own_waiting, usage
+from koordlet.policy.cpu import shared_pools
+from koordlet.policy.resctrl import pressure
 
 STEM = "adaptive"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -92,13 +87,13 @@ def decide(
 ) -> decision.Decision[State]:
     """The files that make best-effort work yield, and who waits all the same."""
     why = in_charge(now, settings)
-    places = be_groups.places(now)
+    places = groups.places(now)
     if why or not places:
         why = f"not here: {why}" if why else "there is no best-effort work"
         return decision.Decision(next_state=State(), explanation={"limit": why})
-    use = be_usage.measure(now, past)
-    counted = be_groups.timed(places, now)
-    yielding = be_groups.yielding(now, counted, STEM, _YIELDS)
+    use = usage.measure(now, past)
+    counted = groups.timed(places, now)
+    yielding = groups.yielding(now, counted, STEM, _YIELDS)
     milli = _bound(now, use, settings)
     bound = _quota(now, past, counted, milli) if milli is not None else []
     waiting = beyond(now, past)
@@ -109,7 +104,7 @@ def decide(
         next_state=State(waits_since=since, work=work),
         actions=(*yielding, *bound),
         conditions=(
-            *(_not_applied(problem) for problem in be_groups.untimed(places, now)),
+            *(_not_applied(problem) for problem in groups.untimed(places, now)),
             *_apart(now, places),
             *_waits(now.at, waiting, since, use, settings),
             *adaptive_work.conditions(work, settings.work_tolerance, use.be),
@@ -117,7 +112,7 @@ def decide(
         signals=(
             _signal(waiting, settings),
             *adaptive_work.signal(work, settings.work_tolerance),
-            *resctrl_pressure.of(now),
+            *pressure.of(now),
         ),
         limit=best_effort.Limit(
             policy=STEM,
@@ -139,7 +134,7 @@ def decide(
 # The operator's bound ----------------------------------------------------------------------------
 
 
-def _bound(now: snapshot.Snapshot, use: be_usage.Use, settings: Settings) -> int | None:
+def _bound(now: snapshot.Snapshot, use: usage.Use, settings: Settings) -> int | None:
     """``limits.maxPercent`` of the node's CPU; ``None`` where that is all that there is."""
     if settings.max_percent is None:
         return None
@@ -150,12 +145,12 @@ def _bound(now: snapshot.Snapshot, use: be_usage.Use, settings: Settings) -> int
 def _quota(
     now: snapshot.Snapshot,
     past: series.History,
-    counted: tuple[be_groups.Place, ...],
+    counted: tuple[groups.Place, ...],
     milli: int,
 ) -> list[action.Action]:
-    parts = be_groups.split(milli, be_groups.used(counted, past), _LEAST_QUOTA_MILLI)
+    parts = groups.split(milli, groups.used(counted, past), _LEAST_QUOTA_MILLI)
     why = f"adaptive: {milli / 1000:.2f} CPUs by limits.maxPercent"
-    return be_groups.Writer(now, STEM).quotas(counted, parts, why)
+    return groups.Writer(now, STEM).quotas(counted, parts, why)
 
 
 # Who waits ---------------------------------------------------------------------------------------
@@ -175,7 +170,7 @@ def beyond(now: snapshot.Snapshot, past: series.History) -> float | None:
     if math.isinf(own):
         # Whoever fills all CPUs that it may use waits, whatever others do.
         return 0.0
-    throttled = past.groups.lasts(be_groups.sensitive_groups(now.pods), meter.THROTTLED_TIME)
+    throttled = past.groups.lasts(groups.sensitive_groups(now.pods), meter.THROTTLED_TIME)
     limited = sum(filter(None, throttled)) / max(math.fsum(used), 0.01)
     return max(0.0, now.strain.waiting - own - limited)
 
@@ -200,7 +195,7 @@ def _signal(waiting: float | None, settings: Settings) -> decision.Signal:
 
 
 def _waits(
-    at: float, waiting: float | None, since: float | None, use: be_usage.Use, settings: Settings
+    at: float, waiting: float | None, since: float | None, use: usage.Use, settings: Settings
 ) -> Iterator[decision.Condition]:
     """Rule 6."""
     if waiting is None or since is None or at - since < settings.lasting or not use.be:
@@ -223,7 +218,7 @@ def _waits(
 
 
 def _apart(
-    now: snapshot.Snapshot, places: tuple[be_groups.Place, ...]
+    now: snapshot.Snapshot, places: tuple[groups.Place, ...]
 ) -> Iterator[decision.Condition]:
     """Rule 4."""
     for place, above, other in _elsewhere(places, now.pods):
@@ -243,12 +238,12 @@ def _apart(
 
 @remember.last
 def _elsewhere(
-    places: tuple[be_groups.Place, ...], pods: tuple[pod.Pod, ...]
-) -> list[tuple[be_groups.Place, str, str]]:
+    places: tuple[groups.Place, ...], pods: tuple[pod.Pod, ...]
+) -> list[tuple[groups.Place, str, str]]:
     """Places that do not meet a latency-sensitive group as siblings: the branch that does."""
     found = []
     for place in places:
-        for workload in be_groups.sensitive(pods):
+        for workload in groups.sensitive(pods):
             other = workload.group or ""
             branch = _branch(place.group, other) if workload.active else place.group
             # The kubelet gives its tiers their weights beside each other.

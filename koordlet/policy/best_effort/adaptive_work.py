@@ -1,7 +1,7 @@
 """What neighbours cost where no run queue shows it: cycles per instruction.
 
 Covers: how many more cycles latency-sensitive work needs than it usually does, and saying so. Pure.
-Does not cover: counting (``host.performance``), waiting (``adaptive``).
+Does not cover: counting (``host.counters.performance``), waiting (``adaptive``).
 
 A neighbour that takes the cache or the memory's bandwidth makes nobody wait for a CPU: threads run,
 and get less done. Cycles per instruction (CPI) say so, one window of some seconds a minute.
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups
+from koordlet.policy.best_effort import groups
 
 #: Seconds of which the usual is made, and which part of the windows are better.
 _HISTORY = 1800.0
@@ -70,9 +70,9 @@ def _of_each(now: snapshot.Snapshot, past: series.History) -> Iterator[tuple[flo
 
 
 def _watched(pods: Iterable[pod.Pod]) -> Iterator[str]:
-    """As ``host.performance`` counts them: containers, and workloads that have none."""
+    """As ``host.counters.performance`` counts them: containers, and workloads that have none."""
     for one in pods:
-        if not one.active or be_groups.is_best_effort(one):
+        if not one.active or groups.is_best_effort(one):
             continue
         boxes = [box.group for box in one.containers if box.group is not None]
         yield from boxes or ([one.group] if one.group and not one.containers else [])

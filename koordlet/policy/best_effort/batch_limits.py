@@ -33,7 +33,8 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_normalization, writing
+from koordlet.policy.cpu import cpu_normalization
+from koordlet.policy.framework import limit_files
 
 STEM = "batch_limits"
 
@@ -188,7 +189,7 @@ class _Deciding:
         self._group(one, one.group, whole, one.key)
         for box in one.containers:
             asked = _of_container(box, self.scale, quota=self.quota)
-            for group in writing.with_scopes([box.group], one.group):
+            for group in limit_files.with_scopes([box.group], one.group):
                 self._group(one, group, asked, f"{one.key} {box.name}")
 
     def _group(self, one: pod.Pod, group: str | None, asked: Asked, who: str) -> None:
@@ -206,7 +207,7 @@ class _Deciding:
             self._say(one, f"{who} uses {used} bytes: its limit of {memory} waits")
             memory = -(-least // _STEP) * _STEP
         found += limits.memory_max(layout, group, memory)
-        self.actions += writing.files(
+        self.actions += limit_files.files(
             found, policy=STEM, reason=f"{who}: {_words(asked)}", group=group
         )
 

@@ -43,8 +43,8 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import batch_formulas, batch_zones, be_usage
-from koordlet.policy.batch_offer import State
+from koordlet.policy.best_effort import batch_formulas, batch_zones, usage
+from koordlet.policy.best_effort.batch_offer import State
 
 STEM = "batch_resources"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -84,7 +84,7 @@ def decide(
         return decision.Decision(next_state=State(), explanation={"offer": "not enabled"})
     if state.at is not None and 0 <= now.at - state.at < _EVERY:
         return decision.Decision(next_state=state, offer=state.again())
-    unread = be_usage.annotated(now, resources.MEMORY)
+    unread = usage.annotated(now, resources.MEMORY)
     if isinstance(unread, str):
         held = _held(now, strategy, state, f"not known: {unread}")
         return replace(held, conditions=(_condition("ReservationIgnored", unread),))
@@ -232,7 +232,7 @@ def measured(
     return Seen(
         name=name,
         base=_base(now, capacity, name) if seed else capacity,
-        reserved=be_usage.reserved(now, name, capacity, seed=seed),
+        reserved=usage.reserved(now, name, capacity, seed=seed),
         node=node,
         system=rest + sum(use.get(one.uid, 0) for one in beside),
         reclaimable=int(past.predicted.reclaimable.get(name, 0.0) * scale),

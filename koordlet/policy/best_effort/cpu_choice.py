@@ -2,7 +2,7 @@
 
 Covers: what there is, and the peer's choice, exactly: pairs of hardware threads in turn over NUMA
 nodes, LSR CPUs in proportion. Does not cover: how many (``cpu_suppress``), writing them
-(``be_groups``). Pure.
+(``groups``). Pure.
 
 The order of the choice:
 

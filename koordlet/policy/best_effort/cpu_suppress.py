@@ -3,7 +3,7 @@
     BE = capacity * threshold% - LS used - max(system used, node reserved)
 
 Covers: the formula, both its actuators, what happens when counters are old.
-Does not cover: the sums (``be_usage``), which CPUs (``be_cpus``), files (``be_groups``), our own
+Does not cover: the sums (``usage``), which CPUs (``cpu_choice``), files (``groups``), our own
 control loop (``adaptive``).
 
 Rules:
@@ -41,7 +41,8 @@ from koordlet.model import (
     strain,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_cpus, be_groups, be_usage, shared_pools
+from koordlet.policy.best_effort import cpu_choice, groups, usage
+from koordlet.policy.cpu import shared_pools
 
 STEM = "cpu_suppress"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -159,8 +160,8 @@ def decide(
     force = in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=State(), explanation={"limit": "not enabled"})
-    there = be_groups.places(now)
-    use = _jumped(be_usage.measure(now, past, seed=force.seed), now.strain, state)
+    there = groups.places(now)
+    use = _jumped(usage.measure(now, past, seed=force.seed), now.strain, state)
     wish, fresh_at = _wish(now.at, use, force, state)
     if wish is None:
         return decision.Decision(
@@ -188,14 +189,14 @@ def decide(
     )
 
 
-def _jumped(use: be_usage.Use, felt: strain.Strain | None, state: State) -> be_usage.Use:
+def _jumped(use: usage.Use, felt: strain.Strain | None, state: State) -> usage.Use:
     """Where use has just jumped, that of the last tenth of a second: counters are a second old."""
     if felt is None or use.ls is None or not urgent(felt, state):
         return use
     return replace(use, ls=max(use.ls, int(1000 * (felt.ls_lately or 0.0))))
 
 
-def _signal(use: be_usage.Use, force: Settings) -> decision.Signal:
+def _signal(use: usage.Use, force: Settings) -> decision.Signal:
     known = use.ls is not None
     taken = (use.ls or 0) + use.system_or_reserved
     return decision.Signal(
@@ -208,7 +209,7 @@ def _signal(use: be_usage.Use, force: Settings) -> decision.Signal:
 
 
 def _limit(
-    using: str, milli: int | None, cpus: cpuset.CPUSet | None, use: be_usage.Use, wish: Wish
+    using: str, milli: int | None, cpus: cpuset.CPUSet | None, use: usage.Use, wish: Wish
 ) -> best_effort.Limit:
     return best_effort.Limit(
         policy=STEM,
@@ -225,7 +226,7 @@ def _limit(
 # How much -----------------------------------------------------------------------------------------
 
 
-def formula(use: be_usage.Use, force: Settings) -> Wish:
+def formula(use: usage.Use, force: Settings) -> Wish:
     """The peer's sum, as written above. Everything must be known."""
     ls, system = use.ls or 0, use.system_or_reserved
     milli = use.capacity * force.threshold_percent // 100 - ls - system
@@ -236,7 +237,7 @@ def formula(use: be_usage.Use, force: Settings) -> Wish:
     return _bounded(milli, reason, use, force)
 
 
-def _bounded(milli: int, reason: str, use: be_usage.Use, force: Settings) -> Wish:
+def _bounded(milli: int, reason: str, use: usage.Use, force: Settings) -> Wish:
     least = None if force.min_percent is None else use.capacity * force.min_percent // 100
     if least is not None and milli < least:
         milli, reason = least, f"{reason}, at least {force.min_percent} %"
@@ -247,7 +248,7 @@ def _bounded(milli: int, reason: str, use: be_usage.Use, force: Settings) -> Wis
 
 
 def _wish(
-    at: float, use: be_usage.Use, force: Settings, state: State
+    at: float, use: usage.Use, force: Settings, state: State
 ) -> tuple[Wish | None, float | None]:
     """What is allowed, and when everything was known last; ``None`` before there is a limit."""
     if use.ls is not None:
@@ -272,9 +273,9 @@ class _Deciding:
         self,
         now: snapshot.Snapshot,
         past: series.History,
-        use: be_usage.Use,
+        use: usage.Use,
         before: State,
-        there: tuple[be_groups.Place, ...],
+        there: tuple[groups.Place, ...],
     ) -> None:
         self.now = now
         self.past = past
@@ -296,7 +297,7 @@ class _Deciding:
             chosen = before
         if not chosen:
             return None, None
-        found, problems = be_groups.Writer(self.now, STEM).sets(
+        found, problems = groups.Writer(self.now, STEM).sets(
             self.there, chosen, f"best-effort work on {len(chosen)} CPUs: {wish.reason}"
         )
         self.actions += found
@@ -312,7 +313,7 @@ class _Deciding:
         if wish.sure is not Sure.ALL:
             wanted = min(there, max(wanted, there - step))
         wanted = min(wanted, there + step, len(usable))
-        return be_cpus.choose(self.now.topology, wanted, usable - lsr, lsr)
+        return cpu_choice.choose(self.now.topology, wanted, usable - lsr, lsr)
 
     def _present(self) -> int:
         """How many CPUs best-effort work has now."""
@@ -325,11 +326,11 @@ class _Deciding:
     def quota(self, wish: Wish) -> tuple[int, None]:
         """The limit as CPU time."""
         milli = self._stepped(wish)
-        counted = be_groups.timed(self.there, self.now)
-        for problem in be_groups.untimed(self.there, self.now):
+        counted = groups.timed(self.there, self.now)
+        for problem in groups.untimed(self.there, self.now):
             self._say("CPUSuppressNotApplied", problem)
-        parts = be_groups.split(milli, be_groups.used(counted, self.past), LEAST_QUOTA_MILLI)
-        self.actions += be_groups.Writer(self.now, STEM).quotas(
+        parts = groups.split(milli, groups.used(counted, self.past), LEAST_QUOTA_MILLI)
+        self.actions += groups.Writer(self.now, STEM).quotas(
             counted, parts, f"best-effort work has {milli / 1000:.2f} CPUs: {wish.reason}"
         )
         return milli, None

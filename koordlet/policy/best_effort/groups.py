@@ -34,7 +34,8 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_room, pool_tiers, writing
+from koordlet.policy.cpu import cpuset_room, pool_tiers
+from koordlet.policy.framework import limit_files
 
 #: Shares of a group that shall run when nobody else wants to: as many as an idle group has
 #: (``WEIGHT_IDLEPRIO``, kernel/sched/sched.h), so its file says the same before and after.
@@ -280,7 +281,7 @@ def _yielding(
 def _protective(
     group: str, found: Sequence[limits.Setting], policy: str, reason: str
 ) -> tuple[action.WriteFile, ...]:
-    return writing.files(found, policy=policy, reason=reason, group=group, protective=True)
+    return limit_files.files(found, policy=policy, reason=reason, group=group, protective=True)
 
 
 def split(total: int, used: Mapping[str, int], least: int) -> dict[str, int]:

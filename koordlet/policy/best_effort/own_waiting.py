@@ -1,7 +1,7 @@
 """How long work waits for a CPU behind itself: nobody else's fault. Pure arithmetic.
 
 Covers: one group of CPUs, several workloads on sets of CPUs that may overlap, which those are.
-Does not cover: how long work does wait (``host.strain``), who else is to blame.
+Does not cover: how long work does wait (``host.counters.strain``), who else is to blame.
 
 Only the CPUs that a workload may use shorten its queue: two busy CPUs of a machine of 64 are full
 for whoever is confined to them.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from koordlet.model import cgroup, cpuset, pod, remember
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups
+from koordlet.policy.best_effort import groups as best_effort_groups
 
 #: Real arrivals are more irregular than random ones.
 _IRREGULAR = 1.5
@@ -73,7 +73,7 @@ def confined(
             cpus=_cpus(one, groups) & online or online,
             limits=tuple(sorted(one.limits.items())),
         )
-        for one in be_groups.sensitive(pods)
+        for one in best_effort_groups.sensitive(pods)
         if one.active and one.group is not None
     )
 

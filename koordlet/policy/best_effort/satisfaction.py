@@ -1,7 +1,8 @@
 """How much of the CPU that best-effort pods asked for they may have at all. Pure.
 
 Covers: the limit in force, requests and use of one moment; averages; what must be released.
-Does not cover: who goes (``cpu_evict``), how much best-effort work may have (``cpu_suppress``).
+Does not cover: who goes (``policy.eviction.cpu_evict``), how much best-effort work may have
+(``cpu_suppress``).
 
 Rules, as the peer has them:
 1. The limit is the smallest set of CPUs of a best-effort place or of a container in it, and the
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from koordlet.history import series
 from koordlet.model import cgroup, forms, knob, limits, meter, qos, resources, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups
+from koordlet.policy.best_effort import groups as best_effort_groups
 
 BY_ALLOCATABLE = "evictByAllocatable"
 _CORE = 1000
@@ -60,7 +61,7 @@ class Bounds:
 
 def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> Sample | str:
     """This moment; a text is why it is not known."""
-    there = be_groups.places(now)
+    there = best_effort_groups.places(now)
     used = [past.groups.last(place.group, meter.CPU) for place in there]
     if not there or None in used:
         return "the use of best-effort work is not known"
@@ -79,12 +80,12 @@ def sample(now: snapshot.Snapshot, past: series.History, policy: str | None) -> 
     return Sample(at=now.at, limit=limit, request=request, used=total)
 
 
-def _limit(now: snapshot.Snapshot, there: Sequence[be_groups.Place]) -> float:
+def _limit(now: snapshot.Snapshot, there: Sequence[best_effort_groups.Place]) -> float:
     """Rule 1."""
     inside = [
         box.group
         for one in now.pods
-        if be_groups.is_best_effort(one) and one.active
+        if best_effort_groups.is_best_effort(one) and one.active
         for box in one.containers
         if box.running and box.group is not None
     ]

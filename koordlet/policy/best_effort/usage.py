@@ -17,7 +17,8 @@ import json
 from koordlet.history import series
 from koordlet.model import cgroup, ledger, meter, pod, remember, resources, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups, reserved_cpus
+from koordlet.policy.best_effort import groups as best_effort_groups
+from koordlet.policy.cpu import reserved_cpus
 
 #: What is older was not read lately: the peer takes nothing that is older for the system's use.
 FRESH_SECONDS = 10.0
@@ -82,7 +83,7 @@ def _problem(now: snapshot.Snapshot, past: series.History) -> str:
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
         return f"{', '.join(old)} have said nothing lately"
-    if be_groups.any_stale(now.pods):
+    if best_effort_groups.any_stale(now.pods):
         return "who runs here may be out of date"
     age = past.groups.age(meter.CPU, now.at)
     if now.pods and (age is None or age > FRESH_SECONDS):
@@ -107,7 +108,7 @@ def _kinds(pods: tuple[pod.Pod, ...]) -> tuple[list[str], list[str], list[str]]:
     for one in pods:
         if one.group is not None and groups.isdisjoint(cgroup.ancestors(one.group)):
             beside = one.kube_qos is None
-            kinds[2 if be_groups.is_best_effort(one) else int(beside)].append(one.group)
+            kinds[2 if best_effort_groups.is_best_effort(one) else int(beside)].append(one.group)
     return kinds
 
 

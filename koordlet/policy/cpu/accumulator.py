@@ -1,7 +1,7 @@
 """Choosing concrete CPUs for one workload: bind policies, exclusive policies, in a fixed order.
 
 Covers: ``take``. Does not cover: which CPUs are free and who holds the others
-(``policy.cpu_allocation``), which NUMA nodes may be used (``policy.numa_hints``).
+(``allocation``), which NUMA nodes may be used (``numa_hints``).
 
 Theory of operation. CPUs are taken from the smallest domain that holds all of them, so that a
 workload shares caches and memory with itself; what is left over of the machine stays in large
@@ -36,7 +36,7 @@ import enum
 from collections.abc import Iterable, Iterator
 
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_shape
+from koordlet.policy.cpu import shape as cpu_shape
 
 
 class Bind(enum.Enum):

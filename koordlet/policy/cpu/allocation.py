@@ -16,7 +16,8 @@ from dataclasses import field
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_accumulator, cpu_shape, numa_hints
+from koordlet.policy.cpu import accumulator, numa_hints
+from koordlet.policy.cpu import shape as cpu_shape
 
 #: The resource name of CPUs, in thousandths, in zones.
 CPU = "cpu"
@@ -28,14 +29,14 @@ class Holding:
 
     holder: str
     cpus: cpuset.CPUSet
-    exclusive: cpu_accumulator.Exclusive = cpu_accumulator.Exclusive.NONE
+    exclusive: accumulator.Exclusive = accumulator.Exclusive.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What one workload asks for."""
 
-    cpus: cpu_accumulator.Request
+    cpus: accumulator.Request
     numa: numa_hints.Policy = numa_hints.Policy.NONE
     #: Which of several sets of NUMA nodes that fit.
     taste: numa_hints.Taste = numa_hints.NONE
@@ -109,13 +110,13 @@ class Node:
             return Grant(cpus=cpuset.CPUSet())
         if not self.shape.cores:
             return Refusal(NO_TOPOLOGY, final=True)
-        full = wanted.bind is cpu_accumulator.Bind.FULL_CORES
+        full = wanted.bind is accumulator.Bind.FULL_CORES
         if full and wanted.required and wanted.count % self.shape.threads:
             return Refusal(NOT_WHOLE_CORES, final=True)
         free = (self.free | request.preferred) - self.reserved
         usable = free.bits
         if wanted.required:
-            usable = cpu_accumulator.usable(self.shape, usable, wanted.bind)
+            usable = accumulator.usable(self.shape, usable, wanted.bind)
         zones = [self._zone(node, bits & usable) for node, bits in sorted(self.shape.nodes.items())]
         wants = {CPU: wanted.count * 1000, **request.others}
         choice = numa_hints.choose(
@@ -135,12 +136,12 @@ class Node:
     ) -> int | None:
         inside = self.shape.online if nodes is None else sum(self.shape.nodes[n] for n in nodes)
         same = (h.cpus for h in self.holdings if h.exclusive is request.cpus.exclusive)
-        room = cpu_accumulator.Room(
+        room = accumulator.Room(
             free=free.bits & inside,
             preferred=request.preferred.bits & free.bits & inside,
             repelling=cpuset.union(same).bits,
         )
-        return cpu_accumulator.take(self.shape, room, request.cpus)
+        return accumulator.take(self.shape, room, request.cpus)
 
     def _zone(self, node: int, usable: int) -> numa_hints.Zone:
         others = self.zones.get(node, {})

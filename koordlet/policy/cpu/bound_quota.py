@@ -17,7 +17,7 @@ from __future__ import annotations
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, limits, pod, resources, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import writing
+from koordlet.policy.framework import limit_files
 
 STEM = "bound_quota"
 
@@ -44,13 +44,13 @@ def decide(
             continue
         why[one.key] = "no quota: its CPUs are its own"
         limited = [box.group for box in one.containers if resources.CPU in box.limits]
-        for group in (one.group, *writing.with_scopes(limited, one.group)):
+        for group in (one.group, *limit_files.with_scopes(limited, one.group)):
             if group is None or group not in now.groups:
                 continue
             period = limits.cpu_period(now.groups[group])
             free = limits.cpu_quota(now.layout, group, None, period_usec=period)
             reason = f"{one.qos.value} {one.key}: no quota on CPUs of its own"
-            actions += writing.files(free, policy=STEM, reason=reason, group=group)
+            actions += limit_files.files(free, policy=STEM, reason=reason, group=group)
     return decision.Decision(next_state=state, actions=tuple(actions), explanation=why)
 
 

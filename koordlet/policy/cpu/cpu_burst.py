@@ -2,7 +2,7 @@
 
 Covers: the burst that a container may save up (``cpuBurstOnly``), its limit raised while it is
 throttled (``cfsQuotaBurstOnly``), both (``auto``), for containers and for the pod around them.
-Does not cover: how far one container may go over time (``cpu_burst_budget``), which strategy a pod
+Does not cover: how far one container may go over time (``burst_budget``), which strategy a pod
 has (NodeSLO, configuration, annotation: ``model.strategies``).
 
 Rules:
@@ -37,7 +37,8 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_burst_budget, writing
+from koordlet.policy.cpu import burst_budget
+from koordlet.policy.framework import limit_files
 
 STEM = "cpu_burst"
 #: Where neither a NodeSLO nor the configuration says otherwise.
@@ -91,7 +92,7 @@ class Raised:
 
     #: Microseconds of each 100 ms.
     quota: int
-    budget: cpu_burst_budget.Budget | None = None
+    budget: burst_budget.Budget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,16 +260,16 @@ class _Deciding:
         return quota
 
     def _budget(
-        self, unit: _Unit, asked: strategies.CpuBurst, kept: cpu_burst_budget.Budget | None
-    ) -> tuple[cpu_burst_budget.Budget | None, bool]:
+        self, unit: _Unit, asked: strategies.CpuBurst, kept: burst_budget.Budget | None
+    ) -> tuple[burst_budget.Budget | None, bool]:
         period = asked.cfs_quota_burst_period_seconds
         if period is None or period < 0:
             return None, True
         used = self.past.groups.last(unit.group, meter.CPU)
         # Milliseconds of each period over the same of the limit; what is not known counts as full.
         percent = 100.0 if used is None else used * limits.PERIOD_USEC * 100 / unit.base
-        rule = cpu_burst_budget.Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
-        budget = cpu_burst_budget.spend(rule, kept, unit.group, self.now.at, percent)
+        rule = burst_budget.Rule(period=period, percent=asked.cfs_quota_burst_percent or 100)
+        budget = burst_budget.spend(rule, kept, unit.group, self.now.at, percent)
         return budget, budget.tokens > 0
 
     def _pool(self, percent: int) -> Pool:
@@ -281,7 +282,9 @@ class _Deciding:
         scaled = usec * period // limits.PERIOD_USEC
         settings = limits.cpu_time(self.now.layout, group, scaled, period_usec=period)
         self.actions.extend(
-            writing.files(settings, policy=STEM, reason=f"{one.qos.value} {reason}", group=group)
+            limit_files.files(
+                settings, policy=STEM, reason=f"{one.qos.value} {reason}", group=group
+            )
         )
 
     def _save(self, group: str, usec: int, reason: str) -> None:
@@ -289,7 +292,7 @@ class _Deciding:
             return
         period = limits.cpu_period(self.now.groups.get(group))
         settings = limits.cpu_burst(self.now.layout, group, usec * period // limits.PERIOD_USEC)
-        self.actions.extend(writing.files(settings, policy=STEM, reason=reason, group=group))
+        self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
 
 
 @remember.last

@@ -2,7 +2,7 @@
 
 Covers: the ratio of the node, the quota of LS pods and pods without a class.
 Does not cover: computing the ratio (the peer's manager does, from a table of models), the limits of
-best-effort pods (``batch_limits`` scales them alike).
+best-effort pods (``policy.best_effort.batch_limits`` scales them alike).
 
 A node whose CPUs do 1.2 times the work of the reference offers 1.2 times the CPUs to the scheduler,
 so a pod's limit of one CPU is 1 / 1.2 of a CPU here: quota = limit / ratio, rounded up.
@@ -21,7 +21,7 @@ import math
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, limits, pod, qos, resources, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import writing
+from koordlet.policy.framework import limit_files
 
 STEM = "cpu_normalization"
 
@@ -88,7 +88,7 @@ def decide(
             period = limits.cpu_period(now.groups[group])
             found = limits.cpu_quota(now.layout, group, scaled(milli, by), period_usec=period)
             reason = f"{one.key}: {milli} m on CPUs of ratio {by:.2f}"
-            actions += writing.files(found, policy=STEM, reason=reason, group=group)
+            actions += limit_files.files(found, policy=STEM, reason=reason, group=group)
     return decision.Decision(
         next_state=state, actions=tuple(actions), explanation={"ratio": f"{by:.2f}"}
     )

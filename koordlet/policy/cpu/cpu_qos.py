@@ -2,8 +2,8 @@
 
 Covers: group identity (``cpu.bvt_warp_ns``) of pods, of the QoS groups above them and of declared
 workloads; ``cpu.idle`` of groups that koordlet made or that were declared to it.
-Does not cover: weights and quotas, the kernel's own switches (``system_qos``), cookies of cores
-(``core_scheduling``).
+Does not cover: weights and quotas, the kernel's own switches (``policy.memory_io.system_qos``),
+cookies of cores (``core_scheduling``).
 
 Only Alibaba Cloud Linux knows a group's identity: from -1 (goes aside for everybody) to 2 (is never
 held up by those, also not by a sibling thread of its core). Elsewhere nothing is written, and one
@@ -41,7 +41,9 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups, core_scheduling, writing
+from koordlet.policy.best_effort import groups
+from koordlet.policy.cpu import core_scheduling
+from koordlet.policy.framework import limit_files
 
 STEM = "cpu_qos"
 CLASSES = ("LSR", "LS", "BE")
@@ -171,12 +173,12 @@ class _Deciding:
         """Best-effort work that runs when nobody else wants to."""
         if not self.classes["BE"].sched_idle:
             return
-        places = be_groups.places(self.now)
-        self.actions += be_groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
+        places = groups.places(self.now)
+        self.actions += groups.yielding(self.now, places, STEM, "schedIdle of best-effort work")
         left = [
             each.key
             for each in self.pods
-            if be_groups.is_best_effort(each) and each.kube_qos is not None
+            if groups.is_best_effort(each) and each.kube_qos is not None
         ]
         if left:
             self._say(
@@ -210,7 +212,7 @@ class _Deciding:
         target = self.now.layout.file(row, group)
         if target is not None:
             setting = limits.Setting(row, target, str(value))
-            self.actions += writing.files((setting,), policy=STEM, reason=reason, group=group)
+            self.actions += limit_files.files((setting,), policy=STEM, reason=reason, group=group)
 
     def _say(self, kind: str, message: str) -> None:
         self.conditions.append(

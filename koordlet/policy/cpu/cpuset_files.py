@@ -28,7 +28,7 @@ from dataclasses import field
 
 from koordlet.model import action, cgroup, container_names, cpuset, decision, knob, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_room
+from koordlet.policy.cpu import cpuset_room
 
 #: Who wants what is nobody's in particular.
 NODE = "node"

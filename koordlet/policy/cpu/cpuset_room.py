@@ -1,7 +1,7 @@
 """What the groups above will leave a group, once the plan that is being made is done. Pure.
 
 Covers: groups whose set was decided already, such as go back, such as nobody moves.
-Does not cover: what a group gets of that (``cpuset_files``, ``be_groups``).
+Does not cover: what a group gets of that (``cpuset_files``, ``policy.best_effort.groups``).
 
 What a group above *has* is no answer while it moves itself: its set of before would be handed down
 for one tick, to exclusive CPUs as to limits of best-effort work.

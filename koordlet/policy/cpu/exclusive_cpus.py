@@ -3,7 +3,7 @@
 Covers: CPUs that a scheduler, the kubelet or the operator gave; choosing them for a workload that
 asks for a number; what happens to sets that clash.
 Does not cover: reserved CPUs (``reserved_cpus``), pools and cpusets (``shared_pools``), how CPUs
-are chosen (``cpu_allocation``), what a workload asks for (``cpu_asks``).
+are chosen (``allocation``), what a workload asks for (``requests``).
 
 Turns: who comes first has its CPUs, whoever comes later may not touch them.
 * what the kubelet's static policy holds: it is so already, and its files are not ours
@@ -17,7 +17,7 @@ Turns: who comes first has its CPUs, whoever comes later may not touch them.
 Within a turn: LSE before LSR, then higher priority, then key, then UID.
 
 Rules:
-1. A named set is granted whole or refused whole: one that is not believed (``cpu_asks``), reserved
+1. A named set is granted whole or refused whole: one that is not believed (``requests``), reserved
    CPUs, CPUs of an earlier turn, no online CPU, or nothing left for the shared pools refuse it.
    The workload runs in its pool, and a condition names it.
 2. CPUs of a chosen set that are lost (offline, reserved, given to somebody else) are replaced, near
@@ -36,18 +36,12 @@ from dataclasses import replace
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, pod, qos, reservation, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import (
-    cpu_accumulator,
-    cpu_allocation,
-    cpu_asks,
-    cpu_holdings,
-    cpu_repack,
-    cpu_shape,
-)
-from koordlet.policy.cpu_holdings import Origin, State
+from koordlet.policy.cpu import accumulator, allocation, holdings, requests, shape
+from koordlet.policy.cpu import repack as cpu_repack
+from koordlet.policy.cpu.holdings import Origin, State
 
 STEM = "exclusive_cpus"
-SCHEMA = cpu_holdings.SCHEMA
+SCHEMA = holdings.SCHEMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +109,10 @@ class _Giving:
         self.isolated = now.topology.isolated & self.usable
         self.taken = cpuset.CPUSet()
         self.claims: list[ledger.Claim] = []
-        self.holdings: list[cpu_holdings.Holding] = []
+        self.holdings: list[holdings.Holding] = []
         self.conditions: list[decision.Condition] = []
-        self._given: list[cpu_allocation.Holding] = []
-        self._shape: cpu_shape.Shape | None = None
+        self._given: list[allocation.Holding] = []
+        self._shape: shape.Shape | None = None
         self._repacked: Mapping[str, cpuset.CPUSet] = {}
 
     def run(self) -> None:
@@ -132,7 +126,7 @@ class _Giving:
         ours = [
             one
             for one in pods
-            if not one.kubelet_owned and one.uid not in refused and cpu_asks.may_hold(one)
+            if not one.kubelet_owned and one.uid not in refused and requests.may_hold(one)
         ]
         named = [one for one in ours if one.cpus is not None]
         for one in sorted(named, key=lambda one: not self._known(one)):
@@ -152,7 +146,7 @@ class _Giving:
     def _disbelieved(self, pods: Sequence[pod.Pod]) -> set[str]:
         """UIDs of those whose annotation does not count; that of best-effort work only narrows."""
         asking = () if self.settings.trust_annotations else pods
-        refused = {one.uid: cpu_asks.disbelieved(one, self.now) for one in asking}
+        refused = {one.uid: requests.disbelieved(one, self.now) for one in asking}
         for one in asking:
             if (why := refused[one.uid]) and one.qos is not qos.Qos.BE:
                 fix = f"LS pool instead; policies.{STEM}.trustAnnotations would allow it"
@@ -241,12 +235,12 @@ class _Giving:
 
     # What is decided here ------------------------------------------------------------------------
 
-    def _asked(self, one: pod.Pod) -> cpu_allocation.Request | None:
+    def _asked(self, one: pod.Pod) -> allocation.Request | None:
         """What a workload asks for without names; a condition where that contradicts itself."""
         if one.cpus is not None:
             return None
-        asked = cpu_asks.ask(one, self.now.node.labels)
-        if isinstance(asked, cpu_asks.Problem):
+        asked = requests.ask(one, self.now.node.labels)
+        if isinstance(asked, requests.Problem):
             self._say(one, "ExclusiveCPUsUndecided", f"{asked.why}; LS pool instead")
             return None
         if asked is not None and not self.settings.choose:
@@ -255,7 +249,7 @@ class _Giving:
             return None
         return asked
 
-    def _chosen(self, one: pod.Pod, request: cpu_allocation.Request) -> None:
+    def _chosen(self, one: pod.Pod, request: allocation.Request) -> None:
         before = self._held(one)
         listed = cpuset.CPUSet.parse(before.cpus) if before is not None else cpuset.CPUSet()
         listed = self._repacked.get(one.uid, listed)
@@ -265,8 +259,8 @@ class _Giving:
             self._hold(one, there, Origin.CHOSEN, self._why(request))
             return
         found = self._allocate(replace(request, preferred=there))
-        why = found.why if isinstance(found, cpu_allocation.Refusal) else ""
-        if isinstance(found, cpu_allocation.Grant):
+        why = found.why if isinstance(found, allocation.Refusal) else ""
+        if isinstance(found, allocation.Grant):
             why = self._too_much(found.cpus)
             if not why:
                 self._hold(one, found.cpus, Origin.CHOSEN, self._why(request))
@@ -280,7 +274,7 @@ class _Giving:
             return
         self._say(one, "ExclusiveCPUsRefused", f"asks for {count} CPUs: {why}; LS pool instead")
 
-    def _repack(self, asking: Sequence[tuple[pod.Pod, cpu_allocation.Request]]) -> None:
+    def _repack(self, asking: Sequence[tuple[pod.Pod, allocation.Request]]) -> None:
         """Those that have all of their CPUs, as if they had been chosen together."""
         placed: list[cpu_repack.Placed] = []
         for one, request in asking:
@@ -295,25 +289,23 @@ class _Giving:
         found = cpu_repack.better(node.shape, placed, reserved=avoided, others=node.holdings)
         self._repacked = found or {}
 
-    def _allocate(
-        self, request: cpu_allocation.Request
-    ) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+    def _allocate(self, request: allocation.Request) -> allocation.Grant | allocation.Refusal:
         """Isolated CPUs are for those who name them, and only else for those who need them."""
         unasked = self.isolated - request.preferred
         found = self._node(unasked).allocate(request)
-        if unasked and isinstance(found, cpu_allocation.Refusal):
+        if unasked and isinstance(found, allocation.Refusal):
             found = self._node().allocate(request)
         return found
 
-    def _why(self, request: cpu_allocation.Request) -> str:
+    def _why(self, request: allocation.Request) -> str:
         wanted = request.cpus
         must = "required" if wanted.required else "preferred"
         return f"chosen here: {wanted.count} CPUs, {wanted.bind.value} {must}"
 
-    def _node(self, avoided: cpuset.CPUSet | None = None) -> cpu_allocation.Node:
+    def _node(self, avoided: cpuset.CPUSet | None = None) -> allocation.Node:
         if self._shape is None:
-            self._shape = cpu_shape.Shape.of(self.now.topology)
-        return cpu_allocation.Node(
+            self._shape = shape.Shape.of(self.now.topology)
+        return allocation.Node(
             self._shape,
             reserved=(self.online - self.usable) | (avoided or cpuset.CPUSet()),
             holdings=self._given,
@@ -326,10 +318,10 @@ class _Giving:
         row = self.before.of(one.uid, Origin.NAMED)
         return row is not None and row.cpus == str(one.cpus)
 
-    def _held(self, one: pod.Pod) -> cpu_holdings.Holding | None:
+    def _held(self, one: pod.Pod) -> holdings.Holding | None:
         return self.before.of(one.uid, Origin.CHOSEN)
 
-    def _state(self, one: pod.Pod, request: cpu_allocation.Request) -> int:
+    def _state(self, one: pod.Pod, request: allocation.Request) -> int:
         """0: its chosen set is whole, 1: it is not, 2: it has none."""
         before = self._held(one)
         if before is None:
@@ -344,7 +336,7 @@ class _Giving:
         same = before is not None and not cpuset.CPUSet.parse(before.cpus).isdisjoint(listed)
         since = before.since if before is not None and same else self.now.wall
         self.holdings.append(
-            cpu_holdings.Holding(
+            holdings.Holding(
                 uid=one.uid,
                 holder=one.key,
                 cpus=str(listed),
@@ -363,19 +355,19 @@ class _Giving:
             since=since,
             kubelet=origin is Origin.KUBELET,
         )
-        self._claim(claim, cpu_asks.exclusive(one))
+        self._claim(claim, requests.exclusive(one))
 
     def _claim(
         self,
         claim: ledger.Claim,
-        exclusive: cpu_accumulator.Exclusive = cpu_accumulator.Exclusive.NONE,
+        exclusive: accumulator.Exclusive = accumulator.Exclusive.NONE,
     ) -> None:
         if claim.kubelet:
             self._overlaps(claim.cpus, claim.holder)
         self.taken |= claim.cpus
         self.claims.append(claim)
         self._given.append(
-            cpu_allocation.Holding(holder=claim.holder, cpus=claim.cpus, exclusive=exclusive)
+            allocation.Holding(holder=claim.holder, cpus=claim.cpus, exclusive=exclusive)
         )
 
     def _overlaps(self, cpus: cpuset.CPUSet, holder: str) -> None:

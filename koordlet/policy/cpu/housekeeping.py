@@ -1,7 +1,8 @@
 """housekeeping: the kernel's own work keeps off CPUs that workloads hold alone.
 
 Covers: interrupts and the kernel threads of unbound work queues. Does not cover: finding their
-files (``host.kernel_work``), kernel threads that a driver has bound, ticks (``nohz_full``).
+files (``host.topology.kernel_work``), kernel threads that a driver has bound, ticks
+(``nohz_full``).
 
 Rules:
 1. It is an option: switched off unless the operator asks, since interrupts may be somebody else's

@@ -1,7 +1,7 @@
 """Which NUMA nodes one workload may use: the smallest set in which all of it fits.
 
 Covers: policies, the choice, how quantities are split over the chosen nodes.
-Does not cover: concrete CPUs (``policy.cpu_accumulator``).
+Does not cover: concrete CPUs (``accumulator``).
 
 A set of nodes fits when each resource that is asked for and that nodes have is there in sum, and no
 member is without any of it. Of the sets that fit, in this order:

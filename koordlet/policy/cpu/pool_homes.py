@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.model import pod, resources
-from koordlet.policy import cpu_asks, numa_hints
+from koordlet.policy.cpu import numa_hints, requests
 
 #: Nodes, as a workload's home.
 Home = tuple[int, ...]
@@ -22,7 +22,7 @@ Home = tuple[int, ...]
 def wants(one: pod.Pod) -> int:
     """Thousandths of a CPU for which its home must be large enough; 0: it wants none."""
     granted = one.wishes.grant is not None and (one.wishes.grant.cpus or one.wishes.grant.numa)
-    if granted or not cpu_asks.constrained(one):
+    if granted or not requests.constrained(one):
         return 0
     return one.limits.get(resources.CPU) or one.requests.get(resources.CPU) or 0
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.model import cgroup, cpuset, grouppath, qos, snapshot
-from koordlet.policy import cpuset_files
-from koordlet.policy.cpuset_files import Wanted
+from koordlet.policy.cpu import cpuset_files
+from koordlet.policy.cpu.cpuset_files import Wanted
 
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
 _NAMES = {

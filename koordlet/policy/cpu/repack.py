@@ -20,7 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_allocation, cpu_shape
+from koordlet.policy.cpu import allocation
+from koordlet.policy.cpu import shape as cpu_shape
 
 Cost = tuple[int, int, int, int]
 
@@ -31,7 +32,7 @@ class Placed:
 
     uid: str
     key: str
-    request: cpu_allocation.Request
+    request: allocation.Request
     cpus: cpuset.CPUSet
 
 
@@ -40,20 +41,20 @@ def better(
     placed: Sequence[Placed],
     *,
     reserved: cpuset.CPUSet,
-    others: Iterable[cpu_allocation.Holding],
+    others: Iterable[allocation.Holding],
 ) -> Mapping[str, cpuset.CPUSet] | None:
     """UID to new CPUs; ``None`` where a new layout costs as much, or cannot be made."""
     fixed = tuple(others)
     holdings = list(fixed)
     found: dict[str, cpuset.CPUSet] = {}
     for one in sorted(placed, key=_size):
-        node = cpu_allocation.Node(shape, reserved=reserved, holdings=holdings)
+        node = allocation.Node(shape, reserved=reserved, holdings=holdings)
         grant = node.allocate(one.request)
-        if isinstance(grant, cpu_allocation.Refusal):
+        if isinstance(grant, allocation.Refusal):
             return None
         found[one.uid] = grant.cpus
         holdings.append(
-            cpu_allocation.Holding(
+            allocation.Holding(
                 holder=one.key, cpus=grant.cpus, exclusive=one.request.cpus.exclusive
             )
         )

@@ -1,7 +1,7 @@
 """What a workload asks of CPUs, in the allocator's terms.
 
 Covers: who may hold CPUs alone, how many it asks for, how they shall lie, what contradicts itself.
-Does not cover: what is free (``cpu_allocation``), who gets it first (``exclusive_cpus``).
+Does not cover: what is free (``allocation``), who gets it first (``exclusive_cpus``).
 
 Rules:
 1. CPUs that the operator named for a workload are its own, but for best-effort and system work. A
@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 from koordlet.model import pod, qos, resources, snapshot, wishes
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
+from koordlet.policy.cpu import accumulator, allocation, numa_hints
 
 BIND_LABEL = "node.koordinator.sh/cpu-bind-policy"
 NUMA_LABEL = "node.koordinator.sh/numa-topology-policy"
@@ -31,12 +31,12 @@ STRATEGY_LABEL = "node.koordinator.sh/numa-allocate-strategy"
 
 CONSTRAINED = "ConstrainedBurst"
 _NODE_BINDS = {
-    "FullPCPUsOnly": cpu_accumulator.Bind.FULL_CORES,
-    "SpreadByPCPUs": cpu_accumulator.Bind.SPREAD,
+    "FullPCPUsOnly": accumulator.Bind.FULL_CORES,
+    "SpreadByPCPUs": accumulator.Bind.SPREAD,
 }
-_BINDS = {one.value: one for one in cpu_accumulator.Bind}
+_BINDS = {one.value: one for one in accumulator.Bind}
 _NUMA = {one.value: one for one in numa_hints.Policy}
-_EXCLUSIVE = {one.value: one for one in cpu_accumulator.Exclusive}
+_EXCLUSIVE = {one.value: one for one in accumulator.Exclusive}
 #: The kubelet's option with which whole cores are given.
 _WHOLE_CORES = "full-pcpus-only"
 _UNNAMED = (None, "", "Default")
@@ -71,11 +71,11 @@ def disbelieved(one: pod.Pod, now: snapshot.Snapshot) -> str:
     return ""
 
 
-def exclusive(one: pod.Pod) -> cpu_accumulator.Exclusive:
+def exclusive(one: pod.Pod) -> accumulator.Exclusive:
     """What it would rather not share with others that ask for the same."""
     said = one.wishes.binding
     text = said.exclusive if said is not None else None
-    return _EXCLUSIVE.get(text or "None", cpu_accumulator.Exclusive.NONE)
+    return _EXCLUSIVE.get(text or "None", accumulator.Exclusive.NONE)
 
 
 def constrained(one: pod.Pod) -> bool:
@@ -83,7 +83,7 @@ def constrained(one: pod.Pod) -> bool:
     return _policy(one.wishes.binding)[0] == CONSTRAINED
 
 
-def ask(one: pod.Pod, labels: Mapping[str, str]) -> cpu_allocation.Request | Problem | None:
+def ask(one: pod.Pod, labels: Mapping[str, str]) -> allocation.Request | Problem | None:
     """What it asks the allocator for; ``None``: for nothing."""
     count = _count(one)
     if count is None or isinstance(count, Problem):
@@ -91,7 +91,7 @@ def ask(one: pod.Pod, labels: Mapping[str, str]) -> cpu_allocation.Request | Pro
     name, required = _policy(one.wishes.binding)
     if name == CONSTRAINED:
         return None
-    bind = _BINDS.get(name, cpu_accumulator.Bind.FULL_CORES)
+    bind = _BINDS.get(name, accumulator.Bind.FULL_CORES)
     of_node = _NODE_BINDS.get(labels.get(BIND_LABEL, ""))
     if of_node is not None:
         if required and of_node is not bind:
@@ -100,15 +100,15 @@ def ask(one: pod.Pod, labels: Mapping[str, str]) -> cpu_allocation.Request | Pro
     numa = _numa(one, labels)
     if isinstance(numa, Problem):
         return numa
-    most = labels.get(STRATEGY_LABEL) == cpu_accumulator.Strategy.MOST.value
-    wanted = cpu_accumulator.Request(
+    most = labels.get(STRATEGY_LABEL) == accumulator.Strategy.MOST.value
+    wanted = accumulator.Request(
         count=count,
         bind=bind,
         required=required,
         exclusive=exclusive(one),
-        strategy=cpu_accumulator.Strategy.MOST if most else cpu_accumulator.Strategy.LEAST,
+        strategy=accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST,
     )
-    return cpu_allocation.Request(cpus=wanted, numa=numa)
+    return allocation.Request(cpus=wanted, numa=numa)
 
 
 def _policy(said: wishes.Binding | None) -> tuple[str, bool]:

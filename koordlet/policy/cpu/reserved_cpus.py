@@ -1,7 +1,7 @@
 """reserved_cpus: CPUs that belong to the machine and to no workload.
 
 Covers: which CPUs are reserved, by whom, what happens to a reservation that makes no sense.
-Does not cover: reading wishes (``reservation_wishes``), keeping workloads off the CPUs
+Does not cover: reading wishes (``reservation_requests``), keeping workloads off the CPUs
 (``shared_pools``), moving interrupts (``housekeeping``).
 
 Rules:
@@ -23,11 +23,11 @@ from collections.abc import Mapping
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, snapshot, topology
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_packing, reservation_wishes
-from koordlet.policy.reservation_wishes import Use, Wish
+from koordlet.policy.cpu import packing, reservation_requests
+from koordlet.policy.cpu.reservation_requests import Use, Wish
 
 STEM = "reserved_cpus"
-ANNOTATION = reservation_wishes.ANNOTATION
+ANNOTATION = reservation_requests.ANNOTATION
 #: Version of ``State``: a checkpoint of another one is discarded.
 SCHEMA = 2
 
@@ -120,7 +120,7 @@ def decide(
     """Grant each wish, or keep the last valid one and say why."""
     del past
     granting = _Granting(now.topology, settings, state)
-    for found in reservation_wishes.of(now, settings.cpus, settings.quantity_milli):
+    for found in reservation_requests.of(now, settings.cpus, settings.quantity_milli):
         granting.take(found)
     return decision.Decision(
         next_state=State(reserves=tuple(granting.reserves)),
@@ -151,12 +151,12 @@ class _Granting:
         self.pools: list[ledger.Pool] = []
         self.conditions: list[decision.Condition] = []
 
-    def take(self, found: reservation_wishes.Found) -> None:
+    def take(self, found: reservation_requests.Found) -> None:
         """One wish."""
         if isinstance(found, Wish):
             self._wish(found)
             return
-        if isinstance(found, reservation_wishes.Broken):
+        if isinstance(found, reservation_requests.Broken):
             self._refused(found.source, found.why)
             return
         self._again(found.source)
@@ -192,7 +192,7 @@ class _Granting:
             cpus = cpuset.CPUSet.parse(row.cpus)
             if cpus <= self.machine.online and len(cpus) == wish.count:
                 return cpus
-        packed = cpu_packing.take(self.machine, self.machine.online, wish.count)
+        packed = packing.take(self.machine, self.machine.online, wish.count)
         if packed is None:
             online = len(self.machine.online)
             raise _RefusedError(f"{wish.origin} asks for {wish.count} CPUs of {online}")

@@ -1,7 +1,7 @@
 """The machine as bitmaps: what choosing CPUs looks at again and again.
 
 Covers: cores, L3 domains, NUMA nodes and sockets as integers with one bit per CPU, built once.
-Does not cover: choosing (``policy.cpu_accumulator``), what a topology says (``model.topology``).
+Does not cover: choosing (``accumulator``), what a topology says (``model.topology``).
 """
 
 from __future__ import annotations

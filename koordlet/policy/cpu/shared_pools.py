@@ -3,7 +3,7 @@
 Covers: the LS and BE pools per NUMA node, which of them a workload runs in, the tiers of the
 kubelet, what a container gets before it starts.
 Does not cover: which CPUs are reserved (``reserved_cpus``) or held alone (``exclusive_cpus``), how
-much of its pool BE may use (``cpu_suppress``), files (``cpuset_files``).
+much of its pool BE may use (``policy.best_effort.cpu_suppress``), files (``cpuset_files``).
 
 Where a workload runs, the first that applies:
 * on the CPUs that it holds alone
@@ -45,8 +45,8 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import cpuset_files, isolated_cpus, pool_homes, pool_tiers
-from koordlet.policy.cpuset_files import Wanted
+from koordlet.policy.cpu import cpuset_files, isolated_cpus, pool_homes, pool_tiers
+from koordlet.policy.cpu.cpuset_files import Wanted
 
 STEM = "shared_pools"
 

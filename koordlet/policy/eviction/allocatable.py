@@ -2,7 +2,7 @@
 
 Covers: the peer's allocatable evictions, of one resource in both of its classes.
 Does not cover: which resource (``cpu_allocatable_evict``, ``memory_allocatable_evict``), candidates
-(``evict_candidates``), counting what is released (``evict_round``).
+(``candidates``), counting what is released (``release_round``).
 
 Rules:
 1. Threshold, lower percent (below it) and priority bound are all needed.
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from koordlet.model import decision, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import evict_candidates, evict_round
+from koordlet.policy.eviction import candidates, release_round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +43,18 @@ class Bounds:
 
 
 def decide(
-    now: snapshot.Snapshot, feature: Feature, bounds: Bounds, state: evict_round.State
-) -> decision.Decision[evict_round.State | None]:
+    now: snapshot.Snapshot, feature: Feature, bounds: Bounds, state: release_round.State
+) -> decision.Decision[release_round.State | None]:
     """Who goes at this moment."""
     found = list(_classes(now, feature, bounds))
     signals = [signal for signal, _ in found]
-    held = evict_round.stale(now)
+    held = release_round.stale(now)
     if held:
-        return evict_round.decided(state, signals, held)
+        return release_round.decided(state, signals, held)
     tasks = [_task(now, feature, bounds, *one) for one in found if one[0].met]
     relieved = all(not one.met for one in signals)
-    after = evict_round.turn(now, state, tasks, cool=feature.cool, relieved=relieved)
-    return evict_round.decided(after, signals)
+    after = release_round.turn(now, state, tasks, cool=feature.cool, relieved=relieved)
+    return release_round.decided(after, signals)
 
 
 def _classes(
@@ -94,7 +94,7 @@ def _classes(
 
 def _task(
     now: snapshot.Snapshot, feature: Feature, bounds: Bounds, signal: decision.Signal, amount: int
-) -> evict_round.Task:
+) -> release_round.Task:
     resource = next(
         one for one in feature.resources if signal.name.endswith(one.rpartition("/")[2])
     )
@@ -104,13 +104,13 @@ def _task(
         return one.requests.get(resource) or None
 
     bound = bounds.priority or 0
-    return evict_round.Task(
+    return release_round.Task(
         policy=feature.stem,
         feature=feature.name,
         signal=signal.name,
         amount=amount,
         observed=signal.observed,
         threshold=signal.threshold,
-        ordered=evict_candidates.consenting(now, feature.name, bound, size),
+        ordered=candidates.consenting(now, feature.name, bound, size),
         size=size,
     )

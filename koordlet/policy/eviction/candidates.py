@@ -1,7 +1,7 @@
 """Whom the co-location peers would evict, and in which order. Pure.
 
 Covers: candidates of best-effort features and of those that ask for consent; what a pod uses.
-Does not cover: how many of them go (``evict_round``), how much is short (the policies).
+Does not cover: how many of them go (``release_round``), how much is short (the policies).
 
 The orders, compared key by key:
 * best-effort features: of two that both have one the lower priority; the larger size, so that
@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from koordlet.history import series
 from koordlet.model import meter, pod, qos, resources, snapshot
-from koordlet.policy import eviction_ranking
+from koordlet.policy.eviction import ranking
 
 #: How much of what is short a pod gives back; ``None`` while nobody knows.
 Size = Callable[[pod.Pod], int | None]
@@ -60,7 +60,7 @@ def _standing(one: pod.Pod) -> tuple[int, int, int]:
 
 def _may(one: pod.Pod, feature: str) -> bool:
     allowed = one.wishes.eviction.allows(feature)
-    return one.active and allowed and not eviction_ranking.spared(one)
+    return one.active and allowed and not ranking.spared(one)
 
 
 def _compared(one: pod.Pod, other: pod.Pod, key: Callable[[pod.Pod], float]) -> int:

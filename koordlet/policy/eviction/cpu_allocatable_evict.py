@@ -1,7 +1,7 @@
 """cpu_allocatable_evict: pods go that asked for more CPU than the node offers to their class.
 
 Covers: which keys count, the resources, the cool time. Does not cover: deciding
-(``allocatable_evict``).
+(``allocatable``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, resources, snapshot, strategies
-from koordlet.policy import evict_strategy
+from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import evict_round
+    from koordlet.policy.eviction import release_round
 
 STEM = "cpu_allocatable_evict"
 COOL_SECONDS = 20.0
@@ -33,29 +33,29 @@ def decide(
     now: snapshot.Snapshot,
     _past: series.History,
     settings: strategies.Threshold,
-    state: evict_round.State | None,
-) -> decision.Decision[evict_round.State | None]:
+    state: release_round.State | None,
+) -> decision.Decision[release_round.State | None]:
     """Who goes at this moment. A NodeSLO decides alone where there is one."""
-    force = evict_strategy.in_force(now, settings)
+    force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
-    why = evict_strategy.unread(now, KEYS)
+    why = strategy.unread(now, KEYS)
     if why:
-        return evict_strategy.not_run(why, STEM)
+        return strategy.not_run(why, STEM)
     if force.cpu_allocatable_evict_threshold_percent is None:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
     # Late: what nobody enabled costs nobody anything.
-    from koordlet.policy import allocatable_evict, evict_round  # noqa: PLC0415
+    from koordlet.policy.eviction import allocatable, release_round  # noqa: PLC0415
 
-    feature = allocatable_evict.Feature(
+    feature = allocatable.Feature(
         stem=STEM,
         name="CPUAllocatableEvict",
         resources=(resources.MID_CPU, resources.BATCH_CPU),
         cool=COOL_SECONDS,
     )
-    bounds = allocatable_evict.Bounds(
+    bounds = allocatable.Bounds(
         threshold=force.cpu_allocatable_evict_threshold_percent,
         lower=force.cpu_allocatable_evict_lower_percent,
         priority=force.allocatable_evict_priority_threshold,
     )
-    return allocatable_evict.decide(now, feature, bounds, state or evict_round.State())
+    return allocatable.decide(now, feature, bounds, state or release_round.State())

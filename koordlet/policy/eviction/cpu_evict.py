@@ -1,12 +1,12 @@
 """cpu_evict: pods go while best-effort work is starved of CPU, or the node uses too much of it.
 
 Covers: the peer's BECPUEvict (satisfaction) and CPUEvict (use): windows, release, cool time.
-Does not cover: satisfaction itself (``be_satisfaction``), candidates (``evict_candidates``),
-counting what is released (``evict_round``), requests beyond what is offered
+Does not cover: satisfaction itself (``policy.best_effort.satisfaction``), candidates
+(``candidates``), counting what is released (``release_round``), requests beyond what is offered
 (``cpu_allocatable_evict``).
 
 Rules:
-1. Which strategy counts, and that one which cannot be read does not run: ``evict_strategy``.
+1. Which strategy counts, and that one which cannot be read does not run: ``strategy``.
 2. BECPUEvict takes best-effort pods and counts what they asked for; it needs both percents.
 3. CPUEvict takes consenting pods up to a priority and counts what they use; it needs that bound and
    a threshold. Use is the average of the window, in whole percents of the capacity, cut.
@@ -21,10 +21,11 @@ from collections.abc import Sequence
 from koordlet.history import series
 from koordlet.model import decision, meter, pod, resources, snapshot, strategies
 from koordlet.model.record import dataclass
-from koordlet.policy import evict_strategy
+from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import be_satisfaction, evict_round
+    from koordlet.policy.best_effort import satisfaction
+    from koordlet.policy.eviction import release_round
 
 STEM = "cpu_evict"
 SATISFACTION, USED = "be.cpu.satisfaction", "node.cpu.used"
@@ -56,8 +57,8 @@ Settings = strategies.Threshold
 class State:
     """What must outlive a tick."""
 
-    round: evict_round.State
-    samples: tuple[be_satisfaction.Sample, ...] = ()
+    round: release_round.State
+    samples: tuple[satisfaction.Sample, ...] = ()
 
 
 def decide(
@@ -67,32 +68,32 @@ def decide(
     state: State | None,
 ) -> decision.Decision[State | None]:
     """Who goes at this moment."""
-    force = evict_strategy.in_force(now, settings)
+    force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
-    why = evict_strategy.unread(now, KEYS)
+    why = strategy.unread(now, KEYS)
     if why:
-        return evict_strategy.not_run(why, STEM)
+        return strategy.not_run(why, STEM)
     asked = force.cpu_evict_be_satisfaction_lower_percent, force.cpu_evict_threshold_percent
     if asked == (None, None):
         return decision.Decision(next_state=None, explanation={"cpu": "not enabled"})
     # Late: what nobody enabled costs nobody anything.
-    from koordlet.policy import evict_round  # noqa: PLC0415
+    from koordlet.policy.eviction import release_round  # noqa: PLC0415
 
     if state is None:
-        state = State(round=evict_round.State(chosen_at=now.at))
+        state = State(round=release_round.State(chosen_at=now.at))
     window = float(force.cpu_evict_time_window_seconds or 1)
-    tasks: list[evict_round.Task] = []
+    tasks: list[release_round.Task] = []
     signals: list[decision.Signal] = []
     seen = _Seen(now=now, past=past, force=force, window=window)
     samples = _starved(seen, state.samples, tasks, signals)
     _busy(seen, tasks, signals)
-    held = evict_round.stale(now)
+    held = release_round.stale(now)
     after = state.round
     if not held:
         relieved = bool(signals) and all(one.met is False for one in signals)
-        after = evict_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
-    said = evict_round.decided(after, signals, held)
+        after = release_round.turn(now, after, tasks, cool=COOL_SECONDS, relieved=relieved)
+    said = release_round.decided(after, signals, held)
     return decision.Decision(
         next_state=State(round=after, samples=samples),
         actions=said.actions,
@@ -114,23 +115,22 @@ class _Seen:
 
 def _starved(
     seen: _Seen,
-    before: Sequence[be_satisfaction.Sample],
-    tasks: list[evict_round.Task],
+    before: Sequence[satisfaction.Sample],
+    tasks: list[release_round.Task],
     signals: list[decision.Signal],
-) -> tuple[be_satisfaction.Sample, ...]:
+) -> tuple[satisfaction.Sample, ...]:
     """Rule 2; returns the samples of the window."""
     now, past, force, window = seen.now, seen.past, seen.force, seen.window
     lower = force.cpu_evict_be_satisfaction_lower_percent
     upper = force.cpu_evict_be_satisfaction_upper_percent
     if lower is None or upper is None:
         return ()
-    from koordlet.policy import be_satisfaction, evict_candidates  # noqa: PLC0415 -- as above
+    from koordlet.policy.best_effort import satisfaction  # noqa: PLC0415 -- as above
+    from koordlet.policy.eviction import candidates  # noqa: PLC0415 -- as above
 
     usage = force.cpu_evict_be_usage_threshold_percent
-    bounds = be_satisfaction.Bounds(
-        lower=lower, upper=upper, usage=_USAGE if usage is None else usage
-    )
-    newest = be_satisfaction.sample(now, past, force.cpu_evict_policy)
+    bounds = satisfaction.Bounds(lower=lower, upper=upper, usage=_USAGE if usage is None else usage)
+    newest = satisfaction.sample(now, past, force.cpu_evict_policy)
     why = bounds.problem or (newest if isinstance(newest, str) else "")
     if isinstance(newest, str) or why:
         signals.append(
@@ -140,7 +140,7 @@ def _starved(
         )
         return ()
     samples = (*(one for one in before if 0 < now.at - one.at < window), newest)[-_MOST:]
-    amount = be_satisfaction.release(samples, bounds, window)
+    amount = satisfaction.release(samples, bounds, window)
     signal = decision.Signal(
         name=SATISFACTION,
         observed=f"{100 * newest.limit / newest.request:.0f}%" if newest.request else "100%",
@@ -154,8 +154,8 @@ def _starved(
             request = one.requests.get(resources.BATCH_CPU, 0)
             return (used(one) or 0) / request if request else 0.0
 
-        used = evict_candidates.cpu(now, past)
-        ordered = evict_candidates.best_effort(now, "BECPUEvict", share)
+        used = candidates.cpu(now, past)
+        ordered = candidates.best_effort(now, "BECPUEvict", share)
         tasks.append(_task("BECPUEvict", signal, amount, ordered, _requested))
     return samples
 
@@ -164,7 +164,7 @@ def _requested(one: pod.Pod) -> int:
     return one.requests.get(resources.BATCH_CPU, 0)
 
 
-def _busy(seen: _Seen, tasks: list[evict_round.Task], signals: list[decision.Signal]) -> None:
+def _busy(seen: _Seen, tasks: list[release_round.Task], signals: list[decision.Signal]) -> None:
     """Rule 3."""
     now, force = seen.now, seen.force
     threshold, bound = force.cpu_evict_threshold_percent, force.evict_enabled_priority_threshold
@@ -189,10 +189,10 @@ def _busy(seen: _Seen, tasks: list[evict_round.Task], signals: list[decision.Sig
     )
     signals.append(signal)
     if signal.met and bound is not None:
-        from koordlet.policy import evict_candidates  # noqa: PLC0415 -- as above
+        from koordlet.policy.eviction import candidates  # noqa: PLC0415 -- as above
 
-        size = evict_candidates.cpu(now, seen.past)
-        ordered = evict_candidates.consenting(now, "CPUEvict", bound, size)
+        size = candidates.cpu(now, seen.past)
+        ordered = candidates.consenting(now, "CPUEvict", bound, size)
         amount = capacity * (percent - lower) // 100
         tasks.append(_task("CPUEvict", signal, amount, ordered, size))
 
@@ -215,10 +215,10 @@ def _task(
     amount: int,
     ordered: Sequence[pod.Pod],
     size: typing.Callable[[pod.Pod], int | None],
-) -> evict_round.Task:
-    from koordlet.policy import evict_round  # noqa: PLC0415 -- as above
+) -> release_round.Task:
+    from koordlet.policy.eviction import release_round  # noqa: PLC0415 -- as above
 
-    return evict_round.Task(
+    return release_round.Task(
         policy=STEM,
         feature=feature,
         signal=signal.name,

@@ -20,7 +20,7 @@ from dataclasses import field
 
 from koordlet.model import decision, earlier, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy import pressure_signals
+from koordlet.policy.eviction import pressure_signals
 
 #: The condition that holds while a threshold is not acted on because it comes too late.
 LATE = "EvictionThresholdLate"

@@ -28,7 +28,8 @@ from koordlet.model import (
     snapshot,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups, eviction_ranking, pressure_signals
+from koordlet.policy.best_effort import groups
+from koordlet.policy.eviction import pressure_signals, ranking
 
 if typing.TYPE_CHECKING:
     from koordlet.model import kubelet
@@ -55,7 +56,7 @@ def decide(
     now: snapshot.Snapshot, _past: series.History, settings: Settings, state: State
 ) -> decision.Decision[State]:
     """Every offender."""
-    if be_groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
+    if groups.any_stale(now.pods) or any(one.aged(now.at) for one in now.sources):
         return decision.Decision(next_state=state, explanation={"held": "may be out of date"})
     beside = any(not one.local for one in now.sources)
     held = "" if settings.act or (settings.act is None and not beside) else "the kubelet does it"
@@ -85,7 +86,7 @@ def offenders(now: snapshot.Snapshot) -> Iterator[tuple[pod.Pod, str, str]]:
     dedicated = pressure_signals.observe(now).layout == pressure.DEDICATED
     for one in now.pods:
         told = summary.pods.get(one.uid)
-        if told is None or not one.active or eviction_ranking.spared(one):
+        if told is None or not one.active or ranking.spared(one):
             continue
         broken = next(_broken(one, told, dedicated=dedicated), None)
         if broken is not None:

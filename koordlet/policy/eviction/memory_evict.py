@@ -1,11 +1,11 @@
 """memory_evict: pods go while the node uses more memory than a part of its capacity.
 
 Covers: the peer's BEMemoryEvict and MemoryEvict: threshold, release, cool time.
-Does not cover: candidates and their order (``evict_candidates``), counting what is released
-(``evict_round``), the kubelet's thresholds (``node_pressure``).
+Does not cover: candidates and their order (``candidates``), counting what is released
+(``release_round``), the kubelet's thresholds (``node_pressure``).
 
 Rules:
-1. Which strategy counts, and that one which cannot be read does not run: ``evict_strategy``.
+1. Which strategy counts, and that one which cannot be read does not run: ``strategy``.
 2. Use is what is not available, in whole percents of the capacity, cut: 95.8 counts as 95. At the
    threshold, what lies above the lower percent must be released.
 3. With a priority bound pods of any class that consented go as well, after best-effort ones.
@@ -18,10 +18,10 @@ import typing
 
 from koordlet.history import series
 from koordlet.model import decision, meter, resources, snapshot, strategies
-from koordlet.policy import evict_strategy
+from koordlet.policy.eviction import strategy
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import evict_round
+    from koordlet.policy.eviction import release_round
 
 STEM = "memory_evict"
 SIGNAL = "node.memory.used"
@@ -46,19 +46,19 @@ def decide(
     now: snapshot.Snapshot,
     past: series.History,
     settings: strategies.Threshold,
-    state: evict_round.State | None,
-) -> decision.Decision[evict_round.State | None]:
+    state: release_round.State | None,
+) -> decision.Decision[release_round.State | None]:
     """Who goes at this moment."""
-    force = evict_strategy.in_force(now, settings)
+    force = strategy.in_force(now, settings)
     if not force.enable:
         return decision.Decision(next_state=None, explanation={"memory": "not enabled"})
-    why = evict_strategy.unread(now, KEYS)
+    why = strategy.unread(now, KEYS)
     if why:
-        return evict_strategy.not_run(why, STEM)
+        return strategy.not_run(why, STEM)
     # Late: what nobody enabled costs nobody anything.
-    from koordlet.policy import evict_round  # noqa: PLC0415
+    from koordlet.policy.eviction import release_round  # noqa: PLC0415
 
-    state = state or evict_round.State()
+    state = state or release_round.State()
     threshold, lower = bounds(force)
     found = _use(now, past)
     why = "" if found else "the use of the node is not known"
@@ -71,15 +71,15 @@ def decide(
         met=found[0] >= threshold if found and not why else None,
         why=why,
     )
-    held = why or evict_round.stale(now)
+    held = why or release_round.stale(now)
     if found is None or held:
-        return evict_round.decided(state, [signal], held)
+        return release_round.decided(state, [signal], held)
     percent, capacity = found
     tasks = []
     if percent >= threshold:
         tasks = _tasks(now, past, force, signal, capacity * (percent - lower) // 100)
-    after = evict_round.turn(now, state, tasks, cool=COOL_SECONDS, relieved=percent <= lower)
-    return evict_round.decided(after, [signal])
+    after = release_round.turn(now, state, tasks, cool=COOL_SECONDS, relieved=percent <= lower)
+    return release_round.decided(after, [signal])
 
 
 def bounds(force: strategies.Threshold) -> tuple[int, int]:
@@ -96,20 +96,18 @@ def _tasks(
     force: strategies.Threshold,
     signal: decision.Signal,
     amount: int,
-) -> list[evict_round.Task]:
-    from koordlet.policy import evict_candidates, evict_round  # noqa: PLC0415 -- as above
+) -> list[release_round.Task]:
+    from koordlet.policy.eviction import candidates, release_round  # noqa: PLC0415 -- as above
 
-    size = evict_candidates.memory(now, past)
+    size = candidates.memory(now, past)
     ordered = {
-        "BEMemoryEvict": evict_candidates.best_effort(
-            now, "BEMemoryEvict", lambda one: size(one) or 0
-        )
+        "BEMemoryEvict": candidates.best_effort(now, "BEMemoryEvict", lambda one: size(one) or 0)
     }
     bound = force.evict_enabled_priority_threshold
     if bound is not None:
-        ordered["MemoryEvict"] = evict_candidates.consenting(now, "MemoryEvict", bound, size)
+        ordered["MemoryEvict"] = candidates.consenting(now, "MemoryEvict", bound, size)
     return [
-        evict_round.Task(
+        release_round.Task(
             policy=STEM,
             feature=feature,
             signal=SIGNAL,

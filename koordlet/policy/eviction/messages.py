@@ -1,7 +1,7 @@
 """What is said of an eviction: the kubelet's sentences, for status, event and audit. Pure.
 
 Covers: messages, annotations of the event, words of the conditions.
-Does not cover: who goes (``eviction_ranking``), publishing.
+Does not cover: who goes (``ranking``), publishing.
 
 Each sentence ends with a full stop and a blank, as the kubelet's do. Facts: the kubelet's messages,
 which controllers and people search for.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from koordlet.model import decision, pod, quantity_text, resources, thresholds
-from koordlet.policy import pod_use, pressure_signals
+from koordlet.policy.eviction import pod_use, pressure_signals
 
 REASON = "Evicted"
 

@@ -2,7 +2,7 @@
 
 Covers: when a pass takes place, conditions, the one victim of a pass, when nobody is evicted.
 Does not cover: the numbers (``pressure_signals``), grace periods and minimum reclaim
-(``pressure_book``), the order (``eviction_ranking``), doing it (``apply.evictor``).
+(``pressure_state``), the order (``ranking``), doing it (``apply.evictor``).
 
 Rules:
 1. A pass every ``pass_seconds``; at once where a threshold is crossed, and where a victim is gone.
@@ -28,21 +28,21 @@ from dataclasses import field, replace
 from koordlet.history import series
 from koordlet.model import action, decision, eviction, meter, pod, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy import (
-    be_groups,
-    beside_kubelet,
-    eviction_words,
+from koordlet.policy.best_effort import groups
+from koordlet.policy.eviction import (
+    kubelet_owned,
+    messages,
     own_thresholds,
-    pressure_book,
     pressure_reclaim,
+    pressure_report,
     pressure_signals,
-    pressure_telling,
+    pressure_state,
     stalls,
     tight_groups,
 )
 
 if typing.TYPE_CHECKING:
-    from koordlet.policy import eviction_ranking
+    from koordlet.policy.eviction import ranking
 
 STEM = "node_pressure"
 #: Version of ``State``: a checkpoint of another one is discarded.
@@ -93,7 +93,7 @@ class Settings:
 class State:
     """What must outlive a tick."""
 
-    book: pressure_book.Book = field(default_factory=pressure_book.Book)
+    book: pressure_state.Book = field(default_factory=pressure_state.Book)
     #: When the last pass was; ``None`` before the first.
     passed: float | None = None
     #: Who was chosen in the last pass.
@@ -130,7 +130,7 @@ def keep(state: State) -> Kept:
 def revive(body: Mapping[str, object]) -> State:
     """The state from a checkpoint; ``ValueError`` when it is none."""
     return State(
-        book=pressure_book.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
+        book=pressure_state.Book(first=_times(body.get("first")), seen=_times(body.get("seen")))
     )
 
 
@@ -142,7 +142,7 @@ def _times(body: object) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look(pressure_telling.Look):
+class _Look(pressure_report.Look):
     """What one tick is about, with what only this policy needs of it."""
 
     past: series.History
@@ -156,7 +156,7 @@ def _look(now: snapshot.Snapshot, past: series.History, settings: Settings) -> _
     found = _believed(seen.by_signal, now.at)
     if settings.own:
         found.update(own_thresholds.observe(now.pressure))
-    beside = beside_kubelet.neighbour(
+    beside = kubelet_owned.neighbour(
         now, act=settings.act, told=settings.kubelet, layout=seen.layout
     )
     return _Look(
@@ -177,7 +177,9 @@ def decide(
     """Signals and conditions at this moment, and who shall go."""
     look = _look(now, past, settings)
     below = frozenset(
-        pressure_book.name(one) for one in look.configured if pressure_book.is_met(one, look.found)
+        pressure_state.name(one)
+        for one in look.configured
+        if pressure_state.is_met(one, look.found)
     )
     given: tuple[action.Reclaim, ...] = ()
     if _due(now, past, settings, state, below):
@@ -189,7 +191,7 @@ def decide(
         next_state=state,
         actions=(*given, *(_act(one) for one in state.victims if not one.held)),
         evictions=state.victims,
-        signals=(*pressure_telling.signals(look, state.book), *signals),
+        signals=(*pressure_report.signals(look, state.book), *signals),
         conditions=_conditions(look, state, conditions),
         explanation={"layout": look.layout, "held": _stale(now)},
     )
@@ -198,13 +200,13 @@ def decide(
 def _pass(look: _Look, state: State) -> tuple[State, tuple[action.Reclaim, ...]]:
     """One pass over all thresholds: who shall go, and page cache that is taken back before."""
     now, settings = look.now, look.settings
-    page = pressure_book.turn(look.configured, look.found, state.book, now.at, settings.transition)
+    page = pressure_state.turn(look.configured, look.found, state.book, now.at, settings.transition)
     asked = {uid: at for uid, at in state.asked.items() if 0 <= now.at - at < _AGAIN}
     state = replace(state, book=page.book, passed=now.at, asked=asked)
     due = _first(look, page.due, state.eased)
     if due is not None and _waits(look, due, state):
         # The next tick has them: it is a pass, as if the threshold had been crossed by then.
-        below = state.below - {pressure_book.name(due)}
+        below = state.below - {pressure_state.name(due)}
         return replace(state, below=below, victims=()), ()
     victims = () if due is None else _victims(look, due, state)
     given: tuple[action.Reclaim, ...] = ()
@@ -243,11 +245,11 @@ def _conditions(
     look: _Look, state: State, told: list[decision.Condition]
 ) -> tuple[decision.Condition, ...]:
     passed = look.now.at if state.passed is None else state.passed
-    holding = pressure_book.holding(state.book.seen, passed, look.settings.transition)
+    holding = pressure_state.holding(state.book.seen, passed, look.settings.transition)
     found = (
-        *eviction_words.conditions(holding),
+        *messages.conditions(holding),
         *own_thresholds.conditions(look.settings.own, holding),
-        *beside_kubelet.conditions(look.beside, look.configured, look.found),
+        *kubelet_owned.conditions(look.beside, look.configured, look.found),
         *told,
     )
     return own_thresholds.united(found) if look.settings.own else found
@@ -282,13 +284,13 @@ def _due(
         return not left or waited >= _CLEANUP
     seconds = settings.pass_seconds
     if seconds is None:
-        seconds = 10.0 if beside_kubelet.is_there(now) else 0.0
+        seconds = 10.0 if kubelet_owned.is_there(now) else 0.0
     return waited >= seconds
 
 
 def _may_reclaim(now: snapshot.Snapshot, settings: Settings, state: State) -> bool:
     """Rule 7: once, and not again too soon."""
-    wanted = not beside_kubelet.is_there(now) if settings.reclaim is None else settings.reclaim
+    wanted = not kubelet_owned.is_there(now) if settings.reclaim is None else settings.reclaim
     at = state.reclaimed
     return wanted and (at is None or not 0 <= now.at - at < pressure_reclaim.PAUSE)
 
@@ -298,7 +300,7 @@ def _stale(now: snapshot.Snapshot) -> str:
     old = [one.name for one in now.sources if one.aged(now.at)]
     if old:
         return f"{', '.join(old)} said nothing lately"
-    return "who runs here may be out of date" if be_groups.any_stale(now.pods) else ""
+    return "who runs here may be out of date" if groups.any_stale(now.pods) else ""
 
 
 # Victims -----------------------------------------------------------------------------------------
@@ -310,15 +312,15 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
     if _stale(now):
         return ()
     # Late: a node that lacks nothing ranks nobody.
-    from koordlet.policy import eviction_ranking, local_storage_evict, pod_use  # noqa: PLC0415
+    from koordlet.policy.eviction import local_storage_evict, pod_use, ranking  # noqa: PLC0415
 
     if look.settings.local_storage and next(local_storage_evict.offenders(now), None):
         return ()
     pods = [(one, pod_use.of(one, now, past)) for one in now.pods if _runs(one, past)]
-    first = state.book.first.get(pressure_book.name(due), now.at)
-    ranked = eviction_ranking.rank(due.signal, look.layout, pods)
+    first = state.book.first.get(pressure_state.name(due), now.at)
+    ranked = ranking.rank(due.signal, look.layout, pods)
     free = (one for one in ranked if one.pod.uid not in state.asked)
-    chosen = next((one for one in free if not eviction_ranking.spared(one.pod)), None)
+    chosen = next((one for one in free if not ranking.spared(one.pod)), None)
     if chosen is None:
         return ()
     found = _eviction(look, due, chosen)
@@ -326,24 +328,22 @@ def _victims(look: _Look, due: thresholds.Threshold, state: State) -> tuple[evic
     return (replace(found, since=since, ranking=tuple(one.candidate for one in ranked)),)
 
 
-def _eviction(
-    look: _Look, due: thresholds.Threshold, chosen: eviction_ranking.Ranked
-) -> eviction.Eviction:
+def _eviction(look: _Look, due: thresholds.Threshold, chosen: ranking.Ranked) -> eviction.Eviction:
     resource, observed = thresholds.RESOURCE[due.signal], look.found[due.signal]
     return eviction.Eviction(
         pod=chosen.pod.key,
         uid=chosen.pod.uid,
         policy=STEM,
         signal=due.signal,
-        reason=eviction_words.REASON,
-        message=eviction_words.message(chosen.pod, chosen.use, due, observed),
-        observed=eviction_words.available(due.signal, observed.available),
-        threshold=eviction_words.wanted(due, observed.capacity),
+        reason=messages.REASON,
+        message=messages.message(chosen.pod, chosen.use, due, observed),
+        observed=messages.available(due.signal, observed.available),
+        threshold=messages.wanted(due, observed.capacity),
         grace_seconds=_grace(chosen.pod, due, look.settings),
         group=chosen.pod.group,
         match=chosen.pod.match,
         held=look.beside.held(due, observed.capacity),
-        annotations=eviction_words.event_annotations(chosen.pod, chosen.use, resource),
+        annotations=messages.event_annotations(chosen.pod, chosen.use, resource),
     )
 
 
@@ -359,7 +359,7 @@ def _waits(look: _Look, due: thresholds.Threshold, state: State) -> bool:
     if look.past.complete or due.signal in thresholds.DISK_SIGNALS:
         return False
     now = look.now.at
-    return now - state.book.first.get(pressure_book.name(due), now) < _UNREAD
+    return now - state.book.first.get(pressure_state.name(due), now) < _UNREAD
 
 
 def _grace(one: pod.Pod, due: thresholds.Threshold, settings: Settings) -> int:

@@ -1,7 +1,7 @@
 """Thresholds of our own that evict: time lost to short memory, and swap space. Pure.
 
 Covers: what is observed of them, their conditions, the pause after a victim.
-Does not cover: bookkeeping (``pressure_book``), ranking (``eviction_ranking``), telling without
+Does not cover: bookkeeping (``pressure_state``), ranking (``ranking``), telling without
 evicting (``stalls``).
 
 Rules:
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from koordlet.model import decision, pressure, thresholds
-from koordlet.policy import pressure_signals
+from koordlet.policy.eviction import pressure_signals
 
 _SWAP_PAUSE = 10.0
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from koordlet.history import series
 from koordlet.model import action, knob, meter, pod, qos, snapshot, thresholds
-from koordlet.policy import pressure_signals
+from koordlet.policy.eviction import pressure_signals
 
 #: Seconds for which nothing is asked for again.
 PAUSE = 30.0

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from koordlet.model import decision, snapshot, thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy import (
-    beside_kubelet,
-    eviction_words,
+from koordlet.policy.eviction import (
+    kubelet_owned,
+    messages,
     own_thresholds,
-    pressure_book,
     pressure_signals,
+    pressure_state,
 )
 
 
@@ -29,10 +29,10 @@ class Look:
     #: Signal of the kubelet's to why it is not observed.
     missing: Mapping[str, str]
     configured: tuple[thresholds.Threshold, ...]
-    beside: beside_kubelet.Neighbour
+    beside: kubelet_owned.Neighbour
 
 
-def signals(look: Look, book: pressure_book.Book) -> Iterator[decision.Signal]:
+def signals(look: Look, book: pressure_state.Book) -> Iterator[decision.Signal]:
     """In the order of the configuration."""
     for one in look.configured:
         seen = look.found.get(one.signal)
@@ -45,16 +45,16 @@ def signals(look: Look, book: pressure_book.Book) -> Iterator[decision.Signal]:
                 why=_missing(look, one.signal),
             )
             continue
-        name = pressure_book.name(one)
+        name = pressure_state.name(one)
         first = book.first.get(name)
-        met = pressure_book.is_met(one, look.found) or (
-            name in book.acted and pressure_book.is_met(one, look.found, reclaim=True)
+        met = pressure_state.is_met(one, look.found) or (
+            name in book.acted and pressure_state.is_met(one, look.found, reclaim=True)
         )
-        wanted = eviction_words.wanted(one, seen.capacity)
+        wanted = messages.wanted(one, seen.capacity)
         late = look.beside.late(one, seen.capacity)
         yield decision.Signal(
             name=one.signal,
-            observed=eviction_words.available(one.signal, seen.available),
+            observed=messages.available(one.signal, seen.available),
             threshold=wanted,
             met=met,
             why=late or (_waiting(one, look.now.at, first) if met else ""),

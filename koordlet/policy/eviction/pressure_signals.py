@@ -1,7 +1,7 @@
 """What is available of each resource that a node may run out of, as the kubelet counts it. Pure.
 
 Covers: the kubelet's signals from what was read here and from what the kubelet itself says.
-Does not cover: thresholds (``node_pressure``), reading (``host.pressure``).
+Does not cover: thresholds (``node_pressure``), reading (``host.counters.pressure``).
 
 Rules:
 1. An observation exists only where both what is available and the capacity are known.

@@ -24,7 +24,7 @@ from dataclasses import field
 
 from koordlet.model import thresholds
 from koordlet.model.record import dataclass
-from koordlet.policy import pressure_signals
+from koordlet.policy.eviction import pressure_signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

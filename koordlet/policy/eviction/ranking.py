@@ -2,7 +2,7 @@
 
 Covers: the keys for memory, file systems, inodes and processes, who is passed over.
 Does not cover: when anybody must go (``node_pressure``), the order of the co-location peers
-(``evict_candidates``).
+(``candidates``).
 
 The keys, compared in this order:
 * memory, and what of ours stands for it: uses more than it asked for; priority; how much more
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from koordlet.model import eviction, pod, pressure, resources, thresholds
-from koordlet.policy import pod_use
+from koordlet.policy.eviction import pod_use
 
 #: Layout and file system to the parts of a pod that lie on it; images are nobody's.
 _ALL = (pod_use.ROOT, pod_use.LOGS, pod_use.VOLUMES)

@@ -1,7 +1,7 @@
 """One round of evictions as the co-location peers have them: until enough is released. Pure.
 
 Covers: how many candidates go, those that were chosen before, the pause after a choice, relief.
-Does not cover: candidates and their order (``evict_candidates``), how much is short (the policies).
+Does not cover: candidates and their order (``candidates``), how much is short (the policies).
 
 Rules:
 1. Who was chosen and is still here, and who is being deleted, counts as released before anybody
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from koordlet.model import action, decision, eviction, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import evict_candidates
+from koordlet.policy.eviction import candidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Task:
     observed: str
     threshold: str
     ordered: Sequence[pod.Pod]
-    size: evict_candidates.Size
+    size: candidates.Size
 
 
 def stale(now: snapshot.Snapshot) -> str:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import chain, registry
+from koordlet.policy.framework import chain, registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

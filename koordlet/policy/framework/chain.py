@@ -1,7 +1,7 @@
 """Runs the policies in order on one snapshot: the pure middle of the line.
 
 Covers: folding claims into the ledger, keeping one policy's failure from the others.
-Does not cover: merging actions into a plan (``apply.planner``), storing states (``daemon``).
+Does not cover: merging actions into a plan (``apply.planner``), storing states (``agent.loop``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from koordlet.history import series
 from koordlet.model import decision, ledger, plan, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The guard: a step of a policy that only optimises is taken back where it made others wait.
 
 Covers: steps on trial, the control, the verdict and when it ends, the condition with its evidence.
-Does not cover: what is felt and who may be tried (``guarding``).
+Does not cover: what is felt and who may be tried (``agent.guard``).
 
 What protects is never on trial: a limit of best-effort work, a reserved or an exclusive CPU goes
 back because its own policy, the operator or a final stop says so, not because somebody measured

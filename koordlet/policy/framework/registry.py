@@ -1,6 +1,6 @@
 """The ordered list of policies: one row each. ``grep`` a stem to find everything about it.
 
-Covers: the rows and their order. Does not cover: running them (``policy.chain``).
+Covers: the rows and their order. Does not cover: running them (``chain``).
 
 Rules:
 1. Later rows see the claims of earlier ones in ``snapshot.ledger``.
@@ -8,7 +8,7 @@ Rules:
    set of CPUs only narrows the other's: ``shared_pools`` owns the sets of best-effort workloads,
    ``cpu_suppress`` and ``adaptive`` narrow them.
 3. Each row says whom its policy protects, and how. Only what protects nobody and merely makes
-   better use of the machine may be taken back by the guard (``policy.guard``).
+   better use of the machine may be taken back by the guard (``guard``).
 """
 
 from __future__ import annotations
@@ -19,36 +19,42 @@ from typing import TypeVar, cast
 from koordlet.history import series
 from koordlet.model import adjustment, decision, ledger, plan, pod, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import (
+from koordlet.policy.best_effort import (
     adaptive,
     batch_limits,
     batch_offer,
     batch_resources,
-    blkio_qos,
+    cpu_suppress,
+)
+from koordlet.policy.cpu import (
     bound_quota,
     core_scheduling,
-    cpu_allocatable_evict,
     cpu_burst,
-    cpu_evict,
-    cpu_holdings,
     cpu_normalization,
     cpu_qos,
-    cpu_suppress,
     exclusive_cpus,
+    holdings,
     housekeeping,
+    reserved_cpus,
+    shared_pools,
+)
+from koordlet.policy.eviction import (
+    cpu_allocatable_evict,
+    cpu_evict,
     local_storage_evict,
     memory_allocatable_evict,
     memory_evict,
+    node_pressure,
+)
+from koordlet.policy.memory_io import (
+    blkio_qos,
     memory_qos,
     network_qos,
-    node_pressure,
     oom_score,
     page_cache_reclaim,
-    resctrl,
-    reserved_cpus,
-    shared_pools,
     system_qos,
 )
+from koordlet.policy.resctrl import resctrl
 
 SettingsT = TypeVar("SettingsT")
 StateT = TypeVar("StateT")
@@ -149,8 +155,8 @@ POLICIES: tuple[Row, ...] = (
         protects="it keeps CPUs to those that hold them alone",
         decide=exclusive_cpus.decide,
         settings=exclusive_cpus.Settings(),
-        state=cpu_holdings.State(),
-        revive=cpu_holdings.revive,
+        state=holdings.State(),
+        revive=holdings.revive,
         schema=exclusive_cpus.SCHEMA,
         recall=exclusive_cpus.recall,
         timeless=True,

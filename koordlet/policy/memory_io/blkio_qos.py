@@ -5,8 +5,8 @@ Does not cover: what a device's name means (``model.blocks``), which strategy ho
 configuration, the pod's annotation).
 
 Rules:
-1. The class BE limits the places of best-effort work (``policy.be_groups``), an annotation its
-   pod. ``cgroupRoot`` sets the cost model of a device, on the root group; limits there would be
+1. The class BE limits the places of best-effort work (``policy.best_effort.groups``), an annotation
+   its pod. ``cgroupRoot`` sets the cost model of a device, on the root group; limits there would be
    limits of everything and are ignored, as those of LSR and LS are.
 2. On v2 a file on a group holds for all that is inside. The v1 kernel throttles each group by
    itself (it is hierarchical with ``sane_behavior`` only, Documentation/admin-guide/cgroup-v1/
@@ -36,7 +36,8 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups, writing
+from koordlet.policy.best_effort import groups as best_effort_groups
+from koordlet.policy.framework import limit_files
 
 STEM = "blkio_qos"
 #: The fields of limits to those of a strategy.
@@ -89,7 +90,7 @@ def decide(
     del past
     deciding = _Deciding(now, settings)
     be, root = _strategies(now, settings)
-    for place in be_groups.places(now) if be else ():
+    for place in best_effort_groups.places(now) if be else ():
         deciding.limit(place.group, be, place.who)
     for one in now.pods:
         wish = one.wishes.blkio_qos
@@ -224,7 +225,7 @@ class _Deciding:
         made: list[action.Action] = []
         for path, (row, group, reason, lines) in self._files.items():
             one = limits.Setting(row, path, "\n".join(lines.values()))
-            made.extend(writing.files((one,), policy=STEM, reason=reason, group=group))
+            made.extend(limit_files.files((one,), policy=STEM, reason=reason, group=group))
         return tuple(made)
 
     def conditions(self) -> tuple[decision.Condition, ...]:

@@ -35,7 +35,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import writing
+from koordlet.policy.framework import limit_files
 
 STEM = "memory_qos"
 _PAGE = 4096
@@ -175,7 +175,7 @@ class _Deciding:
         group, name = each.group or "", f"{one.key}/{each.name}"
         request = self._bound(_request(one, each.requests))
         if group != one.group:
-            for around in writing.with_scopes([group], one.group):
+            for around in limit_files.with_scopes([group], one.group):
                 self._protect(around, protection(asked, request), name)
             self._vendor(group, asked, name)
         most = _request(one, each.limits) or self.now.node.allocatable.get(resources.MEMORY, 0)
@@ -215,7 +215,7 @@ class _Deciding:
         self._write(settings, group, reason)
 
     def _write(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
-        self.actions.extend(writing.files(settings, policy=STEM, reason=reason, group=group))
+        self.actions.extend(limit_files.files(settings, policy=STEM, reason=reason, group=group))
 
     def _bound(self, request: int) -> int:
         """No promise beyond the operator's part of the machine, where its size is known."""

@@ -1,7 +1,8 @@
 """network_qos: what each class of work may send and receive, on the links to the world.
 
 Covers: the tree of classes of each link and direction, whose addresses are in which, when nothing
-is shaped and why. Does not cover: reading and making trees (``host.queueing``, ``apply.network``).
+is shaped and why. Does not cover: reading and making trees (``host.devices.queueing``,
+``apply.network``).
 
 Rules:
 1. It starts off: how packets leave a machine belongs to everybody on it. A NodeSLO with
@@ -39,7 +40,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import be_groups
+from koordlet.policy.best_effort import groups
 
 STEM = "network_qos"
 
@@ -171,7 +172,7 @@ def _unknown(pods: Sequence[pod.Pod]) -> tuple[str, ...]:
             for one in pods
             if one.active
             and one.host_network
-            and (be_groups.is_best_effort(one) or one.wishes.network is not None)
+            and (groups.is_best_effort(one) or one.wishes.network is not None)
         )
     )
 
@@ -214,7 +215,7 @@ def _class_of(one: pod.Pod) -> int | None:
     """The class of a pod; ``None`` for the one of whatever nobody claims."""
     if not one.active or one.host_network or one.raw_qos is qos.Qos.SYSTEM:
         return None
-    return BE if be_groups.is_best_effort(one) else LS
+    return BE if groups.is_best_effort(one) else LS
 
 
 def _own(

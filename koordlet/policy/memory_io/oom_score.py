@@ -2,7 +2,7 @@
 
 Covers: ``oom_score_adj`` of the processes of every workload; the annotations of the co-location
 peer for a pod and for single containers.
-Does not cover: evicting before it comes to that (``node_pressure``).
+Does not cover: evicting before it comes to that (``policy.eviction.node_pressure``).
 
 Rules:
 1. Guaranteed pods and critical ones of the class system-node-critical: -997. Best-effort: 1000.

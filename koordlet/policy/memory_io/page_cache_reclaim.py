@@ -34,7 +34,7 @@ from koordlet.model import (
     strategies,
 )
 from koordlet.model.record import dataclass
-from koordlet.policy import memory_qos
+from koordlet.policy.memory_io import memory_qos
 
 STEM = "page_cache_reclaim"
 #: What is believed of the cache: the mean of so many seconds.

@@ -1,6 +1,6 @@
 """The pod annotation ``node.koordinator.sh/resctrl``: a group for one pod. Pure.
 
-Covers: reading its JSON, what is wrong with it. Does not cover: the group (``policy.resctrl``).
+Covers: reading its JSON, what is wrong with it. Does not cover: the group (``resctrl``).
 
 ``{"llc": {"schemata": {"range": [0, 50]}, "schemataPerCache": [{"cacheID": 0, "range": [0, 30]}]},
 "mb": {"schemata": {"percent": 20}, "schemataPerCache": [{"cacheID": 0, "percent": 50}]}}``; keys

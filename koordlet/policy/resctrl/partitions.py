@@ -1,7 +1,7 @@
 """Partitions: parts of every cache that only certain classes use, and what they share. Pure.
 
 Covers: which ways a partition has, a class's range and bandwidth inside of it.
-Does not cover: reading the configuration, the groups (``policy.resctrl``).
+Does not cover: reading the configuration, the groups (``resctrl``).
 
 The model of goresctrl, as an option: partitions never overlap, the classes inside of one may. A
 class's percentages are then of its partition, so ``LS`` with 0-100 % has all of the partition's
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from koordlet.model import resctrl
 from koordlet.model.record import dataclass
-from koordlet.policy import resctrl_values
+from koordlet.policy.resctrl import values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,17 @@ class Partition:
     bandwidth: int = 100
     classes: frozenset[str] = frozenset()
 
-    def mask(self, cache: resctrl.Cache, start: int, end: int) -> resctrl_values.Value:
+    def mask(self, cache: resctrl.Cache, start: int, end: int) -> values.Value:
         """A percent range of this partition's ways. Neighbours round alike, so they never meet."""
         first, last = (-(-cache.ways * percent // 100) for percent in (self.start, self.end))
         where = f"partition {self.name} ({last - first} of {cache.ways} ways)"
         if last - first < max(1, cache.min_bits):
-            return resctrl_values.Value(None, f"{where} is smaller than a mask may be")
+            return values.Value(None, f"{where} is smaller than a mask may be")
         # The part as a cache of its own, from way 0.
         inner = replace(cache, mask=(1 << (last - first)) - 1)
-        value = resctrl_values.mask(inner, start, end)
+        value = values.mask(inner, start, end)
         how = f"{value.how}, {where}"
-        return resctrl_values.Value(None if value.number is None else value.number << first, how)
+        return values.Value(None if value.number is None else value.number << first, how)
 
     def percent(self, asked: int) -> int:
         """A percentage of the partition's bandwidth as one of the machine's, rounded up."""

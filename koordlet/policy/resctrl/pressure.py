@@ -1,8 +1,8 @@
 """A noisy neighbour: best-effort work takes the bandwidth while latency-sensitive work waits.
 
 Covers: the share of each domain's traffic that is best-effort's, the signal, the next step of the
-limit. Does not cover: reading counters (``host.resctrl_monitor``), what the pressure of latency-
-sensitive work is (whoever observes it passes it in), writing the limit (``policy.resctrl``).
+limit. Does not cover: reading counters (``host.resctrl.monitor``), what the pressure of latency-
+sensitive work is (whoever observes it passes it in), writing the limit (``resctrl``).
 
 Bandwidth is tightened before CPU is taken: it slows the neighbour and stops nothing. A limit is
 halved at once and given back a step at a time, so that it does not swing.

@@ -1,8 +1,8 @@
 """Cache ways and memory bandwidth for each class of workload, and for pods that ask for their own.
 
 Covers: which groups there shall be, what their ``schemata`` say, whose threads are in which.
-Does not cover: the values (``resctrl_shares``), the writes (``apply.resctrl``), when a neighbour is
-noisy (``resctrl_pressure``).
+Does not cover: the values (``shares``), the writes (``apply.resctrl``), when a neighbour is
+noisy (``pressure``).
 
 Rules:
 1. Groups are ``LSR`` (LSE joins it), ``LS`` and ``BE``, named as the peers name them, and
@@ -28,19 +28,14 @@ from dataclasses import field, replace
 from koordlet.history import series
 from koordlet.model import action, adjustment, decision, knob, pod, qos, resctrl, schemata, snapshot
 from koordlet.model.record import dataclass
-from koordlet.policy import (
-    resctrl_annotation,
-    resctrl_partitions,
-    resctrl_pressure,
-    resctrl_shares,
-    resctrl_tasks,
-)
-from koordlet.policy.resctrl_shares import Want
+from koordlet.policy.resctrl import annotation, pressure, shares, tasks
+from koordlet.policy.resctrl import partitions as resctrl_partitions
+from koordlet.policy.resctrl.shares import Want
 
 STEM = "resctrl"
 SCHEMA = 1
 
-CLASS_OF = resctrl_tasks.CLASS_OF
+CLASS_OF = tasks.CLASS_OF
 #: Who keeps a class of service where there are too few.
 KEEP = ("BE", "LSR", "LS")
 _PREFIX = "koordlet-"
@@ -51,11 +46,11 @@ class Settings:
     """What the operator configured."""
 
     #: Group of a class to what it shall have; a class that is not here has no group.
-    classes: Mapping[str, resctrl_annotation.Wish] = field(
+    classes: Mapping[str, annotation.Wish] = field(
         default_factory=lambda: {
-            "LSR": resctrl_annotation.Wish(ways=(0, 100), percent=100),
-            "LS": resctrl_annotation.Wish(ways=(0, 100), percent=100),
-            "BE": resctrl_annotation.Wish(ways=(0, 30), percent=100),
+            "LSR": annotation.Wish(ways=(0, 100), percent=100),
+            "LS": annotation.Wish(ways=(0, 100), percent=100),
+            "BE": annotation.Wish(ways=(0, 30), percent=100),
         }
     )
     #: Mount the file system where it is not, with these options.
@@ -213,7 +208,7 @@ class _Deciding:
         if not self.now.pods:
             return
         kept = self._fitting(there, self._wanted())
-        sharing = resctrl_shares.Sharing(
+        sharing = shares.Sharing(
             there=there,
             rules=self.settings,
             unlimited=self.next_state.unlimited,
@@ -222,7 +217,7 @@ class _Deciding:
         )
         for want in kept:
             self._group(there, want, sharing)
-        placing = resctrl_tasks.Placing(there, [want.name for want in kept], self.settings)
+        placing = tasks.Placing(there, [want.name for want in kept], self.settings)
         own = {want.pod.uid: want.name for want in kept if want.pod is not None}
         self.actions.extend(placing.place(self.now.pods, own))
         for subject, message in placing.left:
@@ -243,24 +238,24 @@ class _Deciding:
         found = [Want(name=name, wish=classes[name]) for name in KEEP if name in classes]
         order = list(qos.Qos)
         for one in sorted(self.now.pods, key=lambda p: (order.index(p.qos), p.key, p.uid)):
-            text = one.annotations.get(resctrl_annotation.KEY)
+            text = one.annotations.get(annotation.KEY)
             if text is None:
                 continue
-            wish, problems = resctrl_annotation.parse(text)
+            wish, problems = annotation.parse(text)
             for problem in problems:
-                self.say("MalformedPod", one.key, f"{resctrl_annotation.KEY}: {problem}")
-            if wish != resctrl_annotation.Wish() and _plain(one.uid):
+                self.say("MalformedPod", one.key, f"{annotation.KEY}: {problem}")
+            if wish != annotation.Wish() and _plain(one.uid):
                 found.append(Want(name=f"{_PREFIX}{one.uid}", wish=wish, pod=one))
         return found
 
-    def _classes(self) -> Mapping[str, resctrl_annotation.Wish]:
+    def _classes(self) -> Mapping[str, annotation.Wish]:
         """Rule 3."""
         slo = self.now.slo
         if slo is None or not slo.source:
             return self.settings.classes
         said = {name: slo.classes[name].resctrl for name in KEEP if name in slo.classes}
         return {
-            name: resctrl_annotation.Wish(
+            name: annotation.Wish(
                 ways=(one.cat_range_start_percent or 0, one.cat_range_end_percent or 0),
                 percent=one.mba_percent,
             )
@@ -268,9 +263,7 @@ class _Deciding:
             if one.enable
         }
 
-    def _tightened(
-        self, classes: Mapping[str, resctrl_annotation.Wish]
-    ) -> Mapping[str, resctrl_annotation.Wish]:
+    def _tightened(self, classes: Mapping[str, annotation.Wish]) -> Mapping[str, annotation.Wish]:
         """Rule 5."""
         best_effort = classes.get("BE")
         if not self.settings.tighten or best_effort is None:
@@ -278,9 +271,9 @@ class _Deciding:
             return classes
         most = best_effort.percent or 100
         percent = min(most, self.next_state.tightened or most)
-        if self.now.at - self.next_state.stepped >= resctrl_pressure.PERIOD:
-            found = resctrl_pressure.of(self.now)
-            percent = resctrl_pressure.tightened(percent, found, most=most)
+        if self.now.at - self.next_state.stepped >= pressure.PERIOD:
+            found = pressure.of(self.now)
+            percent = pressure.tightened(percent, found, most=most)
             self.next_state = replace(self.next_state, stepped=self.now.at)
         kept = percent if percent < most else None
         self.next_state = replace(self.next_state, tightened=kept)
@@ -310,7 +303,7 @@ class _Deciding:
 
     # One group -----------------------------------------------------------------------------------
 
-    def _group(self, there: resctrl.Resctrl, want: Want, sharing: resctrl_shares.Sharing) -> None:
+    def _group(self, there: resctrl.Resctrl, want: Want, sharing: shares.Sharing) -> None:
         subject = want.subject
         target = there.file(want.name, "")
         here = there.groups.get(want.name)

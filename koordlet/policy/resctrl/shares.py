@@ -1,7 +1,7 @@
 """What the ``schemata`` of each group shall say, of one machine at one moment. Pure.
 
 Covers: the ways and the bandwidth of a group, of its partition, what is refused.
-Does not cover: which groups there are (``policy.resctrl``), arithmetic (``resctrl_values``).
+Does not cover: which groups there are (``resctrl``), arithmetic (``values``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Protocol
 
 from koordlet.model import pod, resctrl, schemata
 from koordlet.model.record import dataclass
-from koordlet.policy import resctrl_annotation, resctrl_partitions, resctrl_tasks, resctrl_values
+from koordlet.policy.resctrl import annotation, tasks
+from koordlet.policy.resctrl import partitions as resctrl_partitions
+from koordlet.policy.resctrl import values as resctrl_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class Want:
     """One group that shall be."""
 
     name: str
-    wish: resctrl_annotation.Wish
+    wish: annotation.Wish
     #: The pod that it is for; ``None`` for the group of a class.
     pod: pod.Pod | None = None
 
@@ -31,7 +33,7 @@ class Want:
     @property
     def class_name(self) -> str:
         """The group of its class."""
-        return resctrl_tasks.CLASS_OF.get(self.pod.qos, "") if self.pod else self.name
+        return tasks.CLASS_OF.get(self.pod.qos, "") if self.pod else self.name
 
 
 class Rules(Protocol):

@@ -2,7 +2,7 @@
 
 Covers: percent ranges as contiguous ways, percent as Intel's steps, as MiB/s and as AMD's units,
 what a percentage of AMD's bandwidth refers to. Does not cover: who asks for what
-(``policy.resctrl``).
+(``resctrl``).
 
 Rules:
 1. Ways are cut as the peers cut them: both ends of the range are rounded up, so 10-50 % of 11 ways

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 from koordlet.model.record import dataclass
 from koordlet.report.crds import device, nodemetric, nodeslo, reservation, structural, topology
 

@@ -1,6 +1,6 @@
 """Device of ``scheduling.koordinator.sh``: the accelerators and network functions of a node.
 
-Covers: the fields of the object. Does not cover: finding devices (``host.devices``).
+Covers: the fields of the object. Does not cover: finding devices (``host.topology.devices``).
 """
 
 from __future__ import annotations

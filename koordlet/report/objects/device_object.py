@@ -1,7 +1,7 @@
 """Device: the accelerators and RDMA devices of this node, as far as the kernel tells. Pure.
 
 Covers: GPUs and RDMA devices with their NUMA node, virtual functions; a GPU's identity, model and
-memory where its driver has them in a file (``host.devices``).
+memory where its driver has them in a file (``host.topology.devices``).
 Does not cover: what only a vendor's library knows: memory of NVIDIA's GPUs; health beyond a bound
 driver that has not excluded the GPU. So this object is written on request only.
 

@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 
 #: Who we are.

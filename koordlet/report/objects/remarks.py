@@ -18,7 +18,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from koordlet.model import happening, kinds, nodeslo, pod, snapshot
+from koordlet.kubeapi import event, kinds
+from koordlet.model import nodeslo, pod, snapshot
 
 #: What a pod's source is called where the cluster knows the pod.
 _OF_CLUSTER = frozenset({"cluster", "kubelet"})
@@ -36,20 +37,20 @@ _READ = {
         kinds.RESERVATIONS,
     )
 }
-_MAP = happening.Subject(
+_MAP = event.Subject(
     kind=kinds.CONFIG_MAPS, name="slo-controller-config", namespace="koordinator-system"
 )
 
 
 def of(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]] = ()
-) -> tuple[happening.Happening, ...]:
+) -> tuple[event.Happening, ...]:
     """All of this moment. ``conditions`` are types and messages of those that hold of the node."""
     mistakes = _listed(now, conditions)
     return (*_starts(now), *(told for subject, texts in mistakes for told in _each(subject, texts)))
 
 
-def _starts(now: snapshot.Snapshot) -> Iterator[happening.Happening]:
+def _starts(now: snapshot.Snapshot) -> Iterator[event.Happening]:
     """Rule 4."""
     for one in now.pods:
         refused = [box for box in one.containers if box.refused]
@@ -65,7 +66,7 @@ def _starts(now: snapshot.Snapshot) -> Iterator[happening.Happening]:
 
 def _listed(
     now: snapshot.Snapshot, conditions: Iterable[tuple[str, str]]
-) -> Iterator[tuple[happening.Subject, Iterable[str]]]:
+) -> Iterator[tuple[event.Subject, Iterable[str]]]:
     for one in now.pods:
         if one.problems and one.source in _OF_CLUSTER:
             yield _pod(one), one.problems
@@ -74,13 +75,13 @@ def _listed(
     for held in now.reservations:
         if held.problems:
             yield (
-                happening.Subject(kind=kinds.RESERVATIONS, name=held.name, uid=held.uid),
+                event.Subject(kind=kinds.RESERVATIONS, name=held.name, uid=held.uid),
                 held.problems,
             )
     for broken in now.unread:
         if broken.name and broken.kind in _READ:
             yield (
-                happening.Subject(
+                event.Subject(
                     kind=_READ[broken.kind],
                     name=broken.name,
                     namespace=broken.namespace,
@@ -90,22 +91,22 @@ def _listed(
             )
     said = [message for name, message in conditions if name in _OF_NODE]
     # As the kubelet does it: the UID of a Node in events is its name.
-    node = happening.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
+    node = event.Subject(kind=kinds.NODES, name=now.node.name, uid=now.node.name)
     yield node, (*now.node.problems, *said)
 
 
-def _pod(one: pod.Pod) -> happening.Subject:
+def _pod(one: pod.Pod) -> event.Subject:
     uid = one.uid if one.uid != one.key else ""
-    return happening.Subject(kind=kinds.PODS, name=one.name, namespace=one.namespace, uid=uid)
+    return event.Subject(kind=kinds.PODS, name=one.name, namespace=one.namespace, uid=uid)
 
 
-def _strategies(node: str, slo: nodeslo.NodeSlo) -> happening.Subject:
+def _strategies(node: str, slo: nodeslo.NodeSlo) -> event.Subject:
     if slo.source != kinds.NODE_SLOS.name:
         return _MAP
-    return happening.Subject(kind=kinds.NODE_SLOS, name=node, uid=slo.uid)
+    return event.Subject(kind=kinds.NODE_SLOS, name=node, uid=slo.uid)
 
 
-def _each(subject: happening.Subject, mistakes: Iterable[str]) -> Iterator[happening.Happening]:
+def _each(subject: event.Subject, mistakes: Iterable[str]) -> Iterator[event.Happening]:
     """Rule 2. The order is that of the texts, so that it does not change with the object's."""
     several = sorted(set(mistakes))
     for text in several[:_MOST]:
@@ -117,9 +118,7 @@ def _each(subject: happening.Subject, mistakes: Iterable[str]) -> Iterator[happe
         yield _remark(subject, "more", more)
 
 
-def _remark(subject: happening.Subject, what: str, note: str) -> happening.Happening:
+def _remark(subject: event.Subject, what: str, note: str) -> event.Happening:
     named = f"{subject.kind.name}\0{subject.uid}\0{subject.name}\0{what}"
     mark = hashlib.blake2s(named.encode(errors="replace"), digest_size=8).hexdigest()
-    return happening.Happening(
-        subject=subject, mark=mark, reason="Malformed", action="Read", note=note
-    )
+    return event.Happening(subject=subject, mark=mark, reason="Malformed", action="Read", note=note)

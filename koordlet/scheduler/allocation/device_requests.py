@@ -16,8 +16,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.devices import CORE, FPGA, GPU, MEMORY, PERCENT, RATIO, RDMA, SHARED
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.allocation.devices import (
+    CORE,
+    FPGA,
+    GPU,
+    MEMORY,
+    PERCENT,
+    RATIO,
+    RDMA,
+    SHARED,
+)
+from koordlet.scheduler.objects.wire import BadObjectError
 
 _CARDS = ("nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu")
 _GPU = frozenset({*_CARDS, PERCENT, CORE, MEMORY, RATIO, SHARED})

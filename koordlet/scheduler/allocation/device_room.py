@@ -2,7 +2,7 @@
 
 Covers: one node: who has what, what reservations hold and hand over, the choice.
 Does not cover: what is asked for (``device_requests``), which reservation a pod draws on
-(``reservation.fit``).
+(``scheduler.reservation.fit``).
 
 Rules:
 1. What is free follows from the Device and the pods on the node, and there is no other book. A
@@ -21,14 +21,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import device_requests
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.device_requests import Want
-from koordlet.scheduler.devices import MEMORY, RATIO, Device, Devices, Slice
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.allocation import device_requests
+from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.devices import MEMORY, RATIO, Device, Devices, Slice
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Policy
-from koordlet.scheduler.wire import BadObjectError
 
 Key = tuple[str, int]
 Left = dict[Key, dict[str, int]]

@@ -16,8 +16,8 @@ from dataclasses import field
 
 from koordlet.model import spelling
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 GPU, RDMA, FPGA = "gpu", "rdma", "fpga"
 CORE = "koordinator.sh/gpu-core"

@@ -1,8 +1,8 @@
 """CPUs and amounts of NUMA nodes that are held on a node, and what reservations hand over of them.
 
 Covers: the shares of pods and reservations, each thing once; what is left in one reservation.
-Does not cover: which reservation a pod draws on (``reservation.fit``), choosing CPUs
-(``policy.cpu_allocation``).
+Does not cover: which reservation a pod draws on (``scheduler.reservation.fit``), choosing CPUs
+(``policy.cpu.allocation``).
 
 Rules:
 1. A reservation's stand-in holds what was chosen for it, less what its owners have of it.
@@ -17,8 +17,8 @@ from dataclasses import field
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation.fit import Judge
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Policy

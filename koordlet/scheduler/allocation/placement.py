@@ -1,8 +1,8 @@
 """What a class of pods would get on one node: CPUs of its own, amounts of NUMA nodes, or why not.
 
 Covers: the node's own conditions in the peer's order, amplified CPUs, the choice of NUMA nodes.
-Does not cover: who wants what (``plugins.numa``), choosing among the CPUs of a node
-(``policy.cpu_allocation``), what NUMA nodes have left (``zones``).
+Does not cover: who wants what (``scheduler.plugins.numa``), choosing among the CPUs of a node
+(``policy.cpu.allocation``), what NUMA nodes have left (``zones``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Mapping
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_accumulator, cpu_allocation, numa_hints
-from koordlet.scheduler import handover, inscribed, peernames, requests
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.machines import Machine
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import PodClass
+from koordlet.policy.cpu import accumulator, allocation, numa_hints
+from koordlet.scheduler.allocation import handover
+from koordlet.scheduler.allocation.zones import Weights, Zones, times
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects import json_annotations, peer_keys, requests
+from koordlet.scheduler.objects.machines import Machine
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Policy
-from koordlet.scheduler.zones import Weights, Zones, times
 
 INTEGER = "the requested CPUs must be integer"
 _CONFLICT = "node(s) cpu bind policy conflicts with pod's required cpu bind policy"
@@ -29,7 +30,7 @@ _AMPLIFIED = "Insufficient amplified cpu"
 _UNALIGNED = "node(s) NUMA Topology affinity error"
 _BAD_RATIO = "node(s) invalid CPU amplification ratio"
 
-Bind = cpu_accumulator.Bind
+Bind = accumulator.Bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Wish:
     #: ``None``: none is required.
     required: Bind | None
     preferred: Bind
-    exclusive: cpu_accumulator.Exclusive
+    exclusive: accumulator.Exclusive
     numa: str
     #: It shares no NUMA node with who spans several.
     alone: bool
@@ -64,7 +65,7 @@ class Place:
     machine: Machine | None
     bind: Bind | None
     numa: str
-    strategy: cpu_accumulator.Strategy
+    strategy: accumulator.Strategy
     #: How often its CPUs count; ``None`` where that cannot be read.
     ratio: float | None = 1.0
 
@@ -83,10 +84,10 @@ class Place:
 
 def ratio(node: Node) -> float | None:
     """How often the CPUs of a node count; ``None`` where that cannot be read."""
-    spelled = node.annotations.get(peernames.RATIO)
+    spelled = node.annotations.get(peer_keys.RATIO)
     if spelled is None:
         return 1.0
-    found = inscribed.body(spelled).get("cpu", 1)
+    found = json_annotations.body(spelled).get("cpu", 1)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e6:
         return None
     return max(1.0, float(found))
@@ -94,21 +95,21 @@ def ratio(node: Node) -> float | None:
 
 def admit(
     wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None = None
-) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
+) -> allocation.Grant | allocation.Refusal | None:
     """What a class would get on a node; ``None``: nothing of its own, and nothing against it.
 
     Who draws on a reservation for which CPUs or NUMA nodes were chosen gets those, or nothing.
     """
     found = _admit(wish, place, columns, row, draws)
-    short = isinstance(found, cpu_allocation.Refusal) and not found.final
+    short = isinstance(found, allocation.Refusal) and not found.final
     if short and draws is not None and draws.spec.policy is not Policy.DEFAULT:
-        return cpu_allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
+        return allocation.Refusal(handover.NO_ROOM) if handover.rest(draws) else found
     return found
 
 
 def _admit(
     wish: Wish, place: Place, columns: Columns, row: int, draws: Held | None
-) -> cpu_allocation.Grant | cpu_allocation.Refusal | None:
+) -> allocation.Grant | allocation.Refusal | None:
     numa = place.numa or wish.numa
     bound = wish.bound or (place.bind is not None and wish.cpu > 0)
     refusal = _unfit(wish, place, columns, row, bound=bound)
@@ -117,7 +118,7 @@ def _admit(
     if not bound and not numa:
         return None
     if place.machine is None or not place.machine.shape.cores:
-        no_cpus = cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
+        no_cpus = allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
         return no_cpus if bound or place.numa else None
     zones = place.zones(columns, row, draws)
     if not bound:
@@ -130,13 +131,13 @@ def _bound(  # noqa: PLR0917 -- as _admit
     place: Place,
     numa: str,
     zones: Zones,
-    node: cpu_allocation.Node,
+    node: allocation.Node,
     draws: Held | None,
-) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+) -> allocation.Grant | allocation.Refusal:
     """CPUs by number."""
     left = handover.rest(draws) if draws is not None else None
     required = wish.required or place.bind
-    cpus = cpu_accumulator.Request(
+    cpus = accumulator.Request(
         count=wish.cpu // 1000,
         bind=required or wish.preferred,
         required=required is not None,
@@ -148,7 +149,7 @@ def _bound(  # noqa: PLR0917 -- as _admit
     policy = numa_hints.Policy(numa)
     if policy is numa_hints.Policy.NONE:
         others = {}
-    request = cpu_allocation.Request(
+    request = allocation.Request(
         cpus=cpus,
         numa=policy,
         taste=_taste(wish, place, zones, bound=True),
@@ -160,35 +161,33 @@ def _bound(  # noqa: PLR0917 -- as _admit
 
 def _unfit(  # noqa: PLR0911 -- one for each reason
     wish: Wish, place: Place, columns: Columns, row: int, *, bound: bool
-) -> cpu_allocation.Refusal | None:
+) -> allocation.Refusal | None:
     """What is wrong before any CPU is looked at, in the peer's order."""
     if place.numa and wish.numa and place.numa != wish.numa:
-        return cpu_allocation.Refusal(_NUMA_CONFLICT, final=True)
+        return allocation.Refusal(_NUMA_CONFLICT, final=True)
     if not bound:
         return None
     if wish.cpu % 1000:
-        return cpu_allocation.Refusal(INTEGER, final=True)
+        return allocation.Refusal(INTEGER, final=True)
     short = _amplified(wish, place, columns, row)
     if short is not None:
         return short
     if place.machine is None or not place.machine.shape.cores:
-        return cpu_allocation.Refusal(cpu_allocation.NO_TOPOLOGY, final=True)
+        return allocation.Refusal(allocation.NO_TOPOLOGY, final=True)
     if place.bind is not None and wish.required is not None and place.bind is not wish.required:
-        return cpu_allocation.Refusal(_CONFLICT, final=True)
+        return allocation.Refusal(_CONFLICT, final=True)
     return None
 
 
-def _amplified(
-    wish: Wish, place: Place, columns: Columns, row: int
-) -> cpu_allocation.Refusal | None:
+def _amplified(wish: Wish, place: Place, columns: Columns, row: int) -> allocation.Refusal | None:
     """Whether a bound pod fits where CPUs count more than once; it counts as often as they do."""
     if place.ratio is None:
-        return cpu_allocation.Refusal(_BAD_RATIO, final=True)
+        return allocation.Refusal(_BAD_RATIO, final=True)
     if place.ratio <= 1:
         return None
     room = place.node.allocatable.get(requests.CPU, 0)
     if times(wish.cpu, place.ratio) > room - amplified(place.ratio, columns, row):
-        return cpu_allocation.Refusal(_AMPLIFIED)
+        return allocation.Refusal(_AMPLIFIED)
     return None
 
 
@@ -199,24 +198,24 @@ def amplified(how_often: float, columns: Columns, row: int) -> int:
     return held + times(bound, how_often) - bound if held >= bound else held
 
 
-def room(place: Place, columns: Columns, row: int) -> cpu_allocation.Node:
+def room(place: Place, columns: Columns, row: int) -> allocation.Node:
     """What can be taken of a node's machine now, reservations apart; only where it is known."""
     return _node(place, columns, row, None, place.zones(columns, row))
 
 
 def _node(
     place: Place, columns: Columns, row: int, draws: Held | None, zones: Zones
-) -> cpu_allocation.Node:
+) -> allocation.Node:
     assert place.machine is not None  # noqa: S101 -- asked only where there is one
     kept = place.kept
     left = handover.rest(draws) if draws is not None else None
     if draws is not None and left is not None and handover.exclusive(draws, requests.CPU):
         kept |= cpuset.CPUSet(place.machine.shape.online) - left.cpus
-    return cpu_allocation.Node(
+    return allocation.Node(
         place.machine.shape,
         reserved=kept,
         holdings=[
-            cpu_allocation.Holding(
+            allocation.Holding(
                 holder=one.pod.key, cpus=one.cpus, exclusive=_exclusive_of(one.pod.sort)
             )
             for one in handover.shares(columns, row, draws)
@@ -243,7 +242,7 @@ def asked(wish: Wish, place: Place, *, bound: bool) -> dict[str, int]:
 def _taste(wish: Wish, place: Place, zones: Zones, *, bound: bool) -> numa_hints.Taste:
     """The emptier or the fuller NUMA nodes; none that being alone forbids."""
     wants = asked(wish, place, bound=bound)
-    most = place.strategy is cpu_accumulator.Strategy.MOST
+    most = place.strategy is accumulator.Strategy.MOST
     weights = Weights(most, wish.weights)
     score = functools.partial(zones.score, asked=wants, weights=weights)
     return numa_hints.Taste(score, zones.barred) if wish.alone else numa_hints.Taste(score)
@@ -251,7 +250,7 @@ def _taste(wish: Wish, place: Place, zones: Zones, *, bound: bool) -> numa_hints
 
 def _zones_only(
     wish: Wish, place: Place, numa: str, zones: Zones
-) -> cpu_allocation.Grant | cpu_allocation.Refusal:
+) -> allocation.Grant | allocation.Refusal:
     """Amounts by NUMA node for who is not bound to CPUs."""
     assert place.machine is not None  # noqa: S101 -- asked only where there is one
     free = zones.free()
@@ -263,20 +262,20 @@ def _zones_only(
     )
     if choice is None:
         if numa_hints.fits(members, wants):
-            return cpu_allocation.Refusal(_UNALIGNED)
+            return allocation.Refusal(_UNALIGNED)
         short = numa_hints.zoned(members, wants)
-        return cpu_allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
+        return allocation.Refusal.of(*(f"Unsatisfied NUMA {one}" for one in short))
     nodes = tuple(free) if choice.nodes is None else choice.nodes
     parts = numa_hints.split(members, nodes, wants, {})
     if parts is None:
         short = numa_hints.short(members, nodes, wants)
-        return cpu_allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
-    return cpu_allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
+        return allocation.Refusal.of(*(f"Insufficient NUMA {one}" for one in short))
+    return allocation.Grant(cpus=cpuset.CPUSet(), parts=parts)
 
 
-def _exclusive_of(sort: PodClass) -> cpu_accumulator.Exclusive:
-    spec = inscribed.body(sort.annotations.get(peernames.RESOURCE_SPEC))
+def _exclusive_of(sort: PodClass) -> accumulator.Exclusive:
+    spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
     try:
-        return cpu_accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
+        return accumulator.Exclusive(spec.get("preferredCPUExclusivePolicy") or "None")
     except ValueError:
-        return cpu_accumulator.Exclusive.NONE
+        return accumulator.Exclusive.NONE

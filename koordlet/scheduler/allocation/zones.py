@@ -1,7 +1,7 @@
 """The NUMA nodes of one node at one moment: what they have, what is left, who is there.
 
 Covers: amounts with amplified CPUs, which sets of NUMA nodes are the better ones, which are barred.
-Does not cover: choosing a set (``policy.numa_hints``), who holds what (``handover``).
+Does not cover: choosing a set (``policy.cpu.numa_hints``), who holds what (``handover``).
 
 Rules:
 1. A NUMA node has what its node's agent says, without the CPUs that are kept; where CPUs count more
@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler import handover, requests
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.allocation import handover
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.reservation.held import Held
 
 Amounts = Mapping[str, int]

@@ -1,7 +1,7 @@
 """The cluster as columns: one row a node, kept up to date pod by pod.
 
 Covers: nodes, what is allocatable and requested, who is where, tallies of pods by selector.
-Does not cover: opinions (the plugins), the order of pods (``queue``).
+Does not cover: opinions (the plugins), the order of pods (``scheduler.framework.queue``).
 
 Rules:
 1. A row is a node in the order of arrival, which is the order in which ties are decided. The row of
@@ -9,8 +9,8 @@ Rules:
 2. A change of a node starts a new ``generation``: what was derived from nodes is built anew.
    A pod that comes or goes, and an amount that changes, touches its row only, and is written into
    ``log``: who keeps values per node computes them again for those rows.
-3. Amounts are 64-bit integers in the units of ``requests``. What is taken away on ``remove`` is
-   what ``place`` added, exactly: it is remembered with the pod.
+3. Amounts are 64-bit integers in the units of ``scheduler.objects.requests``. What is taken away on
+   ``remove`` is what ``place`` added, exactly: it is remembered with the pod.
 4. A tally that is asked for once is kept up to date from then on.
 5. Amounts that are not a pod's (what a reservation still holds) are changed by ``adjust`` alone.
    The ``keeper`` hears of every pod that stands for a reservation or draws on one, so that what is
@@ -25,12 +25,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from koordlet.scheduler import devices, requests, terms
-from koordlet.scheduler.labelindex import LabelIndex
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import HostPort, Pod, PodClass
-from koordlet.scheduler.vectors import Bools, Ints, Log, Tally
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.cluster.label_index import LabelIndex
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Log, Tally
+from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 
 #: The first rows of the amounts; extended resources follow in the order of appearance.
 FIXED = (requests.CPU, requests.MEMORY, requests.STORAGE, requests.PODS)

@@ -1,7 +1,7 @@
 """What may happen in a cluster that gives a waiting pod another chance.
 
-Covers: the events that plugins listen to. Does not cover: who listens (``framework.Plugin``),
-whom it helps (each plugin's ``helps``).
+Covers: the events that plugins listen to. Does not cover: who listens
+(``scheduler.framework.Plugin``), whom it helps (each plugin's ``helps``).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import Pod
 
 
 class What(enum.Flag):

@@ -2,7 +2,7 @@
 
 Covers: Nodes, Pods, Namespaces, PriorityClasses, PodDisruptionBudgets, Services, controllers,
 storage, Reservations, NodeResourceTopologies, NodeMetrics, Devices, ElasticQuotas.
-Does not cover: files (``manifests``).
+Does not cover: files (``scheduler.objects.manifests``).
 
 One bad object costs that object: it is left out, and a warning names it and what is wrong.
 """
@@ -14,10 +14,13 @@ from dataclasses import field
 from typing import TypeVar
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import (
-    devices,
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.allocation.devices import Devices
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.objects import (
+    deployments,
     disruption,
-    expanding,
     machines,
     nodes,
     terms,
@@ -25,21 +28,18 @@ from koordlet.scheduler import (
     usage,
     wire,
 )
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.devices import Devices
-from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.machines import Machine
+from koordlet.scheduler.objects.pods import Pod, Priority
+from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
-from koordlet.scheduler.plugins.load import LoadAwareScheduling
+from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
 from koordlet.scheduler.plugins.reservation import Reservation
-from koordlet.scheduler.plugins.spreading import PodTopologySpread
+from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.pods import Pod, Priority
-from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.book import Book
-from koordlet.scheduler.usage import Usage
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _T = TypeVar("_T")
 
@@ -157,7 +157,7 @@ def _guarded(body: Body, warnings: list[str], make: Callable[[Body], _T]) -> lis
 
 def _expanded(body: Body, given: list[Body], warnings: list[str]) -> Sequence[Body]:
     """The pods of a Deployment, where the input has none of them."""
-    found = _guarded(body, warnings, lambda one: expanding.pods(one, given))
+    found = _guarded(body, warnings, lambda one: deployments.pods(one, given))
     made: Sequence[Body] = found[0] if found else ()
     if made:
         warnings.append(

@@ -13,9 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.vectors import Bools, Ints, Rows
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
+from koordlet.scheduler.objects import terms
+from koordlet.scheduler.objects.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.happenings import Event, What
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.vectors import Bools, Ints, Rows
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 MAX_SCORE = 100
 

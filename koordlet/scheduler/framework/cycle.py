@@ -15,13 +15,12 @@ from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
-from koordlet.scheduler import messages
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.dryrun import Memory
-from koordlet.scheduler.framework import Failure, Plugin
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.view import Scored, View, first
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import Failure, Plugin, messages
+from koordlet.scheduler.framework.dryrun import Memory
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework.view import Scored, View, first
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 VIEW_BYTES = 256 << 20
 _PER_NODE = 34

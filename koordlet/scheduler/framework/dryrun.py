@@ -20,14 +20,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import messages
-from koordlet.scheduler.columns import Columns, kept
-from koordlet.scheduler.disruption import Protection
-from koordlet.scheduler.framework import Kind, Verdict
+from koordlet.scheduler.cluster.columns import Columns, kept
+from koordlet.scheduler.framework import Kind, Verdict, messages
+from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.objects.disruption import Protection
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import Fit
-from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.view import View
 
 #: Nodes whose dry run is remembered, of all classes together: 200 bytes each.
 ENTRIES = 1 << 17

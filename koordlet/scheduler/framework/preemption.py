@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from koordlet.scheduler import messages
-from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.disruption import Budget, Protection
-from koordlet.scheduler.dryrun import Candidate, DryRuns
-from koordlet.scheduler.framework import Failure, Verdict
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.framework import Failure, Verdict, messages
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.dryrun import Candidate, DryRuns
+from koordlet.scheduler.objects.disruption import Budget, Protection
+from koordlet.scheduler.objects.pods import Pod
 
 #: Who was promised a place on a node before a pod, by row.
 Promised = Callable[[int], Sequence[Pod]]

@@ -1,6 +1,7 @@
 """A profile: which plugins, in which order, with which weights.
 
-Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration (``configuration``).
+Covers: the profile in use. Does not cover: reading KubeSchedulerConfiguration
+(``scheduler.loop.configuration``).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import field
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Plugin, Rescue
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import registry
-from koordlet.scheduler.pods import Pod
 
 DEFAULT_NAME = "default-scheduler"
 #: Whom pods ask for when they mean us; never the cluster's own scheduler, unless configured.

@@ -1,7 +1,7 @@
 """Who is tried next: active, backing off, unschedulable, gated.
 
 Covers: order, backoff, moving back when something happened. Does not cover: which event helps which
-pod (``framework.Plugin.helps``), time (given with each call).
+pod (``scheduler.framework.Plugin.helps``), time (given with each call).
 
 Rules:
 1. Order of the active ones: higher priority (or what a QueueSort plugin orders by), then who was
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 #: Seconds: the first backoff, the longest, and how long a pod stays unschedulable at most.
 FIRST, LONGEST, FORGOTTEN = 1.0, 10.0, 300.0

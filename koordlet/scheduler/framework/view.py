@@ -18,11 +18,11 @@ import numpy as np
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Best, Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Score, Verdict
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.vectors import Best, Bools, Ints, Rows
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.objects.pods import PodClass
 
 #: Up to so many rows are cheaper one by one than as arrays.
 _FEW = 6

@@ -22,16 +22,16 @@ from typing import TypeVar
 from koordlet import log
 from koordlet.model import cpuset, ledger, nodereport, topology
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_shape
-from koordlet.scheduler import requests
-from koordlet.scheduler.happenings import Event, What
+from koordlet.policy.cpu import shape
+from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.machines import Machine
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.machines import Machine
+from koordlet.scheduler.objects.usage import Usage
 from koordlet.scheduler.plugins import pressure
-from koordlet.scheduler.plugins.load import LoadAwareScheduling
+from koordlet.scheduler.plugins.load_aware import LoadAwareScheduling
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.usage import Usage
 
 #: Three of the agents' heartbeats.
 SILENCE = 30.0
@@ -224,7 +224,7 @@ def _machine_of(found: topology.Topology) -> Machine:
     }
     for number, cpus in _by_node(found.cpus).items():
         zones.setdefault(number, {})[requests.CPU] = 1000 * cpus
-    return Machine(cpu_shape.Shape.of(found), zones=zones)
+    return Machine(shape.Shape.of(found), zones=zones)
 
 
 def _by_node(cpus: Iterable[topology.Cpu]) -> dict[int, int]:

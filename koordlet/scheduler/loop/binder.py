@@ -18,11 +18,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.framework import RefusedError
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 
 LANES, BACKLOG = 16, 512
 #: Seconds between two attempts at the same binding: the first wait, and the longest.

@@ -18,12 +18,12 @@ from typing import Any
 
 from koordlet.model import errors, moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler import profile, wire
-from koordlet.scheduler.framework import Plugin
+from koordlet.scheduler.framework import Plugin, profile
+from koordlet.scheduler.framework.queue import FIRST, LONGEST, Backoff
 from koordlet.scheduler.loop.election import Terms
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins import registry
-from koordlet.scheduler.queue import FIRST, LONGEST, Backoff
-from koordlet.scheduler.wire import BadObjectError, Body
 
 #: Points at which a set of its own makes a difference here.
 _POINTS = (

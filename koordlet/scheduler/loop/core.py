@@ -2,7 +2,7 @@
 
 Covers: what each change of an object means for queue and census; one attempt; what becomes of it
 when the store has answered. Does not cover: asking and telling the store (``binder``,
-``reporter``), which objects are followed (``sources``).
+``reporter``), which objects are followed (``event_handlers``).
 
 Rules:
 1. Everything happens in calls, one after the other: nothing changes while a pod is tried.
@@ -17,24 +17,24 @@ import functools
 import time
 from collections.abc import Callable, Container, Mapping
 
-from koordlet.scheduler import disruption, dryrun, messages, preemption, profile, unserved
-from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Plugin, RefusedError
-from koordlet.scheduler.happenings import Event, What, difference
-from koordlet.scheduler.loop import reserving
-from koordlet.scheduler.loop.census import Census
-from koordlet.scheduler.loop.diary import Diary
-from koordlet.scheduler.loop.measures import Measures
+from koordlet.scheduler.cluster.events import Event, What, difference
+from koordlet.scheduler.framework import Plugin, RefusedError, dryrun, messages, preemption, profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework.queue import Backoff, Place, Queue
+from koordlet.scheduler.loop import reservation_events
+from koordlet.scheduler.loop.metrics import Measures
 from koordlet.scheduler.loop.outcomes import Bind, Nominations, Outcome, Refusal
-from koordlet.scheduler.nodes import Node
+from koordlet.scheduler.loop.pod_cache import Census
+from koordlet.scheduler.loop.recent_decisions import Diary
+from koordlet.scheduler.objects import disruption, unserved
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import Pod, PodClass, Priority
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import Reservation
-from koordlet.scheduler.pods import Pod, PodClass, Priority
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Backoff, Place, Queue
 from koordlet.scheduler.reservation.register import Register
-from koordlet.scheduler.wire import BadObjectError
 
 
 class Core:
@@ -225,7 +225,7 @@ class Core:
         if row >= 0:
             ranking = self.diary.ranking(cycle, pod, now)
             found = (
-                reserving.hold(self, cycle, pod, row, now)
+                reservation_events.hold(self, cycle, pod, row, now)
                 if pod.stands_for
                 else self._assume(cycle, pod, row, now)
             )

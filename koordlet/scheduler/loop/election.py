@@ -18,7 +18,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from koordlet.model import errors, kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import errors
 from koordlet.model.record import dataclass
 
 

@@ -1,7 +1,7 @@
 """The objects that the scheduler follows, and what each change of them means to the core.
 
 Covers: which kinds, what is kept of an object (never the object), being up to date for the first
-time. Does not cover: listing and watching (``mirror``), deciding (``core``).
+time. Does not cover: listing and watching (``kubeapi.informer``), deciding (``core``).
 
 Rules:
 1. A kind that is not served, or that we may not read, is left out: it is said, and what it would
@@ -17,30 +17,22 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from koordlet import log, mirror
-from koordlet.model import kinds, objects, selectors
-from koordlet.scheduler import (
-    cluster,
-    devices,
-    machines,
-    nodes,
-    owners,
-    storage,
-    unserved,
-    usage,
-    wire,
-)
-from koordlet.scheduler.happenings import Event, What
-from koordlet.scheduler.loop import reserving
+from koordlet import log
+from koordlet.kubeapi import informer, kinds, objects, selectors
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.objects import machines, nodes, owners, storage, unserved, usage, wire
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.storage import Storage
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
-from koordlet.scheduler.plugins.spreading import PodTopologySpread
+from koordlet.scheduler.plugins.topology_spread import PodTopologySpread
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.pods import Pod
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.storage import Storage
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _OWNERS = (
     kinds.SERVICES,
@@ -79,13 +71,13 @@ class Sources:
         self._owners, self._storage = owners.Owners(), Storage()
         self._positions = 0
         self._equip(profiles)
-        self.mirrors: dict[kinds.Kind, mirror.Mirror[Any]] = {
-            kinds.NAMESPACES: self._mirror(kinds.NAMESPACES, cluster.namespace, self._namespace),
+        self.mirrors: dict[kinds.Kind, informer.Mirror[Any]] = {
+            kinds.NAMESPACES: self._mirror(kinds.NAMESPACES, inventory.namespace, self._namespace),
             kinds.PRIORITY_CLASSES: self._mirror(
-                kinds.PRIORITY_CLASSES, cluster.priority, self._priority
+                kinds.PRIORITY_CLASSES, inventory.priority, self._priority
             ),
             kinds.POD_DISRUPTION_BUDGETS: self._mirror(
-                kinds.POD_DISRUPTION_BUDGETS, cluster.budget, self._budget
+                kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
             ),
             **{kind: self._mirror(kind, owners.decode, self._owner) for kind in _OWNERS},
             **{kind: self._mirror(kind, _stored, self._stored) for kind in _STORAGE},
@@ -107,14 +99,14 @@ class Sources:
             elif isinstance(plugin, WithStorage):
                 plugin.storage = self._storage
 
-    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, mirror.Mirror[Any]]:
+    def _shared(self, profiles: Mapping[str, Profile]) -> dict[kinds.Kind, informer.Mirror[Any]]:
         """Devices, where a plugin gives them out."""
         plugins = (plugin for one in profiles.values() for plugin in one.plugins)
         if not any(isinstance(one, DeviceShare) for one in plugins):
             return {}
         return {kinds.DEVICES: self._mirror(kinds.DEVICES, devices.decode, self._furnished)}
 
-    def _bounding(self) -> dict[kinds.Kind, mirror.Mirror[Any]]:
+    def _bounding(self) -> dict[kinds.Kind, informer.Mirror[Any]]:
         """Quotas, unless their keys are ignored: whom they mean is refused."""
         if self._core.decoder.judge.ignores_keys:
             return {}
@@ -125,14 +117,14 @@ class Sources:
         self,
         kind: kinds.Kind,
         convert: Callable[[Body], Any],
-        changed: Callable[[mirror.Key, Any, Any], None],
+        changed: Callable[[informer.Key, Any, Any], None],
         selector: selectors.Selector = selectors.EVERYTHING,
-    ) -> mirror.Mirror[Any]:
-        def told(key: mirror.Key, old: Any, new: Any) -> None:
+    ) -> informer.Mirror[Any]:
+        def told(key: informer.Key, old: Any, new: Any) -> None:
             changed(key, old, new)
             self._moved()
 
-        return mirror.Mirror(self._store, kind, convert, selector=selector, changed=told)
+        return informer.Mirror(self._store, kind, convert, selector=selector, changed=told)
 
     async def run(self) -> None:
         """Follow all kinds until cancelled; nodes and namespaces before the pods that name them."""
@@ -143,7 +135,7 @@ class Sources:
             await asyncio.gather(*map(self._settled, first))
             group.create_task(self.mirrors[kinds.PODS].run())
 
-    async def _settled(self, one: mirror.Mirror[Any]) -> None:
+    async def _settled(self, one: informer.Mirror[Any]) -> None:
         """Until a kind is up to date, or is known to be out of reach (rule 1)."""
         synced = asyncio.ensure_future(one.synced())
         try:
@@ -170,16 +162,16 @@ class Sources:
         except (BadObjectError, TypeError, KeyError, AttributeError, ValueError) as error:
             return self._core.decoder.unreadable(body, f"{error}"[:300])
 
-    def _pod(self, _key: mirror.Key, old: Pod | None, new: Pod | None) -> None:
+    def _pod(self, _key: informer.Key, old: Pod | None, new: Pod | None) -> None:
         self._core.pod(old, new, self._clock())
 
-    def _node(self, _key: mirror.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
+    def _node(self, _key: informer.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         self._core.node(old, new, self._clock())
 
-    def _reservation(self, _key: mirror.Key, old: Body | None, new: Body | None) -> None:
-        reserving.changed(self._core, old, new, self._clock())
+    def _reservation(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
+        reservation_events.changed(self._core, old, new, self._clock())
 
-    def _namespace(self, key: mirror.Key, old: Any, new: Any) -> None:
+    def _namespace(self, key: informer.Key, old: Any, new: Any) -> None:
         known = self._core.census.namespaces
         if new is None:
             known.pop(key[1], None)
@@ -192,14 +184,14 @@ class Sources:
             # Terms select namespaces by labels: who is meant by whom is counted anew.
             self._core.rebuild()
 
-    def _priority(self, key: mirror.Key, _old: Any, new: Any) -> None:
+    def _priority(self, key: informer.Key, _old: Any, new: Any) -> None:
         if new is None:
             self._core.priorities.pop(key[1], None)
         else:
             self._core.priorities[key[1]] = new[1]
 
     def _quota(
-        self, _key: mirror.Key, old: unserved.Quota | None, new: unserved.Quota | None
+        self, _key: informer.Key, old: unserved.Quota | None, new: unserved.Quota | None
     ) -> None:
         if old == new:
             return
@@ -214,10 +206,12 @@ class Sources:
             log.get().warning("scheduler.quota_unheeded", detail=new.unheeded)
         self._core.judge_anew(concerned, self._clock())
 
-    def _budget(self, key: mirror.Key, _old: Any, new: Any) -> None:
+    def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
 
-    def _owner(self, _key: mirror.Key, old: owners.Owner | None, new: owners.Owner | None) -> None:
+    def _owner(
+        self, _key: informer.Key, old: owners.Owner | None, new: owners.Owner | None
+    ) -> None:
         if old is not None and old == new:
             return
         if old is not None:
@@ -228,7 +222,7 @@ class Sources:
         if concerned is not None:
             self._core.forget_views(concerned.concerns)
 
-    def _stored(self, _key: mirror.Key, old: Body | None, new: Body | None) -> None:
+    def _stored(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
         if old is not None and old == new:
             return
         if old is not None:
@@ -238,7 +232,7 @@ class Sources:
         self._core.forget_views(lambda sort: bool(sort.volumes))
         self._core.wake(Event(What.STORAGE), self._clock())
 
-    def _furnished(self, key: mirror.Key, old: Any, new: Any) -> None:
+    def _furnished(self, key: informer.Key, old: Any, new: Any) -> None:
         if old == new:
             return
         columns = self._core.census.columns
@@ -248,10 +242,10 @@ class Sources:
             event = Event(What.NODE_FEED | What.NODE_ROOM, node=columns.nodes[row])
             self._core.wake(event, self._clock())
 
-    def _described(self, key: mirror.Key, _old: Any, new: Any) -> None:
+    def _described(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._agents.described(key[1], None if new is None else new[1])
 
-    def _measured(self, key: mirror.Key, _old: Any, new: Any) -> None:
+    def _measured(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._agents.measured(key[1], None if new is None else new[1])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Spec
 
 #: The API server takes no longer notes.

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from koordlet.model.record import dataclass
 from koordlet.scheduler.framework import Plugin
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Which pod is where, as far as anybody has told, and as we have decided meanwhile.
 
 Covers: placed, assumed and homeless pods, nodes that come and go, the columns that follow.
-Does not cover: pods that wait (``queue``), why a pod is where it is.
+Does not cover: pods that wait (``scheduler.framework.queue``), why a pod is where it is.
 
 Rules:
 1. A pod is *assumed* from our decision until the store shows it on a node: it takes its room at
@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.devices import Devices
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.allocation.devices import Devices
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 
 #: So many rows of dead nodes are kept at least before anything is built anew.
 _SLACK = 64

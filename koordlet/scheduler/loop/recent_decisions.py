@@ -1,6 +1,7 @@
 """The newest decisions with their scores, for people to look at.
 
-Covers: which are kept, whose scores are computed. Does not cover: showing them (``cluster_json``).
+Covers: which are kept, whose scores are computed. Does not cover: showing them
+(``scheduler.process.cluster_json``).
 
 Rules:
 1. It looks on before a pod takes its place: the scores are those that it was chosen by.
@@ -15,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.cycle import Cycle
+from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 
 #: Decisions that are kept, seconds between scored ones, nodes that are named of a ranking.
 KEPT, PAUSE, RANKED = 50, 0.2, 5

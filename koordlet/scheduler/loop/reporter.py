@@ -23,13 +23,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model.record import dataclass
-from koordlet.scheduler.loop import notes
+from koordlet.scheduler.loop import event_messages
 from koordlet.scheduler.loop.binder import ref
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 
 LANES = 4
 SERIES_SECONDS = 300.0
@@ -66,7 +66,7 @@ class Reporter:
         store: objects.Objects,
         core: Core,
         clock: Callable[[], float],
-        author: notes.Author,
+        author: event_messages.Author,
         budget: Budget | None = None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
@@ -102,7 +102,7 @@ class Reporter:
         self._known.pop(one.pod.uid, None)
         if self._may():
             note = f"Successfully assigned {one.pod.key} to {one.node}"
-            self._event(notes.Note(one.pod, "Scheduled", "Binding", note))
+            self._event(event_messages.Note(one.pod, "Scheduled", "Binding", note))
         else:
             owner = one.pod.sort.owner
             self._grouped.setdefault((one.pod.namespace, *owner), []).append(one)
@@ -130,7 +130,9 @@ class Reporter:
         if not self._may():
             self._core.measures.asked("event", "dropped")
             return
-        note = notes.Note(one.pod, "FailedScheduling", "Scheduling", one.message, warning=True)
+        note = event_messages.Note(
+            one.pod, "FailedScheduling", "Scheduling", one.message, warning=True
+        )
         event = self._event(note)
         self._known[one.pod.uid] = _Known(one.message, event, now)
         while len(self._known) > _REMEMBERED:
@@ -146,7 +148,7 @@ class Reporter:
         self._tokens -= 1
         return True
 
-    def _event(self, note: notes.Note) -> objects.Ref:
+    def _event(self, note: event_messages.Note) -> objects.Ref:
         body = self._author.event(note)
         name = objects.Ref(
             kinds.EVENTS, objects.text(body, "name"), objects.text(body, "namespace")
@@ -184,7 +186,7 @@ class Reporter:
         """Tell of those that were bound beyond the budget."""
         grouped, self._grouped = self._grouped, {}
         for (_, kind, owner), several in grouped.items():
-            self._event(notes.together(kind, owner, several))
+            self._event(event_messages.together(kind, owner, several))
 
     async def _send(self, body: objects.Object) -> None:
         try:
@@ -213,7 +215,7 @@ class Reporter:
             one.pod.told = told
 
     async def _evict(self, victim: Pod, by: Refusal) -> None:
-        self._event(notes.preempted(victim, by))
+        self._event(event_messages.preempted(victim, by))
         body = self._author.doomed(victim.sort.scheduler)
         patched = await self._insist(
             "condition",

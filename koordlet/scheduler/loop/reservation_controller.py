@@ -1,7 +1,8 @@
 """Writes down what becomes of reservations, and removes what is over.
 
 Covers: statuses, bindings, annotations of adopted pods, expiry, removal, events.
-Does not cover: what the status should be (``reservation.lifecycle``), who decides (``core``).
+Does not cover: what the status should be (``scheduler.reservation.lifecycle``), who decides
+(``core``).
 
 Rules:
 1. A binding is written against the revision that was decided on: of two schedulers, one loses, and
@@ -22,15 +23,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from koordlet import log
-from koordlet.model import kinds, objects, refusals
-from koordlet.scheduler.loop import notes, reserving
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.loop import event_messages, reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Hold
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.adoption import Arguments
 from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.pods import Pod
-from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Phase, Status
@@ -50,7 +51,7 @@ class Keeper:
         store: objects.Objects,
         core: Core,
         steady: Callable[[], float],
-        author: notes.Author,
+        author: event_messages.Author,
         arguments: Arguments | None = None,
     ) -> None:
         self._store, self._core, self._steady, self._author = store, core, steady, author
@@ -104,9 +105,13 @@ class Keeper:
         if self._steady() - self._resynced >= self._arguments.resync_seconds:
             self._resynced = self._steady()
             register.book.touched.update(register.book.all)
-        due = [one for one in reserving.due(self._core, wall) if one.spec.uid not in self._binding]
+        due = [
+            one
+            for one in reservation_events.due(self._core, wall)
+            if one.spec.uid not in self._binding
+        ]
         for held in due:
-            reserving.step(self._core, held, self._steady(), wall)
+            reservation_events.step(self._core, held, self._steady(), wall)
         wanted = [(one, register.status(one, wall)) for one in due]
         await self._all([self._write(one, now) for one, now in wanted if now != one.stored])
         rejected = [(one, one.status(wall)) for one in register.rejected.values()]
@@ -176,7 +181,7 @@ class Keeper:
             error = await self._attempt(held, one)
             if error is None:
                 self._core.queue.forget(one.pod)
-                reserving.woken(self._core, held, self._steady())
+                reservation_events.woken(self._core, held, self._steady())
                 note = f"Successfully assigned {held.spec.name} to {one.node}"
                 self._tell(held, "Scheduled", note)
                 return
@@ -187,7 +192,7 @@ class Keeper:
                 break
             await asyncio.sleep(_PAUSE * 2**attempt)
         if held.row >= 0:
-            reserving.release(self._core.cycles[one.pod.sort.scheduler], held, one.pod)
+            reservation_events.release(self._core.cycles[one.pod.sort.scheduler], held, one.pod)
             self._core.register.unplaced(held)
             await self._again(held, one)
 
@@ -199,10 +204,10 @@ class Keeper:
         except refusals.ObjectsError:
             there = {}
         if there:
-            reserving.changed(self._core, there, there, now)
+            reservation_events.changed(self._core, there, there, now)
         if held.row < 0:
             self._core.queue.erred(one.pod, now)
-        reserving.woken(self._core, held, now)
+        reservation_events.woken(self._core, held, now)
 
     async def _attempt(self, held: Held, one: Hold) -> refusals.ObjectsError | None:
         """Write a binding; an answer that was lost is asked for."""

@@ -1,24 +1,25 @@
 """What a change of a Reservation object means to queue and register: no I/O, no clock.
 
 Covers: objects that come, change and go; phases that are due; who is woken by what is free again.
-Does not cover: writing statuses (``keeper``), reading objects (``reservation.parsing``).
+Does not cover: writing statuses (``reservation_controller``), reading objects
+(``scheduler.reservation.parsing``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from koordlet.model import objects
-from koordlet.scheduler.cycle import Cycle
+from koordlet.kubeapi import objects
+from koordlet.scheduler.cluster.events import Event, What
 from koordlet.scheduler.framework import RefusedError
-from koordlet.scheduler.happenings import Event, What
+from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.loop.outcomes import Hold, Outcome, Refusal
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.pods import Pod
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Phase
-from koordlet.scheduler.wire import BadObjectError
 
 if TYPE_CHECKING:
     from koordlet.scheduler.loop.core import Core

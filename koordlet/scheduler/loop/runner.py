@@ -18,14 +18,23 @@ import time
 from collections.abc import Callable, Mapping
 
 from koordlet import log
-from koordlet.model import nodereport, objects, refusals
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import nodereport
 from koordlet.model.record import dataclass
-from koordlet.scheduler import unserved
-from koordlet.scheduler.loop import agents, binder, election, keeper, notes, reporter, sources
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.framework.queue import Backoff, Place
+from koordlet.scheduler.loop import (
+    agents,
+    binder,
+    election,
+    event_handlers,
+    event_messages,
+    reporter,
+    reservation_controller,
+)
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
-from koordlet.scheduler.profile import Profile
-from koordlet.scheduler.queue import Backoff, Place
+from koordlet.scheduler.objects import unserved
 
 SLICE = 0.005
 #: How often time itself may have changed something: a backoff that ended.
@@ -62,12 +71,14 @@ class Loop:
         steady = self._clocks.steady
         self.core = Core(profiles, backoff=backoff, judge=judge)
         self.agents = agents.Agents(self.core, profiles, steady, self._clocks.wall)
-        self.sources = sources.Sources(
+        self.sources = event_handlers.Sources(
             store, self.core, profiles, steady, self._poke, agents=self.agents
         )
-        author = notes.Author(instance, self._clocks.wall)
+        author = event_messages.Author(instance, self._clocks.wall)
         self.reporter = reporter.Reporter(store, self.core, steady, author, budget)
-        self.keeper = keeper.Keeper(store, self.core, steady, author, keeper.arguments(profiles))
+        self.keeper = reservation_controller.Keeper(
+            store, self.core, steady, author, reservation_controller.arguments(profiles)
+        )
         self.binder = binder.Binder(store, self.core, self._bound, steady, lanes=lanes, first=first)
         #: ``None``: nobody else can be there, as with a file that only we open.
         self.election = (

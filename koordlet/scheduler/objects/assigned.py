@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.scheduler import devices, inscribed, peernames, requests, setaside
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.objects import json_annotations, node_reservation, peer_keys, requests
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 
 def read(notes: Body) -> dict[str, Any]:
     """The fields of a ``Pod``."""
-    body = inscribed.body(notes.get(peernames.RESOURCE_STATUS))
+    body = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
     return {
-        "cpus": setaside.cpus_of(body.get("cpuset")) or None,
+        "cpus": node_reservation.cpus_of(body.get("cpuset")) or None,
         "parts": _parts(body.get("numaNodeResources")) if body else {},
-        "devices": devices.read(notes.get(peernames.DEVICE_ALLOCATED)),
+        "devices": devices.read(notes.get(peer_keys.DEVICE_ALLOCATED)),
     }
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from koordlet.model import qos
-from koordlet.scheduler import peernames, storage, wire
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.objects import peer_keys, storage, wire
+from koordlet.scheduler.objects.wire import Body
 
 _SPEC = (
     "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
@@ -77,11 +77,11 @@ def _fields(meta: Body, spec: Body, status: Body, notes: Body) -> list[Any]:
 def band(meta: Body, spec: Body) -> str:
     """The peers' priority class: the label, else the number, else what the QoS class implies."""
     labels = wire.mapping(meta, "labels")
-    named = qos.Band.labelled(str(labels.get(peernames.BAND) or ""))
+    named = qos.Band.labelled(str(labels.get(peer_keys.BAND) or ""))
     priority = spec.get("priority")
     found = named or qos.Band.of(priority if isinstance(priority, int) else None)
     if found is None:
-        best_effort = labels.get(peernames.QOS) == "BE"
+        best_effort = labels.get(peer_keys.QOS) == "BE"
         found = qos.Band.BATCH if best_effort else qos.Band.PROD
     return found.label
 

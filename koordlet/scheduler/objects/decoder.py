@@ -10,20 +10,20 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from koordlet.model import moment
-from koordlet.scheduler import (
-    essence,
-    given,
-    inscribed,
+from koordlet.scheduler.objects import (
+    assigned,
+    class_key,
+    json_annotations,
     nodes,
-    peernames,
+    peer_keys,
     requests,
     terms,
     unserved,
     wire,
 )
-from koordlet.scheduler.pods import HostPort, Pod, PodClass, Priority, Reference
+from koordlet.scheduler.objects.pods import HostPort, Pod, PodClass, Priority, Reference
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -118,7 +118,7 @@ class Decoder:
 
     def _class(self, namespace: str, meta: Body, spec: Body, status: Body) -> PodClass:
         notes = self._annotations(meta)
-        key = essence.text(namespace, meta, spec, status, notes)
+        key = class_key.text(namespace, meta, spec, status, notes)
         known = self._classes.get(key)
         if known is None:
             known = self._classes[key] = _decode(
@@ -156,8 +156,8 @@ def _moment(value: object) -> str:
 #: Annotations that may decide; all others differ between equals for no reason of ours.
 _DECIDING = (
     *(keys.AFFINITY, keys.EXACT, keys.OWNERS, keys.PRE_ALLOCATABLE_PRIORITY),
-    *(peernames.RESOURCE_SPEC, peernames.NUMA_SPEC, peernames.LOAD_FACTORS),
-    *(peernames.DEVICE_HINT, peernames.DEVICE_JOINT, peernames.GPU_PARTITION),
+    *(peer_keys.RESOURCE_SPEC, peer_keys.NUMA_SPEC, peer_keys.LOAD_FACTORS),
+    *(peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION),
     *unserved.ANNOTATIONS,
 )
 
@@ -175,7 +175,7 @@ def _operates(meta: Body, status: Body) -> bool:
 
 def _drawn(meta: Body) -> dict[str, str]:
     """From which reservation a placed pod took its room; nonsense in the annotation is nothing."""
-    found = inscribed.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
+    found = json_annotations.body(wire.mapping(meta, "annotations").get(keys.ALLOCATED))
     return {
         "draws_on": str(found.get("uid") or ""),
         "drawn_name": str(found.get("name") or ""),
@@ -185,7 +185,7 @@ def _drawn(meta: Body) -> dict[str, str]:
 def _given(meta: Body, status: Body) -> dict[str, Any]:
     """What a placed pod was given, since when, and whether it is to go."""
     notes = wire.mapping(meta, "annotations")
-    return {**given.read(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
+    return {**assigned.read(notes), "assigned": _assigned(status), "preempted": _preempted(status)}
 
 
 def _preempted(status: Body) -> bool:
@@ -255,16 +255,16 @@ def _decode(
             terms.spread(one, labels) for one in wire.bodies(spec, "topologySpreadConstraints")
         ),
         ports=frozenset(
-            HostPort(*port) for one in (*plain, *sidecars) for port in essence.ports(one, spec)
+            HostPort(*port) for one in (*plain, *sidecars) for port in class_key.ports(one, spec)
         ),
         images=tuple(nodes.image_name(wire.text(one, "image")) for one in (*init, *plain))
         + tuple(_image_volumes(spec)),
         containers=len(plain) + len(init),
         features=_features(spec, (*plain, *init)),
-        volumes=tuple(essence.volumes(meta, spec)),
+        volumes=tuple(class_key.volumes(meta, spec)),
         references=_references(meta),
         annotations=notes,
-        band=essence.band(meta, spec),
+        band=class_key.band(meta, spec),
         unsupported=judge.of_class(labels, notes, spec),
     )
 

@@ -12,8 +12,8 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 #: More than any simulation needs of one template.
 _MOST = 100_000

@@ -2,7 +2,8 @@
 
 Covers: the budget as the scheduler sees it, which pods it covers, the order of a reprieve; what was
 taken of budgets and is not in their status yet.
-Does not cover: its status where there is no controller (``alone.budgets``), choosing victims.
+Does not cover: its status where there is no controller (``scheduler.standalone.budgets``), choosing
+victims.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms
-from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.objects import terms
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 #: Seconds for which an API server remembers an eviction that nobody has confirmed.
 _REMEMBERED = 120.0

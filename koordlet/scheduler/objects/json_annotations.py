@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.scheduler import wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 
 def body(spelled: object) -> Body:

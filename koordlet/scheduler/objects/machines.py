@@ -1,7 +1,7 @@
 """What a node's agent says of its machine: the NodeResourceTopology as the CPU allocator needs it.
 
 Covers: CPUs, CPUs that no pod of ours may have, zones, the kubelet's and the node's policies.
-Does not cover: choosing CPUs (``policy.cpu_allocation``), writing such objects (the agent).
+Does not cover: choosing CPUs (``policy.cpu.allocation``), writing such objects (the agent).
 
 Whatever cannot be read is as if it were not there; without CPUs a machine has no topology.
 """
@@ -14,9 +14,9 @@ from dataclasses import field
 
 from koordlet.model import cpuset, topology
 from koordlet.model.record import dataclass
-from koordlet.policy import cpu_shape
-from koordlet.scheduler import inscribed, requests, setaside, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.policy.cpu import shape as cpu_shape
+from koordlet.scheduler.objects import json_annotations, node_reservation, requests, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 _TOPOLOGY = "node.koordinator.sh/cpu-topology"
 _KUBELET = "kubelet.koordinator.sh/cpu-manager-policy"
@@ -58,7 +58,7 @@ def decode(body: Body) -> tuple[str, Machine]:
     if not name:
         raise BadObjectError("metadata.name is missing")
     notes = wire.mapping(meta, "annotations")
-    kubelet = inscribed.body(notes.get(_KUBELET))
+    kubelet = json_annotations.body(notes.get(_KUBELET))
     options = kubelet.get("options")
     full = isinstance(options, Mapping) and options.get("full-pcpus-only") == "true"
     return name, Machine(
@@ -71,18 +71,20 @@ def decode(body: Body) -> tuple[str, Machine]:
 
 
 def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
-    system = inscribed.body(notes.get(_SYSTEM))
+    system = json_annotations.body(notes.get(_SYSTEM))
     exclusive = system.get("cpusetExclusive") is not False
     held = [
-        setaside.cpus_of(one.get("cpuset"))
-        for one in inscribed.bodies(notes.get(_HELD))
+        node_reservation.cpus_of(one.get("cpuset"))
+        for one in json_annotations.bodies(notes.get(_HELD))
         if one.get("managedByKubelet") is True
     ]
     return cpuset.union(
         [
-            setaside.cpus_of(kubelet.get("reservedCPUs")),
-            setaside.cpus_of(inscribed.body(notes.get(setaside.ANNOTATION)).get("reservedCPUs")),
-            setaside.cpus_of(system.get("cpuset")) if exclusive else cpuset.CPUSet(),
+            node_reservation.cpus_of(kubelet.get("reservedCPUs")),
+            node_reservation.cpus_of(
+                json_annotations.body(notes.get(node_reservation.ANNOTATION)).get("reservedCPUs")
+            ),
+            node_reservation.cpus_of(system.get("cpuset")) if exclusive else cpuset.CPUSet(),
             *held,
         ]
     )
@@ -91,7 +93,7 @@ def _withheld(notes: Body, kubelet: Body) -> cpuset.CPUSet:
 @functools.lru_cache(maxsize=256)
 def _shape(spelled: str) -> cpu_shape.Shape:
     """Machines of one model have one shape."""
-    rows = inscribed.body(spelled).get("detail")
+    rows = json_annotations.body(spelled).get("detail")
     found: dict[int, topology.Cpu] = {}
     for one in rows if isinstance(rows, list) else ():
         numbers = [one.get(key) for key in ("id", "core", "socket", "node")]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from koordlet.model import documents, errors, moment
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.objects.wire import Body
 
 _MAX_BYTES = 1 << 30
 

@@ -18,8 +18,8 @@ from dataclasses import field
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.wire import BadObjectError
 
 ANNOTATION = "node.koordinator.sh/reservation"
 _BATCH = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")

@@ -10,8 +10,8 @@ from dataclasses import field
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, setaside, terms, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import node_reservation, requests, terms, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def decode(body: Body) -> Node:
     if not name:
         raise BadObjectError("metadata.name is missing")
     notes = {str(key): str(one) for key, one in wire.mapping(meta, "annotations").items()}
-    aside = setaside.read(notes)
+    aside = node_reservation.read(notes)
     known = "allocatable" if status.get("allocatable") is not None else "capacity"
     return Node(
         name=name,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.wire import Body
 
 #: Controllers whose selector is a LabelSelector.
 _BY_SELECTOR = ("ReplicaSet", "StatefulSet")

@@ -1,6 +1,7 @@
 """Labels and annotations of the peers about CPUs, classes, load, gangs, quotas, as they spell them.
 
-Covers: names. Does not cover: what they mean; those of reservations (``reservation.keys``).
+Covers: names. Does not cover: what they mean; those of reservations
+(``scheduler.reservation.keys``).
 """
 
 from __future__ import annotations

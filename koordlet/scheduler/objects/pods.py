@@ -1,7 +1,7 @@
 """A Pod as the scheduler sees it: who it is, and the class that it shares with its equals.
 
 Covers: the values. Does not cover: making them of objects (``decoder``), where pods are
-(``columns``).
+(``scheduler.cluster.columns``).
 
 Everything that a filter or a score may look at is in ``PodClass``; name, priority, age and node are
 in ``Pod``. Two pods with one class therefore always get the same verdicts at the same moment.
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from koordlet.model import cpuset
 from koordlet.model.record import dataclass
-from koordlet.scheduler import devices, requests, terms
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects.wire import Body
 
 if TYPE_CHECKING:
     from koordlet.scheduler.reservation.claims import Claim
-    from koordlet.scheduler.reservation.standin import Reserving
+    from koordlet.scheduler.reservation.reserve_pod import Reserving
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a pod asks for: container, init, sidecar, pod-level and overhead amounts made one.
 
 Covers: the computation of Kubernetes 1.36 for incoming and for placed pods (in-place resize).
-Does not cover: where amounts are kept (``columns``).
+Does not cover: where amounts are kept (``scheduler.cluster.columns``).
 
 Amounts are exact: CPU in thousandths, all else in units, each quantity rounded up by itself.
 Three answers, because the peer gives three: ``real`` decides whether a pod fits; ``nonzero`` is
@@ -18,8 +18,8 @@ from dataclasses import field
 
 from koordlet.model import quantity
 from koordlet.model.record import dataclass
-from koordlet.scheduler import wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 CPU, MEMORY, STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 

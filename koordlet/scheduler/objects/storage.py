@@ -1,16 +1,16 @@
 """Claims, volumes, storage classes and what nodes can attach, as the volume plugins ask for them.
 
 Covers: the objects by name, what a class of pods mounts. Does not cover: opinions about nodes
-(``plugins.volumes``, ``plugins.binding``).
+(``scheduler.plugins.volumes``, ``scheduler.plugins.volume_binding``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.wire import Body
 
 #: Kinds of volumes that CSI drivers have taken over: the driver, and what names the volume.
 _MIGRATED = {

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

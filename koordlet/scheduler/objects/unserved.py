@@ -1,7 +1,8 @@
 """Keys of pods that ask for what this scheduler lacks: gangs, quotas, hard hints, resource claims.
 
 Covers: which keys mean that, in every dialect; which namespaces a quota means; the refusal's words.
-Does not cover: who is told and when a pod is tried again (``loop.core``, ``sim``).
+Does not cover: who is told and when a pod is tried again (``scheduler.loop.core``,
+``scheduler.sim.simulation``).
 
 Rules:
 1. A pod that names one is refused by the key's name: one that was placed as if the key were not
@@ -24,14 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import inscribed, peernames, wire
-from koordlet.scheduler.pods import Pod
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import json_annotations, peer_keys, wire
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 #: Of ``koordlet scheduler`` and ``koordlet sim``.
 OPTION = "--ignore-unknown-scheduling-keys"
 #: Annotations of pods that are looked at.
-ANNOTATIONS = (peernames.GANG, *peernames.HINTS)
+ANNOTATIONS = (peer_keys.GANG, *peer_keys.HINTS)
 
 _LACKING = "not supported by this scheduler"
 #: They hold everybody who is in no other quota, and are made practically without a bound.
@@ -52,16 +53,16 @@ def of_fields(spec: Body) -> str:
 
 def of_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
     """What a pod's labels and annotations ask for, in words, by what it is that we lack."""
-    gangs = [("label", key, labels.get(key)) for key in peernames.GANG_LABELS]
-    gangs.append(("annotation", peernames.GANG, annotations.get(peernames.GANG)))
+    gangs = [("label", key, labels.get(key)) for key in peer_keys.GANG_LABELS]
+    gangs.append(("annotation", peer_keys.GANG, annotations.get(peer_keys.GANG)))
     found: dict[str, str] = {}
     for where, key, name in gangs:
         if name:
             found.setdefault("gang", f"gang {wire.show(name)} ({where} {key})")
-    quota = labels.get(peernames.QUOTA, "")
+    quota = labels.get(peer_keys.QUOTA, "")
     if quota not in _FOR_EVERYBODY:
-        found["quota"] = f"quota {wire.show(quota)} (label {peernames.QUOTA})"
-    for key in peernames.HINTS:
+        found["quota"] = f"quota {wire.show(quota)} (label {peer_keys.QUOTA})"
+    for key in peer_keys.HINTS:
         if why := _hard(annotations, key):
             found.setdefault("hint", why)
     return found
@@ -82,14 +83,14 @@ def of_bodies(bodies: Iterable[Body]) -> Iterator[dict[str, str]]:
         except BadObjectError:
             continue
     for namespace, labels, notes in pods:
-        by_namespace = {} if labels.get(peernames.QUOTA) else quotas.of(namespace or "default")
+        by_namespace = {} if labels.get(peer_keys.QUOTA) else quotas.of(namespace or "default")
         yield {**by_namespace, **of_keys(labels, notes)}
 
 
 def _hard(annotations: Mapping[str, str], key: str) -> str:
     """The nodes that a hint restricts its pod to, in words; empty where it restricts to none."""
     try:
-        hint = inscribed.meant(annotations, key)
+        hint = json_annotations.meant(annotations, key)
     except BadObjectError as error:
         return f"a scheduling hint that cannot be read ({error})"
     # Go reads the names of fields without regard to case.
@@ -139,7 +140,7 @@ class Quota:
 def quota(body: Body) -> Quota:
     """An ElasticQuota from its JSON; nonsense in its annotation lists nobody."""
     meta = wire.mapping(body, "metadata")
-    spelled = _notes(meta).get(peernames.QUOTA_NAMESPACES)
+    spelled = _notes(meta).get(peer_keys.QUOTA_NAMESPACES)
     most = wire.mapping(wire.mapping(body, "spec"), "max")
     return Quota(
         namespace=wire.text(meta, "namespace") or "default",
@@ -165,9 +166,9 @@ def _bounds(amount: object) -> bool:
 def named_by(meta: Body) -> str:
     """The quota that a Namespace names for its pods; empty where it names none."""
     for where, body in (("label", wire.labels(meta)), ("annotation", _notes(meta))):
-        name = str(body.get(peernames.QUOTA) or "")
+        name = str(body.get(peer_keys.QUOTA) or "")
         if name not in _FOR_EVERYBODY:
-            return f"quota {wire.show(name)} ({where} {peernames.QUOTA} of the namespace)"
+            return f"quota {wire.show(name)} ({where} {peer_keys.QUOTA} of the namespace)"
     return ""
 
 
@@ -238,6 +239,6 @@ class Judge:
 
     def why(self, pod: Pod) -> str:
         """Why a pod is not tried now: what its class says, else its namespace's quota."""
-        if pod.sort.unsupported or self.ignores_keys or pod.sort.labels.get(peernames.QUOTA):
+        if pod.sort.unsupported or self.ignores_keys or pod.sort.labels.get(peer_keys.QUOTA):
             return pod.sort.unsupported
         return refusal(self.quotas.of(pod.namespace))

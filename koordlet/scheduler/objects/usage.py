@@ -1,6 +1,7 @@
 """What a node's agent says of its use: the NodeMetric as load-aware placement needs it.
 
-Covers: decoding. Does not cover: judging it (``plugins.load``), writing such objects (the agent).
+Covers: decoding. Does not cover: judging it (``scheduler.plugins.load_aware``), writing such
+objects (the agent).
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from dataclasses import field
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, wire
-from koordlet.scheduler.requests import Amounts
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects.requests import Amounts
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 #: The peers' default of ``spec.metricCollectPolicy.reportIntervalSeconds``.
 _INTERVAL = 60

@@ -10,15 +10,16 @@ from dataclasses import field
 import numpy as np
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import framework, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Kind, RefusedError, Score, Verdict
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys, preallocation
 from koordlet.scheduler.reservation.preallocation import Adopter, Config
 from koordlet.scheduler.reservation.spec import Policy, Spec
-from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _UNSUPPORTED = "node(s) reservation pre allocation is unsupported with current attributes"
 _DISABLED = "reservation requires cluster mode pre-allocation which is disabled"

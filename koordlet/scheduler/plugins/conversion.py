@@ -2,7 +2,7 @@
 
 Covers: which it has beside those of the pods that it adopted, writing them down.
 Does not cover: its amounts and who is adopted (``reservation.preallocation``), handing CPUs over to
-owners (``handover``), amounts by NUMA node: it has none.
+owners (``scheduler.allocation.handover``), amounts by NUMA node: it has none.
 
 Rules:
 1. It has every CPU and device of the pods that it adopted and that still run, and others until it
@@ -18,12 +18,13 @@ import json
 from collections.abc import Iterable, Mapping
 
 from koordlet.model import cpuset
-from koordlet.policy import cpu_accumulator, cpu_allocation
-from koordlet.scheduler import device_requests, device_room, devices, peernames, placement
-from koordlet.scheduler.columns import Columns
+from koordlet.policy.cpu import accumulator, allocation
+from koordlet.scheduler.allocation import device_requests, device_room, devices, placement
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework.profile import Profile
+from koordlet.scheduler.objects import peer_keys
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins import deviceshare, numa
-from koordlet.scheduler.pods import Pod
-from koordlet.scheduler.profile import Profile
 from koordlet.scheduler.reservation.held import Held
 
 
@@ -89,9 +90,9 @@ class Chooser:
         lacking = wish.cpu // 1000 - len(chosen)
         if lacking > 0:
             found = placement.room(place, columns, held.row).allocate(
-                cpu_allocation.Request(cpus=_asked(wish, place, lacking))
+                allocation.Request(cpus=_asked(wish, place, lacking))
             )
-            if isinstance(found, cpu_allocation.Refusal):
+            if isinstance(found, allocation.Refusal):
                 return False
             chosen |= found.cpus
         mine.cpus = chosen
@@ -114,10 +115,10 @@ def _within(
     return True
 
 
-def _asked(wish: placement.Wish, place: placement.Place, count: int) -> cpu_accumulator.Request:
+def _asked(wish: placement.Wish, place: placement.Place, count: int) -> accumulator.Request:
     required = wish.required or place.bind
     return dataclasses.replace(
-        cpu_accumulator.Request(count=count, bind=required or wish.preferred),
+        accumulator.Request(count=count, bind=required or wish.preferred),
         required=required is not None,
         exclusive=wish.exclusive,
         strategy=place.strategy,
@@ -129,7 +130,7 @@ def marks(held: Held) -> dict[str, str]:
     if held.stand_in is None:
         return {}
     status = numa.spelled(held.stand_in)
-    notes = {peernames.RESOURCE_STATUS: json.dumps(status)} if status else {}
+    notes = {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
     notes |= deviceshare.marks(held.stand_in)
     known = held.spec.annotations
     return {key: spelled for key, spelled in notes.items() if known.get(key) != spelled}

@@ -1,8 +1,8 @@
 """DeviceShare: concrete devices, of nodes that report theirs one by one.
 
 Covers: which nodes have them, which ones a pod or a reservation gets, the annotation.
-Does not cover: what is free and the choice (``device_room``), what is asked for
-(``device_requests``).
+Does not cover: what is free and the choice (``scheduler.allocation.device_room``), what is asked
+for (``scheduler.allocation.device_requests``).
 
 Rules:
 1. A node without a Device object is judged by amounts, as for any extended resource.
@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler import device_requests, device_room, devices, handover, peernames, wire
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.device_requests import Want
-from koordlet.scheduler.device_room import Apart, Refusal, Room, Taste
+from koordlet.scheduler.allocation import device_requests, device_room, devices, handover
+from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.device_room import Apart, Refusal, Room, Taste
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
     ByNode,
@@ -33,15 +35,14 @@ from koordlet.scheduler.framework import (
     Score,
     Verdict,
 )
-from koordlet.scheduler.happenings import What
+from koordlet.scheduler.objects import peer_keys, wire
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import resources
-from koordlet.scheduler.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import BadObjectError
 
 #: Annotations that wish for more than this plugin knows.
-_UNSERVED = (peernames.DEVICE_HINT, peernames.DEVICE_JOINT, peernames.GPU_PARTITION)
+_UNSERVED = (peer_keys.DEVICE_HINT, peer_keys.DEVICE_JOINT, peer_keys.GPU_PARTITION)
 _PARTITIONED = "node(s) GPU partitions are not served"
 
 
@@ -125,7 +126,7 @@ def marks(pod: Pod) -> dict[str, str]:
     """The annotation by which agents and the next scheduler know its devices."""
     if not pod.devices:
         return {}
-    return {peernames.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
+    return {peer_keys.DEVICE_ALLOCATED: json.dumps(devices.spelled(pod.devices))}
 
 
 def _ignores(sort: PodClass) -> bool:

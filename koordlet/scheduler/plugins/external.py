@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import (
     MAX_SCORE,
     ByNode,
@@ -36,8 +37,7 @@ from koordlet.scheduler.framework import (
     Score,
     Verdict,
 )
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.objects.pods import Pod, PodClass
 
 
 def adapt(name: str, foreign: Any) -> type[Plugin]:

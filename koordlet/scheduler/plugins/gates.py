@@ -1,12 +1,12 @@
 """SchedulingGates: a pod with gates is not tried.
 
-Covers: the message. Does not cover: where such pods wait (``queue``).
+Covers: the message. Does not cover: where such pods wait (``scheduler.framework.queue``).
 """
 
 from __future__ import annotations
 
 from koordlet.scheduler.framework import Plugin
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 
 
 class SchedulingGates(Plugin):

@@ -1,7 +1,7 @@
 """InterPodAffinity: which pods want to be near which, and which do not.
 
 Covers: required and preferred terms of the incoming pod, and those of the pods that are there.
-Does not cover: how pods are counted (``vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
 
 Each distinct term is one tally: of the pods that it means, for the incoming pod's terms; of the
 pods that hold it, for the terms of pods that are there. A pod's arrival moves one number in each.
@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler import framework, terms, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows, Sums
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.vectors import Bools, Ints, Rows, Sums
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 
 
 class InterPodAffinity(Plugin):

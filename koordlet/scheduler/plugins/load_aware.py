@@ -21,15 +21,16 @@ import numpy as np
 
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler import framework, inscribed, peernames, requests, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, Score, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.usage import Usage
-from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.usage import Usage
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 EXPIRED = "node(s) nodeMetric expired"
 _DEFAULTS = {requests.CPU: 250, requests.MEMORY: 200 << 20}
@@ -164,7 +165,7 @@ class LoadAwareScheduling(Plugin):
 
     def limits_of(self, node: Node) -> Limits:
         """The node's own limits replace those of the arguments, group by group."""
-        body = inscribed.body(node.annotations.get(peernames.THRESHOLDS))
+        body = json_annotations.body(node.annotations.get(peer_keys.THRESHOLDS))
         if not body:
             return self.limits
         try:
@@ -275,11 +276,13 @@ class Idleness(Score):
 
 def raw_allocatable(node: Node) -> Mapping[str, int]:
     """What the machine has, where its amounts were amplified."""
-    spelled = node.annotations.get(peernames.RAW_ALLOCATABLE)
+    spelled = node.annotations.get(peer_keys.RAW_ALLOCATABLE)
     if spelled is None:
         return node.allocatable
     try:
-        raw = requests.amounts({"raw": inscribed.body(spelled)}, "raw", requests.MOST_ALLOCATABLE)
+        raw = requests.amounts(
+            {"raw": json_annotations.body(spelled)}, "raw", requests.MOST_ALLOCATABLE
+        )
     except BadObjectError:
         return node.allocatable
     return {**node.allocatable, **raw}
@@ -315,7 +318,7 @@ def _shares(body: Body, key: str, usual: Shares) -> Shares:
 
 
 def _custom(sort: PodClass) -> Shares:
-    body = inscribed.body(sort.annotations.get(peernames.LOAD_FACTORS))
+    body = json_annotations.body(sort.annotations.get(peer_keys.LOAD_FACTORS))
     return {
         str(name): one
         for name, one in body.items()

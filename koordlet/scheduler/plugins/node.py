@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler import framework, terms, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.label_index import counts
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Masked, Plugin, Score
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.labelindex import counts
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.vectors import Bools, Ints, Rows
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.pods import PodClass
 
 _CORDONED = terms.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _HARD = ("NoSchedule", "NoExecute")

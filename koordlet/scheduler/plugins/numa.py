@@ -1,15 +1,15 @@
 """NodeNUMAResource: concrete CPUs and NUMA nodes, decided here by the allocator of the nodes.
 
 Covers: who gets CPUs of his own, which nodes can give them, which ones they are, amplified CPUs.
-Does not cover: choosing among the CPUs of a node (``policy.cpu_allocation``), what a node's machine
-is (``machines``).
+Does not cover: choosing among the CPUs of a node (``policy.cpu.allocation``), what a node's machine
+is (``scheduler.objects.machines``).
 
 Rules:
 1. Bound to CPUs is who is labelled LSE or LSR, is production, and asks for whole CPUs; on a node
    with a bind policy of its own, everybody who asks for CPU.
 2. What pods hold follows from the pods on the node: the CPUs that were written to them, or that
    they were given when they were assumed. There is no other book, so nothing in it can be stale.
-   What was chosen for a reservation is handed to its owners (``handover``).
+   What was chosen for a reservation is handed to its owners (``scheduler.allocation.handover``).
 3. A node passes only if the CPUs could be taken at this moment: what is then prepared cannot fail.
 """
 
@@ -19,19 +19,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.policy import cpu_accumulator, cpu_allocation
-from koordlet.scheduler import handover, inscribed, peernames, placement, requests, wire
-from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.policy.cpu import accumulator, allocation
+from koordlet.scheduler.allocation import handover, placement
+from koordlet.scheduler.allocation.placement import INTEGER, Bind, Place, Wish, admit
+from koordlet.scheduler.allocation.zones import Weights, worth
+from koordlet.scheduler.cluster.columns import FIXED, Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import ByNode, Filter, Kind, Plugin, RefusedError, Score, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.machines import Machine
-from koordlet.scheduler.nodes import Node
-from koordlet.scheduler.placement import INTEGER, Bind, Place, Wish, admit
+from koordlet.scheduler.objects import json_annotations, peer_keys, requests, wire
+from koordlet.scheduler.objects.machines import Machine
+from koordlet.scheduler.objects.nodes import Node
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import resources
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.vectors import Ints, Rows
-from koordlet.scheduler.wire import BadObjectError
-from koordlet.scheduler.zones import Weights, worth
 
 _BINDS = {"FullPCPUs", "SpreadByPCPUs"}
 _NUMA = {"BestEffort", "Restricted", "SingleNUMANode"}
@@ -81,7 +82,7 @@ class NodeNUMAResource(Plugin):
             return False
         if wish.bound or wish.numa:
             return True
-        labelled = (peernames.BIND_POLICY, peernames.NUMA_POLICY)
+        labelled = (peer_keys.BIND_POLICY, peer_keys.NUMA_POLICY)
         return any(bool((columns.index.label(key).ids >= 0).any()) for key in labelled) or any(
             one.whole_cores or one.numa_policy for one in self.machines.values()
         )
@@ -93,8 +94,8 @@ class NodeNUMAResource(Plugin):
         return self._asked[1]
 
     def _wish(self, sort: PodClass) -> Wish:
-        spec = inscribed.body(sort.annotations.get(peernames.RESOURCE_SPEC))
-        zoned = inscribed.body(sort.annotations.get(peernames.NUMA_SPEC))
+        spec = json_annotations.body(sort.annotations.get(peer_keys.RESOURCE_SPEC))
+        zoned = json_annotations.body(sort.annotations.get(peer_keys.NUMA_SPEC))
         numa, alone = zoned.get("numaTopologyPolicy"), zoned.get("singleNUMANodeExclusive")
         asked = sort.requests.real
         wanted = spec.get("requiredCPUBindPolicy")
@@ -102,13 +103,13 @@ class NodeNUMAResource(Plugin):
         named = next((one for one in (wanted, liked) if one and one != "Default"), self._default)
         cpu = asked.get(requests.CPU, 0)
         exclusive = str(spec.get("preferredCPUExclusivePolicy") or "None")
-        known = {one.value for one in cpu_accumulator.Exclusive}
+        known = {one.value for one in accumulator.Exclusive}
         return Wish(
             cpu=cpu,
             bound=_exclusive(sort) and named in _BINDS and cpu > 0,
             required=Bind(named) if wanted and named in _BINDS else None,
             preferred=Bind(named) if named in _BINDS else Bind.FULL_CORES,
-            exclusive=cpu_accumulator.Exclusive(exclusive if exclusive in known else "None"),
+            exclusive=accumulator.Exclusive(exclusive if exclusive in known else "None"),
             numa=str(numa) if numa in _NUMA else "",
             alone=alone == "Required" or (not alone and numa in _NUMA),
             others={key: one for key, one in asked.items() if key != requests.CPU and one > 0},
@@ -122,18 +123,18 @@ class NodeNUMAResource(Plugin):
     def place(self, node: Node) -> Place:
         """What a node says."""
         machine = self.machines.get(node.name)
-        label = node.labels.get(peernames.BIND_POLICY, "")
+        label = node.labels.get(peer_keys.BIND_POLICY, "")
         bind = None
         if label == "FullPCPUsOnly" or (machine is not None and machine.whole_cores):
             bind = Bind.FULL_CORES
         elif label == "SpreadByPCPUs":
             bind = Bind.SPREAD
-        numa = node.labels.get(peernames.NUMA_POLICY, "")
+        numa = node.labels.get(peer_keys.NUMA_POLICY, "")
         if not numa and machine is not None:
             numa = machine.numa_policy
-        named = node.labels.get(peernames.NUMA_STRATEGY, "MostAllocated" if self._most else "")
+        named = node.labels.get(peer_keys.NUMA_STRATEGY, "MostAllocated" if self._most else "")
         most = named == "MostAllocated"
-        strategy = cpu_accumulator.Strategy.MOST if most else cpu_accumulator.Strategy.LEAST
+        strategy = accumulator.Strategy.MOST if most else accumulator.Strategy.LEAST
         ratio = placement.ratio(node)
         return Place(node, machine, bind, numa if numa in _NUMA else "", strategy, ratio)
 
@@ -149,7 +150,7 @@ class NodeNUMAResource(Plugin):
             return
         draws = columns.keeper.find(pod.draws_on) if columns.keeper and pod.draws_on else None
         found = admit(wish, place, columns, row, draws)
-        if isinstance(found, cpu_allocation.Refusal):
+        if isinstance(found, allocation.Refusal):
             raise RefusedError(found.why, resolvable=not found.final)
         if found is not None:
             pod.cpus = found.cpus or None
@@ -160,7 +161,7 @@ class NodeNUMAResource(Plugin):
 
     def marks(self, pod: Pod, node: str) -> Mapping[str, str]:
         status = spelled(pod)
-        return {peernames.RESOURCE_STATUS: json.dumps(status)} if status else {}
+        return {peer_keys.RESOURCE_STATUS: json.dumps(status)} if status else {}
 
 
 class Placeable(ByNode):
@@ -171,7 +172,7 @@ class Placeable(ByNode):
     def __init__(self, plugin: NodeNUMAResource, sort: PodClass, columns: Columns) -> None:
         self._plugin, self._sort, self._columns = plugin, sort, columns
         self._wish = plugin.wish(sort)
-        self._refusals: list[cpu_allocation.Refusal] = []
+        self._refusals: list[allocation.Refusal] = []
 
     def code(self, row: int) -> int:
         node = self._columns.nodes[row]
@@ -179,7 +180,7 @@ class Placeable(ByNode):
             return 0
         draws = handover.drawn(self._sort, row)
         found = admit(self._wish, self._plugin.place(node), self._columns, row, draws)
-        if not isinstance(found, cpu_allocation.Refusal):
+        if not isinstance(found, allocation.Refusal):
             return 0
         if found not in self._refusals:
             self._refusals.append(found)
@@ -234,7 +235,7 @@ class Room(Score):
     def _of_zones(self, row: int, place: Place, whole: int, *, bound: bool) -> int:
         draws = handover.drawn(self._sort, row)
         found = admit(self._wish, place, self._columns, row, draws)
-        if isinstance(found, cpu_allocation.Refusal) or found is None:
+        if isinstance(found, allocation.Refusal) or found is None:
             return 0
         if not found.parts:
             return whole
@@ -281,4 +282,4 @@ def _adopts(sort: PodClass) -> bool:
 
 def _exclusive(sort: PodClass) -> bool:
     """The label counts, not what Kubernetes would derive, and for production only."""
-    return sort.labels.get(peernames.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"
+    return sort.labels.get(peer_keys.QOS) in {"LSE", "LSR"} and sort.band == "koord-prod"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.pods import HostPort, PodClass
-from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.objects.pods import HostPort, PodClass
 
 _ANY = "0.0.0.0"  # noqa: S104 -- an address in an object, nothing is bound here
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.scheduler import terms
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.objects import terms
+from koordlet.scheduler.objects.pods import PodClass
 
 #: Condition to the taint's key and the word of the message.
 TAINTS: Mapping[str, tuple[str, str]] = {

@@ -3,7 +3,7 @@
 Covers: names, the default order and weights. Does not cover: what a profile makes of them.
 
 Plugins of others are found by the entry point group ``koordlet.scheduler.plugins``: a subclass of
-``framework.Plugin`` over columns, or any class that is asked node by node (``pernode``).
+``framework.Plugin`` over columns, or any class that is asked node by node (``external``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.plugins import (
-    binding,
     deviceshare,
+    external,
     gates,
-    load,
-    neighbours,
+    inter_pod_affinity,
+    load_aware,
     node,
     numa,
-    pernode,
     ports,
     pressure,
     reservation,
     resources,
-    spreading,
+    topology_spread,
+    volume_binding,
     volumes,
 )
 
@@ -41,15 +41,15 @@ DEFAULT: tuple[tuple[type[framework.Plugin], int], ...] = (
     (node.NodeAffinity, 2),
     (ports.NodePorts, 0),
     (resources.NodeResourcesFit, 1),
-    (load.LoadAwareScheduling, 1),
+    (load_aware.LoadAwareScheduling, 1),
     (numa.NodeNUMAResource, 1),
     (deviceshare.DeviceShare, 1),
     (volumes.VolumeRestrictions, 0),
     (volumes.NodeVolumeLimits, 0),
-    (binding.VolumeBinding, 0),
+    (volume_binding.VolumeBinding, 0),
     (volumes.VolumeZone, 0),
-    (spreading.PodTopologySpread, 2),
-    (neighbours.InterPodAffinity, 2),
+    (topology_spread.PodTopologySpread, 2),
+    (inter_pod_affinity.InterPodAffinity, 2),
     (resources.NodeResourcesBalancedAllocation, 1),
     (node.ImageLocality, 1),
     (node.NodeDeclaredFeatures, 0),
@@ -76,6 +76,6 @@ def known() -> dict[str, tuple[type[framework.Plugin], int]]:
     for entry in importlib.metadata.entry_points(group=_GROUP):
         loaded: Any = entry.load()
         if not (isinstance(loaded, type) and issubclass(loaded, framework.Plugin)):
-            loaded = pernode.adapt(entry.name, loaded)
+            loaded = external.adapt(entry.name, loaded)
         found.setdefault(entry.name, (loaded, 1))
     return found

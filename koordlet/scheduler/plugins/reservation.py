@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from koordlet.scheduler import framework
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Rescue, Score, Verdict
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import adoption
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.reservation import telling
+from koordlet.scheduler.reservation import refusal_reasons
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.reservation.fit import NONE_SERVES, Judge, Judged
+from koordlet.scheduler.reservation.reserve_pod import Reserving
 from koordlet.scheduler.reservation.spec import Spec
-from koordlet.scheduler.reservation.standin import Reserving
-from koordlet.scheduler.vectors import Bools, Ints, Rows
-from koordlet.scheduler.wire import BadObjectError
 
 if TYPE_CHECKING:
-    from koordlet.scheduler.profile import Profile
+    from koordlet.scheduler.framework.profile import Profile
 
 _NO_ORDER = 2**62
 #: The raw score of the node with the smallest order label: more than any other can have.
@@ -122,7 +122,7 @@ class Reservation(Plugin):
             for held in self.book.index.find(pod)
             if held.usable and held.row >= 0 and (node := nodes[held.row]) is not None
         )
-        return Rescue(telling.reasons(pod, wish, several, refused, self.name))
+        return Rescue(refusal_reasons.reasons(pod, wish, several, refused, self.name))
 
     def prepare(self, pod: Pod, node: str) -> None:
         """Choose the reservation that the pod draws on; the columns book it with its place."""

@@ -1,7 +1,7 @@
 """Plugins that look at amounts: what fits, and how full and how even a node becomes.
 
 Covers: NodeResourcesFit with its three strategies, NodeResourcesBalancedAllocation.
-Does not cover: what a pod asks for (``requests``).
+Does not cover: what a pod asks for (``scheduler.objects.requests``).
 
 All divisions are those of 64-bit integers, cut toward zero, where the peer's are; the balance is in
 double precision in the peer's order of operations, so that it is cut at the same places.
@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import framework, requests, wire
-from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import FIXED, Columns
+from koordlet.scheduler.cluster.events import Event, What
+from koordlet.scheduler.cluster.vectors import Floats, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
-from koordlet.scheduler.happenings import Event, What
-from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation.claims import Claim
-from koordlet.scheduler.vectors import Floats, Ints, Rows
-from koordlet.scheduler.wire import BadObjectError
 
 _PODS = FIXED.index(requests.PODS)
 #: The highest bit of a code: at least one amount would not fit on the empty node either.

@@ -1,7 +1,7 @@
 """PodTopologySpread: matching pods evenly over zones, hosts, or whatever a label names.
 
 Covers: hard constraints as a filter, soft ones as a score, the defaults of the cluster.
-Does not cover: how pods are counted (``vectors.Sums``).
+Does not cover: how pods are counted (``scheduler.cluster.vectors.Sums``).
 
 A count lives as long as its class is known and follows each pod that comes or goes; what is
 computed for each pod is a table over domains, spread over the nodes by one gather.
@@ -17,17 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import framework, terms, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Bools, Floats, Ints, Rows, Sums, Tally
 from koordlet.scheduler.framework import Filter, Kind, Plugin, Score, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.owners import Owners
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.owners import Owners
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.plugins import node
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.vectors import Bools, Floats, Ints, Rows, Sums, Tally
-from koordlet.scheduler.wire import BadObjectError
 
 _SYSTEM = (
     terms.Spread(terms.HOSTNAME, 3, hard=False, selector=None),

@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.model import kinds, objects, selectors
+from koordlet.kubeapi import kinds, objects, selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, terms, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Bools, Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, RefusedError, Verdict
-from koordlet.scheduler.happenings import What
+from koordlet.scheduler.objects import requests, terms, wire
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.storage import SELECTED, Storage, claim_names
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.volumes import WithStorage
-from koordlet.scheduler.pods import Pod, PodClass
-from koordlet.scheduler.storage import SELECTED, Storage, claim_names
-from koordlet.scheduler.vectors import Bools, Ints, Rows
-from koordlet.scheduler.wire import BadObjectError, Body
 
 #: On a claim to which the volume controller has given its volume.
 _BOUND = "pv.kubernetes.io/bind-completed"

@@ -1,8 +1,8 @@
 """Volumes that only some nodes can have, or only so many.
 
 Covers: VolumeRestrictions (disks in use, ReadWriteOncePod), VolumeZone, NodeVolumeLimits (what CSI
-drivers can attach to a node). Does not cover: claims and their volumes (``binding``), the objects
-(``storage``).
+drivers can attach to a node). Does not cover: claims and their volumes (``volume_binding``), the
+objects (``scheduler.objects.storage``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.events import What
+from koordlet.scheduler.cluster.vectors import Ints, Rows
 from koordlet.scheduler.framework import Filter, Kind, Masked, Plugin, Verdict
-from koordlet.scheduler.happenings import What
-from koordlet.scheduler.pods import PodClass
-from koordlet.scheduler.storage import Storage, claim_names
-from koordlet.scheduler.vectors import Ints, Rows
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.pods import PodClass
+from koordlet.scheduler.objects.storage import Storage, claim_names
 
 #: Kinds of disks that one node at a time can write, and what names one.
 _DISKS = {

@@ -1,7 +1,7 @@
 """The cluster as a scheduler sees it, as one document for people to look at. Pure.
 
 Covers: nodes by what is used, held and free, who waits and why, reservations, the newest decisions.
-Does not cover: drawing it (``report/page/cluster.js``), serving it (``showing``).
+Does not cover: drawing it (``report/page/cluster.js``), serving it (``pages``).
 
 A large cluster is told in part: the nodes with the least free CPU, the pods that wait longest; and
 each list says how many there are.
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.loop import diary
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework.queue import Entry, Place
+from koordlet.scheduler.loop import recent_decisions
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.queue import Entry, Place
+from koordlet.scheduler.objects import requests
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.held import Held
 
@@ -40,7 +40,7 @@ class Moment:
 
 
 def document(
-    core: Core, diary: Iterable[diary.Entry], now: Moment, *, version: str, leading: bool
+    core: Core, diary: Iterable[recent_decisions.Entry], now: Moment, *, version: str, leading: bool
 ) -> Body:
     """The whole document."""
     columns, book = core.census.columns, core.register.book
@@ -138,7 +138,7 @@ def _reservation(one: Held) -> Body:
     }
 
 
-def _decision(one: diary.Entry, now: Moment, book: Book) -> Body:
+def _decision(one: recent_decisions.Entry, now: Moment, book: Book) -> Body:
     ranking = one.ranking
     return {
         "at": now.at(one.at),

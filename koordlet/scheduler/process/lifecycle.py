@@ -1,7 +1,7 @@
 """The scheduler as a process: the store that it works on, the loop, what it shows of itself.
 
 Covers: the choice of the store, signals, the order of starting and stopping.
-Does not cover: scheduling (``scheduler.loop``), HTTP (``showing``), options (``cli.scheduler``).
+Does not cover: scheduling (``scheduler.loop``), HTTP (``pages``), options (``cli.scheduler``).
 
 Rules:
 1. An API server where somebody named one, or where a service account is; the file of a standalone
@@ -25,14 +25,17 @@ from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from koordlet import log, showing
+from koordlet import log
 from koordlet.http import client, server
-from koordlet.model import errors, objects, refusals
+from koordlet.kubeapi import objects, refusals
+from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import configuration, profile, unserved
-from koordlet.scheduler.alone import steward
-from koordlet.scheduler.loop import running
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import configuration, runner
+from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.process import pages
 from koordlet.scheduler.reservation import admission, service
+from koordlet.scheduler.standalone import controllers
 from koordlet.state import ownfiles
 
 if TYPE_CHECKING:
@@ -117,7 +120,7 @@ async def run(options: Options) -> None:
         loop.add_signal_handler(number, stop.set)
     async with _opened(options) as store:
         alone = options.kubeconfig is None
-        one = running.Loop(
+        one = runner.Loop(
             store,
             options.configuration.profiles,
             instance=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -125,7 +128,7 @@ async def run(options: Options) -> None:
             backoff=options.configuration.backoff,
             judge=unserved.Judge(ignores_keys=options.ignores_keys),
         )
-        face = showing.Face(one)
+        face = pages.Face(one)
         shown = _shown(options, store, face)
         addresses = [await each.start() for each in shown]
         spoken = await _speaking(options, store, one)
@@ -152,7 +155,7 @@ async def run(options: Options) -> None:
                 await each.stop()
 
 
-def _shown(options: Options, store: objects.Objects, face: showing.Face) -> list[server.Server]:
+def _shown(options: Options, store: objects.Objects, face: pages.Face) -> list[server.Server]:
     """The HTTP server for this machine, and where somebody wants it the one for others."""
     routes = face.routes()
     servers = [server.Server(options.http, routes, setting="--http")]
@@ -168,28 +171,28 @@ def _shown(options: Options, store: objects.Objects, face: showing.Face) -> list
     return servers
 
 
-async def _working(store: objects.Objects, one: running.Loop, *, alone: bool) -> None:
+async def _working(store: objects.Objects, one: runner.Loop, *, alone: bool) -> None:
     """The loop, and without a cluster what its controllers would do."""
     if not alone:
         await one.run()
         return
-    keeping = steward.Steward(store, one.agents.reporting, time.time)
+    keeping = controllers.Steward(store, one.agents.reporting, time.time)
     async with asyncio.TaskGroup() as group:
         group.create_task(one.run())
         group.create_task(keeping.run())
 
 
 async def _speaking(
-    options: Options, store: objects.Objects, one: running.Loop
+    options: Options, store: objects.Objects, one: runner.Loop
 ) -> grpc_server.Server | None:
     """The gRPC services: what agents report, always; calls only where no API server takes them."""
     alone = options.kubeconfig is None
     if not alone and options.remote is None:
         return None
     # gRPC is loaded where it is spoken.
-    from koordlet import standing  # noqa: PLC0415
     from koordlet.rpc import ingest, placing, reservations, speakers  # noqa: PLC0415
     from koordlet.rpc import server as rpc_server  # noqa: PLC0415
+    from koordlet.scheduler.process import standalone_api  # noqa: PLC0415
 
     said = options.remote
     speaks: speakers.Speakers = speakers.Names(said.trust_domain if said is not None else "")
@@ -200,7 +203,7 @@ async def _speaking(
     if alone:
         offered += [
             reservations.Reservations(service.Service(store)),
-            placing.Placing(standing.Desk(store, one)),
+            placing.Placing(standalone_api.Desk(store, one)),
         ]
     options.socket.parent.mkdir(parents=True, exist_ok=True)
     remote = None if said is None else _listening(said)

@@ -1,7 +1,7 @@
 """What a scheduler shows of itself over HTTP: health, metrics, documents, its page.
 
 Covers: the table of paths, the stream of states while somebody looks.
-Does not cover: what the documents say (``scheduler.cluster_json``), the page (``report.console``).
+Does not cover: what the documents say (``cluster_json``), the page (``report.console``).
 
 Rules:
 1. Everything is read-only, and for this machine alone unless somebody configures more.
@@ -19,8 +19,8 @@ from typing import Any
 import koordlet
 from koordlet.http import channels, message, routes
 from koordlet.report import console
-from koordlet.scheduler import cluster_json
-from koordlet.scheduler.loop import running
+from koordlet.scheduler.loop import runner
+from koordlet.scheduler.process import cluster_json
 
 _BEAT = 1.0
 #: The loop comes round twice a second; so long without is not well.
@@ -30,7 +30,7 @@ _STALE_SECONDS = 15.0
 class Face:
     """The handlers of one scheduler."""
 
-    def __init__(self, loop: running.Loop) -> None:
+    def __init__(self, loop: runner.Loop) -> None:
         self._loop = loop
         #: Whoever looks at the page.
         self.channel = channels.Channel(lambda: console.told(self.document()))

@@ -15,13 +15,14 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from koordlet.model import errors, kinds, objects, refusals, selectors, surrogates
+from koordlet.kubeapi import kinds, objects, refusals, selectors
+from koordlet.model import errors, surrogates
 from koordlet.rpc import placing
-from koordlet.scheduler import inscribed, peernames, requests
-from koordlet.scheduler.alone import taints
-from koordlet.scheduler.loop import running
-from koordlet.scheduler.queue import Place
+from koordlet.scheduler.framework.queue import Place
+from koordlet.scheduler.loop import runner
+from koordlet.scheduler.objects import json_annotations, peer_keys, requests
 from koordlet.scheduler.reservation import keys
+from koordlet.scheduler.standalone import taints
 
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TAKEN = {
@@ -41,7 +42,7 @@ _WITH_STATUS = {"Node", "NodeMetric", "PodDisruptionBudget"}
 class Desk:
     """Answers for one standalone scheduler."""
 
-    def __init__(self, store: objects.Objects, loop: running.Loop) -> None:
+    def __init__(self, store: objects.Objects, loop: runner.Loop) -> None:
         self._store, self._loop = store, loop
 
     def nodes(self, name: str) -> Sequence[placing.NodeLine]:
@@ -198,8 +199,8 @@ class Desk:
 
 def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigned:
     notes = _part(objects.metadata(body), "annotations")
-    given = inscribed.body(notes.get(peernames.RESOURCE_STATUS))
-    drawn = inscribed.body(notes.get(keys.ALLOCATED))
+    given = json_annotations.body(notes.get(peer_keys.RESOURCE_STATUS))
+    drawn = json_annotations.body(notes.get(keys.ALLOCATED))
     labels = _part(objects.metadata(body), "labels")
     return placing.Assigned(
         verb=verb,
@@ -210,7 +211,7 @@ def _assigned(verb: str, body: objects.Object, revision: str) -> placing.Assigne
         node=str(_part(body, "spec").get("nodeName") or ""),
         cpus=str(given.get("cpuset") or ""),
         reservation=str(drawn.get("name") or ""),
-        qos=str(labels.get(peernames.QOS) or ""),
+        qos=str(labels.get(peer_keys.QOS) or ""),
         manifest=json.dumps(body),
     )
 

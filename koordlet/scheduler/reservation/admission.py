@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import parsing
-from koordlet.scheduler.wire import BadObjectError
 
 
 def reservations(

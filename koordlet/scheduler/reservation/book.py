@@ -17,14 +17,14 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.cluster.vectors import Rows
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.claims import Claims
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.index import Index
 from koordlet.scheduler.reservation.parsing import spec_of
 from koordlet.scheduler.reservation.spec import Phase, Policy, Spec
-from koordlet.scheduler.vectors import Rows
 
 
 class Book:

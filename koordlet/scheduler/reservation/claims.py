@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.reservation import keys, matching
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.index import Index

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import device_requests, device_room, requests
-from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler.allocation import device_requests, device_room
+from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
-from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.pods import PodClass
 from koordlet.scheduler.reservation.claims import Claim
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Policy

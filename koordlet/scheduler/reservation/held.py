@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import Phase, Spec, Status
 

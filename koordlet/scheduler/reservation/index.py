@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from koordlet.model import selectors
-from koordlet.scheduler.pods import Pod
+from koordlet.kubeapi import selectors
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Owner
 

@@ -19,8 +19,8 @@ import enum
 from collections.abc import Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import inscribed, terms, wire
-from koordlet.scheduler.pods import Pod, PodClass, Reference
+from koordlet.scheduler.objects import json_annotations, terms, wire
+from koordlet.scheduler.objects.pods import Pod, PodClass, Reference
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import ControllerOwner, ObjectOwner, Owner, Spec
 
@@ -63,7 +63,7 @@ def wish(sort: PodClass) -> Wish:
     """What a class says; ``BadObjectError`` where an annotation cannot be read."""
     return Wish(
         affinity=_affinity(sort.annotations),
-        exact=wire.strings(inscribed.meant(sort.annotations, keys.EXACT), "resourceNames"),
+        exact=wire.strings(json_annotations.meant(sort.annotations, keys.EXACT), "resourceNames"),
         ignores=sort.labels.get(keys.IGNORED) == "true",
     )
 
@@ -71,7 +71,7 @@ def wish(sort: PodClass) -> Wish:
 def _affinity(annotations: Mapping[str, str]) -> Affinity | None:
     if not annotations.get(keys.AFFINITY):
         return None
-    body = inscribed.meant(annotations, keys.AFFINITY)
+    body = json_annotations.meant(annotations, keys.AFFINITY)
     needs = body.get(_REQUIRED)
     wanted = wire.mapping(body, _REQUIRED)
     return Affinity(

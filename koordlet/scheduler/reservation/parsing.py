@@ -20,9 +20,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import moment, selectors, spelling
-from koordlet.scheduler import inscribed, requests, terms, wire
-from koordlet.scheduler.pods import Pod
+from koordlet.kubeapi import selectors
+from koordlet.model import moment, spelling
+from koordlet.scheduler.objects import json_annotations, requests, terms, wire
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import (
     DEFAULT_TTL,
@@ -36,7 +38,6 @@ from koordlet.scheduler.reservation.spec import (
     Spec,
     Status,
 )
-from koordlet.scheduler.wire import BadObjectError, Body
 
 API_VERSION = "scheduling.koordinator.sh/v1alpha1"
 _LONGEST_NAME = 253
@@ -187,7 +188,7 @@ def _allocatable(
         }.items():
             if not spelling.is_decimal(spelled):
                 decimal.discard(name)
-    resize = inscribed.meant(annotations, keys.RESIZE)
+    resize = json_annotations.meant(annotations, keys.RESIZE)
     if resize:
         changed = requests.amounts(resize, "resources", requests.MOST_REQUEST)
         found |= changed
@@ -204,12 +205,12 @@ def _listed(resources: Body, key: str) -> dict[str, Any]:
 
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, int]:
-    body = inscribed.meant(annotations, keys.NODE_RESERVATION)
+    body = json_annotations.meant(annotations, keys.NODE_RESERVATION)
     return requests.amounts(body, "resources", requests.MOST_REQUEST) if body else {}
 
 
 def _restricted(annotations: Mapping[str, str], allocatable: Mapping[str, int]) -> frozenset[str]:
-    body = inscribed.meant(annotations, keys.RESTRICTED_OPTIONS)
+    body = json_annotations.meant(annotations, keys.RESTRICTED_OPTIONS)
     named = frozenset(wire.strings(body, "resources")) & allocatable.keys() if body else frozenset()
     return named or frozenset(allocatable)
 

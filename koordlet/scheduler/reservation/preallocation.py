@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import requests, terms
-from koordlet.scheduler.columns import FIXED, Columns
+from koordlet.scheduler.cluster.columns import FIXED, Columns
 from koordlet.scheduler.framework import MAX_SCORE
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects import requests, terms
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import fit, keys, matching
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.spec import Spec
-from koordlet.scheduler.wire import BadObjectError
 
 _PODS = FIXED.index(requests.PODS)
 NONE_MATCHES = "node(s) no pod match reservation with pre allocation required"

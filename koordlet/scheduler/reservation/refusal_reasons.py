@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from koordlet.scheduler.framework import Verdict
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import matching
 from koordlet.scheduler.reservation.held import Held
 from koordlet.scheduler.reservation.matching import Mismatch, Wish

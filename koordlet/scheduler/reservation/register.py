@@ -12,18 +12,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
-from koordlet.model import objects, spelling
+from koordlet.kubeapi import objects
+from koordlet.model import spelling
 from koordlet.model.record import dataclass
-from koordlet.scheduler import devices, requests, wire
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys, lifecycle, parsing, preallocation
 from koordlet.scheduler.reservation.book import Book
 from koordlet.scheduler.reservation.held import Held
+from koordlet.scheduler.reservation.reserve_pod import StandIns
 from koordlet.scheduler.reservation.spec import Phase, Spec, Status
-from koordlet.scheduler.reservation.standin import StandIns
-from koordlet.scheduler.wire import BadObjectError, Body
 
 
 @dataclass(slots=True)

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler import given, requests, terms, wire
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.pods import Pod, PodClass
+from koordlet.scheduler.objects import assigned, requests, terms, wire
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod, PodClass
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import keys
 from koordlet.scheduler.reservation.spec import Policy, Spec
-from koordlet.scheduler.wire import BadObjectError, Body
 
 _HIGHEST = 2**31 - 1
 
@@ -63,7 +63,7 @@ class StandIns:
         pod = self._decoder.decode(body, position)
         pod.stands_for = spec.uid
         # What was chosen for it before we knew it.
-        chosen = given.read(spec.annotations)
+        chosen = assigned.read(spec.annotations)
         pod.cpus, pod.parts, pod.devices = chosen["cpus"], chosen["parts"], chosen["devices"]
         pod.sort = self._class(pod.sort, spec)
         return pod

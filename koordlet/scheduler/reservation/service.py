@@ -15,10 +15,11 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
 from typing import Any
 
-from koordlet.model import kinds, moment, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
+from koordlet.model import moment
 from koordlet.model.record import dataclass
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import admission, keys, parsing
-from koordlet.scheduler.wire import BadObjectError
 
 #: Set by a store or a definition, not by the author: no difference between two wishes.
 _FILLED = {"ttl": "24h"}

@@ -9,10 +9,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import field
 
-from koordlet.model import selectors
+from koordlet.kubeapi import selectors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import terms
-from koordlet.scheduler.wire import Body
+from koordlet.scheduler.objects import terms
+from koordlet.scheduler.objects.wire import Body
 
 #: A day: what the definition fills in where neither ttl nor expires is given.
 DEFAULT_TTL = 24 * 3600.0

@@ -20,10 +20,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from koordlet.model import kinds, objects, refusals, spelling
-from koordlet.scheduler import requests, wire
+from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import spelling
+from koordlet.scheduler.objects import requests, wire
+from koordlet.scheduler.objects.wire import Body
 from koordlet.scheduler.reservation import keys
-from koordlet.scheduler.wire import Body
 
 Made = dict[str, Any]
 

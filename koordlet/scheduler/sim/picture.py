@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from koordlet.scheduler.columns import Columns
+from koordlet.scheduler.cluster.columns import Columns
 
 _ROWS_OF = {"cpu": 0, "memory": 1, "pods": 3}
 _COLORS = {"cpu": "#2f6f9f", "memory": "#7a9f35", "pods": "#b0703c"}

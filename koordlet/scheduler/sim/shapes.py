@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from koordlet.model import errors
 from koordlet.model.record import dataclass
-from koordlet.scheduler import templates
-from koordlet.scheduler.templates import HOST, ZONE, Made
+from koordlet.scheduler.sim import templates
+from koordlet.scheduler.sim.templates import HOST, ZONE, Made
 
 _ONE, _MOON = ("zone1",), ("moon-1", "moon-2", "moon-3")
 _AWAY, _NEAR = "podAntiAffinity", "podAffinity"

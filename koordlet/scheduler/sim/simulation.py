@@ -17,23 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from koordlet.model import objects
+from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
-from koordlet.scheduler import devices, disruption, dryrun, messages, preemption, profile
-from koordlet.scheduler.cluster import Cluster, name_of
-from koordlet.scheduler.configuration import Configuration
-from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.framework import RefusedError
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.cluster.inventory import Cluster, name_of
+from koordlet.scheduler.cluster.vectors import Rows
+from koordlet.scheduler.framework import RefusedError, dryrun, messages, preemption, profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.loop.configuration import Configuration
+from koordlet.scheduler.objects import disruption
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.objects.wire import Body
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.plugins.reservation import reservation_of
-from koordlet.scheduler.pods import Pod
-from koordlet.scheduler.queue import Queue
 from koordlet.scheduler.reservation import lifecycle
 from koordlet.scheduler.reservation import parsing as reservation_parsing
 from koordlet.scheduler.reservation.register import Register, documents
-from koordlet.scheduler.vectors import Rows
-from koordlet.scheduler.view import View
-from koordlet.scheduler.wire import Body
 
 #: After how many tries somebody is told how far it is.
 _STEP = 500

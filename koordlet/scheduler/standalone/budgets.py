@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from koordlet.model import moment
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 #: Seconds after which a pod that was said to go, and is still there, counts again.
 _DISRUPTED = 120.0

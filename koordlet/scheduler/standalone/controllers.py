@@ -1,7 +1,7 @@
 """Does each second what the controllers of a cluster would do.
 
 Covers: reading nodes, pods and budgets, writing what differs. Does not cover: what should be
-written (``enrolment``, ``taints``, ``budgets``: pure).
+written (``registration``, ``taints``, ``budgets``: pure).
 
 Rules:
 1. Everything is derived anew from what the store has; nothing is remembered but which nodes report.
@@ -18,11 +18,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from koordlet import log, mirror
-from koordlet.model import kinds, moment, nodereport, objects, refusals
-from koordlet.scheduler import wire
-from koordlet.scheduler.alone import budgets, enrolment, taints
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet import log
+from koordlet.kubeapi import informer, kinds, objects, refusals
+from koordlet.model import moment, nodereport
+from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
+from koordlet.scheduler.standalone import budgets, registration, taints
 
 _BEAT = 1.0
 _OFFERS = 10.0
@@ -42,9 +43,9 @@ class Steward:
         wall: Callable[[], float],
     ) -> None:
         self._store, self._reporting, self._wall = store, reporting, wall
-        self._nodes = mirror.Mirror(store, kinds.NODES, dict)
-        self._pods = mirror.Mirror(store, kinds.PODS, dict)
-        self._budgets = mirror.Mirror(store, kinds.POD_DISRUPTION_BUDGETS, dict)
+        self._nodes = informer.Mirror(store, kinds.NODES, dict)
+        self._pods = informer.Mirror(store, kinds.PODS, dict)
+        self._budgets = informer.Mirror(store, kinds.POD_DISRUPTION_BUDGETS, dict)
         #: Nodes that reported to this process, and when their offers were written.
         self._known: set[str] = set()
         self._since = wall()
@@ -68,7 +69,7 @@ class Steward:
             self._known |= {
                 name
                 for (_, name), node in self._nodes.snapshot.items()
-                if wire.mapping(objects.metadata(node), "annotations").get(enrolment.MARK)
+                if wire.mapping(objects.metadata(node), "annotations").get(registration.MARK)
             }
         for name in self._known:
             await self._guarded(name, self._enrolled(name, reports.get(name)))
@@ -91,22 +92,22 @@ class Steward:
 
     async def _enrolled(self, name: str, said: nodereport.NodeReport | None) -> None:
         """A node as its agent tells of it."""
-        room = enrolment.allocatable(said) if said is not None else None
+        room = registration.allocatable(said) if said is not None else None
         node: objects.Object | None = self._nodes.get(name)
         if node is None:
             if room is None:
                 return
-            node = await self._store.create(kinds.NODES, {"metadata": enrolment.metadata(name)})
+            node = await self._store.create(kinds.NODES, {"metadata": registration.metadata(name)})
         status = wire.mapping(node, "status")
         several = wire.bodies(status, "conditions")
         before = {wire.text(one, "type"): one for one in several}
-        made = enrolment.conditions(said, before, moment.spell(self._wall()))
+        made = registration.conditions(said, before, moment.spell(self._wall()))
         names = {one["type"] for one in made}
         rest = [dict(one) for one in several if one.get("type") not in names]
         wish: dict[str, Any] = {}
         if [*rest, *made] != [dict(one) for one in several]:
             wish["conditions"] = [*rest, *made]
-        mine = wire.mapping(objects.metadata(node), "annotations").get(enrolment.MARK) == "true"
+        mine = wire.mapping(objects.metadata(node), "annotations").get(registration.MARK) == "true"
         if mine and room is not None and room != status.get("allocatable"):
             wish |= self._amounts(name, room, wire.mapping(status, "allocatable"))
         if wish:

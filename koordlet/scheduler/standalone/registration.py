@@ -1,7 +1,7 @@
 """From an agent's report to the Node of a standalone scheduler: no I/O, no clock.
 
-Covers: amounts, conditions. Does not cover: writing it (``steward``), what reports mean to single
-decisions (``loop.agents``).
+Covers: amounts, conditions. Does not cover: writing it (``controllers``), what reports mean to
+single decisions (``scheduler.loop.agents``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From conditions to taints, and who has to leave because of them: no I/O, no clock.
 
 Covers: the taints of Kubernetes' node controllers, when a pod's toleration ends.
-Does not cover: reading and writing objects (``steward``).
+Does not cover: reading and writing objects (``controllers``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from koordlet.model import moment
-from koordlet.scheduler import terms, wire
-from koordlet.scheduler.wire import BadObjectError, Body
+from koordlet.scheduler.objects import terms, wire
+from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 _PREFIX = "node.kubernetes.io/"
 #: Condition and status to the taint's key, and its effects.

@@ -1,4 +1,4 @@
-"""The port ``model.objects`` over the file: every method one transaction.
+"""The port ``kubeapi.objects`` over the file: every method one transaction.
 
 Covers: reads, writes, binding, eviction, admission. Does not cover: the tables (``rows``), what a
 write makes of an object (``writing``, ``pods``), waiting for changes (``watching``).
@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import database, pods, rows, rules, watching, writing
 
 #: The letters of generated names: no vowels, so no words.

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 from koordlet.scheduler.store import migrations, proof
 
 _Result = TypeVar("_Result")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 
 Keys = Mapping[str, tuple[str, ...]]
 

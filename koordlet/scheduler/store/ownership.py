@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 from koordlet.model.record import dataclass
 from koordlet.scheduler.store import merging
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from koordlet.model import objects, refusals, selectors
+from koordlet.kubeapi import objects, refusals, selectors
 from koordlet.scheduler.store import merging
 
 Body = dict[str, Any]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.model import kinds, refusals, selectors
+from koordlet.kubeapi import kinds, refusals, selectors
 from koordlet.model.record import dataclass
 
 #: Built-in kinds: list field to the keys that make an element of it the same one

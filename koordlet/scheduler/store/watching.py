@@ -14,7 +14,7 @@ import functools
 import sqlite3
 from collections.abc import AsyncGenerator
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import database, rows, rules
 
 #: Read in one go.

@@ -1,7 +1,7 @@
 """Everything that is asked of one kubelet, as sources.
 
 Covers: which endpoints and files, how often, how long each is believed.
-Does not cover: merging what they say (``merging``).
+Does not cover: merging what they say (``workloads.merging``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 
-from koordlet.host import root
+from koordlet.host.fs import root
 from koordlet.model import kubelet, pod, spread
 from koordlet.model.record import dataclass
 from koordlet.workloads import shapes, source

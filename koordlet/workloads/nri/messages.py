@@ -1,7 +1,7 @@
 """What the runtime says of pods and containers, and what we answer, as values.
 
 Covers: the fields that matter, by their numbers in ``nri.pkg.api.v1alpha1``. Does not cover: calls
-(``session``), what to answer (``koordlet.admitting``).
+(``session``), what to answer (``koordlet.agent.nri.handler``).
 
 Rule: only what is to be changed is sent. A runtime takes an empty text for "no change", and two
 plugins that both set one field make the creation of a container fail.

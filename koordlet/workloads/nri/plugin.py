@@ -1,7 +1,7 @@
 """The thread that holds the connection: connects, listens, asks the agent, answers in time.
 
 Covers: the socket, reconnecting, deadlines, renewing, sending updates. Does not cover: the
-protocol (``session``), the answers (``koordlet.admitting``).
+protocol (``session``), the answers (``koordlet.agent.nri.handler``).
 
 Rules:
 1. It is a thread, because the runtime waits with the whole node: an answer must leave in time also
@@ -27,7 +27,7 @@ from concurrent import futures
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from koordlet.host import threads
+from koordlet.host.process import threads
 from koordlet.model import adjustment
 from koordlet.model.record import dataclass
 from koordlet.workloads.nri import messages, mux, session

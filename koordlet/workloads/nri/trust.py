@@ -1,7 +1,7 @@
 """Whether we may go on adjusting: adjusted containers that never started are evidence against it.
 
 Covers: the evidence, what it amounts to, the operator's reset. Pure: time is passed in.
-Does not cover: what an adjustment is, who is told (``koordlet.admitting``).
+Does not cover: what an adjustment is, who is told (``koordlet.agent.nri.handler``).
 
 Two plugins that set one field make the creation of a container fail, with an error that names us to
 nobody; a value that the kernel refuses makes the start fail before there is a process. Containers

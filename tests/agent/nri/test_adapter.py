@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import attending
+from koordlet.agent.nri import adapter
 from koordlet.config import nri_section
 from koordlet.model import pod
 from koordlet.workloads.nri import messages, trust
@@ -27,7 +27,7 @@ class Life:
     """An agent that attends to a runtime."""
 
     site: agents.Site
-    one: attending.Attending
+    one: adapter.Attending
     runtime: nri.Runtime
     ahead: list[float]
 
@@ -52,7 +52,7 @@ def live(ram: Path, act: Callable[[Life], Awaitable[None]], *, alone: bool = Tru
         with site.agent() as who, nri.runtime(ram / "nri.sock") as runtime:
             agents.settle(who, site.clock)
             said = nri_section.Nri(mode="on", socket=str(ram / "nri.sock"))
-            one = attending.Attending(who, said, alone=alone, clock=lambda: ahead[0])
+            one = adapter.Attending(who, said, alone=alone, clock=lambda: ahead[0])
             life = Life(site, one, runtime, ahead)
             try:
                 await act(life)

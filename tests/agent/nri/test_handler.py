@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import admitting, agent, births
-from koordlet.host.root import HostPath
+from koordlet.agent import lifecycle
+from koordlet.agent.nri import handler, start_check
+from koordlet.host.fs.root import HostPath
 from koordlet.model import adjustment, cpuset
 from koordlet.workloads.nri import messages, session, trust
 from koordlet.workloads.nri.messages import Event
@@ -38,8 +39,8 @@ class Scene:
     """An agent and its desk."""
 
     site: agents.Site
-    who: agent.Agent
-    desk: admitting.Desk
+    who: lifecycle.Agent
+    desk: handler.Desk
     told: list[tuple[str, str]] = field(default_factory=list)
 
     def happens(
@@ -93,11 +94,11 @@ def stage(ram: Path) -> Iterator[Scene]:
     site = test_interrupted.workloads("v1", ram)
     with site.agent() as who:
         agents.settle(who, site.clock)
-        desk = admitting.Desk(
+        desk = handler.Desk(
             who=who,
             trust=trust.Trust(2),
             alone=True,
-            newborn=births.Births(who=who),
+            newborn=start_check.Births(who=who),
             pass_now=lambda: who.one_pass(slow=False),
             clock=lambda: site.clock().wall,
             open=True,
@@ -199,7 +200,7 @@ def test_limits_of_a_container_have_originals(scene: Scene) -> None:
     cpu = f"/sys/fs/cgroup/cpu,cpuacct/{GROUP}"
     for file, text in (("cpu.shares", "512"), ("cpu.cfs_quota_us", "20000")):
         scene.site.host.write(scene.site.host.at(f"{cpu}/{file}"), f"{text}\n".encode())
-    given = births.Given(
+    given = start_check.Given(
         wanted=adjustment.Adjustment(cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}),
         asked=messages.Container(id=BOX.id, shares=2),
     )
@@ -259,8 +260,8 @@ def test_on_v2_the_group_above_cuts_an_update(ram: Path) -> None:
         made = f"{made}/{step}".strip("/")
         site.host.mkdir(site.host.at(f"{top}/{made}"))
     with site.agent() as who:
-        born = births.Births(who=who)
-        desk = admitting.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        born = start_check.Births(who=who)
+        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
         one = Scene(site, who, desk)
         one.happens(Event.RUN_POD_SANDBOX)
         agents.settle(who, site.clock)
@@ -290,9 +291,11 @@ def test_what_crun_nests_in_a_scope(ram: Path) -> None:
         cpus=cpuset.CPUSet.parse("1"), cpu_shares=512, cpu_milli=200, reasons={"batch_limits": "b"}
     )
     with site.agent() as who:
-        born = births.Births(who=who)
-        desk = admitting.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
-        desk._given[box.id] = births.Given(wanted=wanted, asked=dataclasses.replace(box, cpus=""))
+        born = start_check.Births(who=who)
+        desk = handler.Desk(who=who, alone=True, trust=trust.Trust(2), newborn=born, open=True)
+        desk._given[box.id] = start_check.Given(
+            wanted=wanted, asked=dataclasses.replace(box, cpus="")
+        )
         Scene(site, who, desk).happens(Event.START_CONTAINER, box=box)
 
         journal = {

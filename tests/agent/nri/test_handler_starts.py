@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.workloads.nri import trust
 from koordlet.workloads.nri.messages import Event
-from tests.test_admitting import BOX, GROUP, Scene, be_pool, stage
+from tests.agent.nri.test_handler import BOX, GROUP, Scene, be_pool, stage
 
 
 @pytest.fixture

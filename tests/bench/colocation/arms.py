@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from koordlet.host import hierarchies, root
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs import root
 from tests.kit import deadline
 
 HOST = root.LiveHost()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import claim, root
+from koordlet.host.cgroup import claim
+from koordlet.host.fs import root
 from koordlet.model import cgroup, errors
 from tests.kit.kernel import Machine
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import cgroups, following, hierarchies
+from koordlet.host.cgroup import followed, hierarchies, tree
 from koordlet.model import pod, qos
 from tests.apply import test_interrupted
 from tests.kit import agents, images, trees
@@ -30,9 +30,9 @@ def machine(*groups: str) -> KernelHost:
     return host
 
 
-def reader(host: KernelHost) -> cgroups.Reader:
+def reader(host: KernelHost) -> tree.Reader:
     """Its groups."""
-    return cgroups.Reader(host, hierarchies.discover(host))
+    return tree.Reader(host, hierarchies.discover(host))
 
 
 def declared(group: str) -> pod.Pod:
@@ -54,11 +54,11 @@ def test_a_group_and_what_is_inside() -> None:
     """Parents come before children, control files are no groups, names with dots are."""
     host = machine("a/c", "a/b.slice/d")
 
-    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == following.inside(reader(host), "a", 3)
-    assert following.inside(reader(host), "a", 2) is None
+    assert ["a", "a/b.slice", "a/b.slice/d", "a/c"] == followed.inside(reader(host), "a", 3)
+    assert followed.inside(reader(host), "a", 2) is None
 
 
-class Deep(cgroups.Reader):
+class Deep(tree.Reader):
     """Groups inside each other, deeper than Python nests calls."""
 
     def children(self, path: str) -> tuple[str, ...]:
@@ -72,10 +72,10 @@ def test_groups_nested_deeper_than_calls() -> None:
     """A workload that nests thousands of groups does not break the look at all the others."""
     host = machine()
 
-    assert 3001 == len(following.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ())
+    assert 3001 == len(followed.inside(Deep(host, hierarchies.discover(host)), "w", 5000) or ())
 
 
-class Counted(cgroups.Reader):
+class Counted(tree.Reader):
     """Says whose names were asked for."""
 
     def __init__(self, host: KernelHost) -> None:
@@ -90,7 +90,7 @@ class Counted(cgroups.Reader):
 def test_a_crowd_is_followed_by_its_top() -> None:
     """The others are followed, the crowd's names not even read until the next full look."""
     host = machine(*(f"crowd/n{number}" for number in range(20)), "calm/one/two")
-    look, follower = Counted(host), following.Follower(most=10)
+    look, follower = Counted(host), followed.Follower(most=10)
     pods = [declared("crowd"), declared("calm")]
     found = follower.groups(look, pods, (), full=True, sets=False)
 
@@ -111,7 +111,7 @@ def test_a_pod_keeps_its_containers() -> None:
     inside = (f"{POD}/{BOX}/n{number}" for number in range(20))
     other = POD.replace("11111111", "99999999")
     host = machine(*inside, f"{other}/{BOX}/init.scope")
-    follower = following.Follower(most=10)
+    follower = followed.Follower(most=10)
     found = follower.groups(reader(host), [of_kubelet(POD)], (), full=True, sets=False)
 
     wanted = {"", "kubepods.slice", POD, f"{POD}/{BOX}", other, f"{other}/{BOX}"}
@@ -122,20 +122,20 @@ def test_a_pod_keeps_its_containers() -> None:
 def test_groups_that_are_gone_are_no_crowd() -> None:
     """What was listed and is gone when one looks counts for nothing."""
 
-    class Haunted(cgroups.Reader):
+    class Haunted(tree.Reader):
         def children(self, path: str) -> tuple[str, ...]:
             ghosts = tuple(f"a/ghost{number}" for number in range(50))
             return (*super().children(path), *(ghosts if path == "a" else ()))
 
     host = machine("a/b")
 
-    assert ["a", "a/b"] == following.inside(Haunted(host, hierarchies.discover(host)), "a", 3)
+    assert ["a", "a/b"] == followed.inside(Haunted(host, hierarchies.discover(host)), "a", 3)
 
 
 def test_many_small_crowds() -> None:
     """All workloads together have a bound, too: the last ones are followed by their tops."""
     host = machine(*(f"w{one}/n{number}" for one in range(5) for number in range(8)))
-    follower = following.Follower(most=10, most_of_all=20)
+    follower = followed.Follower(most=10, most_of_all=20)
     pods = [declared(f"w{one}") for one in range(5)]
     found = follower.groups(reader(host), pods, (), full=True, sets=False)
 
@@ -146,7 +146,7 @@ def test_many_small_crowds() -> None:
 def test_sets_of_a_crowd_are_known_on_v1() -> None:
     """They are looked at, and not counted: else making groups would be a way out of the pool."""
     host = machine(*(f"crowd/n{number}" for number in range(20)))
-    follower, look = following.Follower(most=10), reader(host)
+    follower, look = followed.Follower(most=10), reader(host)
     pods = [declared("crowd")]
     names = follower.groups(look, pods, (), full=True, sets=True)
     groups = look.read_all(names)
@@ -166,8 +166,8 @@ def test_a_crowd_is_told_and_kept_in_its_pool(
     """
     site = test_interrupted.workloads(version, ram)
     top = trees.top(version)
-    monkeypatch.setattr(following, "MOST", 30)
-    inside = [f"{top}/batch/jobs/n{number}" for number in range(following.MOST + 1)]
+    monkeypatch.setattr(followed, "MOST", 30)
+    inside = [f"{top}/batch/jobs/n{number}" for number in range(followed.MOST + 1)]
     for path in inside:
         site.host.mkdir(site.host.at(path))
         if version == "v1":

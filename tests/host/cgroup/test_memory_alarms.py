@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import alarms, root
+from koordlet.host.cgroup import memory_alarms
+from koordlet.host.fs import root
 
 _MI = 1 << 20
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[alarms.Alarms]:
+def told(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
     """Over a group of plain files, without a pressure file."""
     (tmp_path / "memory.usage_in_bytes").write_text("0\n")
     (tmp_path / "cgroup.event_control").touch()
-    made = alarms.Alarms(root.LiveHost(), str(tmp_path / "nowhere"))
+    made = memory_alarms.Alarms(root.LiveHost(), str(tmp_path / "nowhere"))
     try:
         yield made
     finally:
@@ -31,7 +32,7 @@ def asked(top: Path) -> tuple[int, int]:
     return int(where), int(usage)
 
 
-def test_a_level_tells_once(tmp_path: Path, told: alarms.Alarms) -> None:
+def test_a_level_tells_once(tmp_path: Path, told: memory_alarms.Alarms) -> None:
     """It is heard, taken off, and set anew with the next tick."""
     told.set({str(tmp_path): 50 * _MI})
     where, usage = asked(tmp_path)
@@ -47,7 +48,7 @@ def test_a_level_tells_once(tmp_path: Path, told: alarms.Alarms) -> None:
     assert told.rings == 2
 
 
-def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: alarms.Alarms) -> None:
+def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: memory_alarms.Alarms) -> None:
     """By steps of a mebibyte; without a level it is off."""
     told.set({str(tmp_path): 50 * _MI})
     told.set({str(tmp_path): 50 * _MI + 1})
@@ -61,12 +62,12 @@ def test_a_level_moves_with_the_page_cache(tmp_path: Path, told: alarms.Alarms) 
         os.eventfd_write(where, 1)
 
 
-def test_what_cannot_be_had_is_said(tmp_path: Path, told: alarms.Alarms) -> None:
+def test_what_cannot_be_had_is_said(tmp_path: Path, told: memory_alarms.Alarms) -> None:
     """No pressure file, a file that is none, a group that v2 counts: nothing is told, and why."""
     told.set({str(tmp_path / "gone"): _MI})
     plain = tmp_path / "plain"
     plain.write_text("")
-    other = alarms.Alarms(root.LiveHost(), str(plain))
+    other = memory_alarms.Alarms(root.LiveHost(), str(plain))
 
     assert "No such file" in told.problems["pressure"]
     assert "No such file" in told.problems[str(tmp_path / "gone")]
@@ -79,7 +80,7 @@ def test_the_look_at_the_handle_takes_the_word_of_a_trigger(tmp_path: Path) -> N
     """It rang although nothing is left to be seen; a pipe stands for the pressure file."""
     pressure = tmp_path / "memory"
     os.mkfifo(pressure)
-    made = alarms.Alarms(root.LiveHost(), str(pressure))
+    made = memory_alarms.Alarms(root.LiveHost(), str(pressure))
 
     assert made.heard()
     assert (made.rings, made.problems) == (1, {})

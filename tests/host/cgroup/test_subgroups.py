@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import root, subgroups
+from koordlet.host.cgroup import subgroups
+from koordlet.host.fs import root
 from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup/cpuset/top"

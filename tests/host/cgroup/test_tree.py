@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import cgroups, hierarchies
+from koordlet.host.cgroup import hierarchies, tree
 from koordlet.model import absence, cgroup
 from tests.kit.kernel import KernelHost, Machine
 from tests.kit.kernel.machine import Cgroup
@@ -87,9 +87,9 @@ def test_real_layouts(version: Cgroup, found: str) -> None:
     assert found == hierarchies.discover(host).version.value
 
 
-def reader(host: KernelHost) -> cgroups.Reader:
+def reader(host: KernelHost) -> tree.Reader:
     """A reader of what is mounted."""
-    return cgroups.Reader(host, hierarchies.discover(host))
+    return tree.Reader(host, hierarchies.discover(host))
 
 
 def test_a_group_that_vanished_is_a_value() -> None:

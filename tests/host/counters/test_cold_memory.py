@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from koordlet.history import series
-from koordlet.host import cold, hierarchies, node_counters, topology
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import cold_memory, node
+from koordlet.host.topology import discovery
 from koordlet.model import absence, meter
 from tests.kit import counting
 
@@ -51,12 +53,12 @@ IOMEM = b"""\
 
 def test_kidled_counts_page_cache_idle_for_sixty_scans() -> None:
     """The last three columns of the four kinds; slab and younger pages are not cold cache."""
-    assert 32 + 64 + 128 + 1 + 2 + 4 == cold.idle(KIDLED)
+    assert 32 + 64 + 128 + 1 + 2 + 4 == cold_memory.idle(KIDLED)
 
 
 def test_damon_says_a_share() -> None:
     """Thirty of a hundred parts were idle for five minutes."""
-    assert 0.3 == cold.share(PERCENTILES.encode())
+    assert 0.3 == cold_memory.share(PERCENTILES.encode())
 
 
 def test_what_is_free_is_not_cold() -> None:
@@ -66,45 +68,47 @@ def test_what_is_free_is_not_cold() -> None:
     """
     nothing = MEMINFO.replace(b"204800 kB\nInactive", b"     0 kB\nInactive")
 
-    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold.untouched(COLDER, MEMINFO, b""))
-    assert (390 - 0.4 * 960) * MIB == pytest.approx(cold.untouched(COLDER, nothing, b""))
-    assert 0 == cold.untouched(PERCENTILES.encode(), nothing, b"")
+    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold_memory.untouched(COLDER, MEMINFO, b""))
+    assert (390 - 0.4 * 960) * MIB == pytest.approx(cold_memory.untouched(COLDER, nothing, b""))
+    assert 0 == cold_memory.untouched(PERCENTILES.encode(), nothing, b"")
 
 
 def test_holes_between_addresses_are_watched_too() -> None:
     """The share is one of all addresses from the first to the last memory."""
     used = (1 << 31) * 0.2
 
-    assert (1 << 31) == cold.span(IOMEM)
+    assert (1 << 31) == cold_memory.span(IOMEM)
     few = b",".join([b"-500", *[b"0"] * 20, *[b"300000"] * 80])
-    assert 590 * MIB - used == pytest.approx(cold.untouched(few, MEMINFO, IOMEM), rel=1e-4)
+    assert 590 * MIB - used == pytest.approx(cold_memory.untouched(few, MEMINFO, IOMEM), rel=1e-4)
 
 
 def test_addresses_that_are_hidden() -> None:
     """Whoever is not root sees zeros: then memory counts for the addresses."""
     hidden = b"00000000-00000000 : System RAM\n"
 
-    assert cold.untouched(COLDER, MEMINFO, b"") == cold.untouched(COLDER, MEMINFO, hidden)
+    assert cold_memory.untouched(COLDER, MEMINFO, b"") == cold_memory.untouched(
+        COLDER, MEMINFO, hidden
+    )
 
 
 def test_a_meminfo_without_lists() -> None:
     """It is refused, not counted as nothing."""
     with pytest.raises(ValueError, match="Inactive"):
-        cold.untouched(COLDER, b"MemTotal: 1 kB\nActive: 1 kB\nUnevictable: 0 kB\n", b"")
+        cold_memory.untouched(COLDER, b"MemTotal: 1 kB\nActive: 1 kB\nUnevictable: 0 kB\n", b"")
 
 
 @pytest.mark.parametrize("text", [b"", b"cfex 1 2", b"# only\n# remarks\n", b"cfei 1 2 3 4 5 x"])
 def test_what_is_no_text_of_kidled(text: bytes) -> None:
     """It is refused, not counted as nothing."""
     with pytest.raises(ValueError, match=r"idle pages|invalid literal"):
-        cold.idle(text)
+        cold_memory.idle(text)
 
 
 @pytest.mark.parametrize("text", [b"", b"1,2,3", b"x," * 100 + b"x"])
 def test_what_are_no_percentiles(text: bytes) -> None:
     """It is refused, not counted as nothing."""
     with pytest.raises(ValueError, match=r"percentiles|invalid literal"):
-        cold.share(text)
+        cold_memory.share(text)
 
 
 def test_of_the_node() -> None:
@@ -115,33 +119,33 @@ def test_of_the_node() -> None:
 
     assert absence.Unsupported(
         "memory.cold", "this kernel has neither kidled nor DAMON_STAT"
-    ) == cold.node(host, layout)
+    ) == cold_memory.node(host, layout)
 
     host.tree.text(f"{parameters}/enabled", "N\n")
-    found = cold.node(host, layout)
+    found = cold_memory.node(host, layout)
     assert isinstance(found, absence.Unsupported)
     assert "not enabled" in found.why
 
     host.tree.text(f"{parameters}/enabled", "Y\n")
     host.tree.text(f"{parameters}/memory_idle_ms_percentiles", PERCENTILES + "\n")
     host.tree.text("/proc/meminfo", MEMINFO.decode())
-    assert (590 - 0.7 * 960) * MIB < 0 == cold.node(host, layout)
+    assert (590 - 0.7 * 960) * MIB < 0 == cold_memory.node(host, layout)
     host.tree.text(f"{parameters}/memory_idle_ms_percentiles", COLDER.decode())
-    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold.node(host, layout))
+    assert (590 - 0.4 * 960) * MIB == pytest.approx(cold_memory.node(host, layout))
 
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
-    assert cold.idle(KIDLED) == cold.node(host, layout)
+    assert cold_memory.idle(KIDLED) == cold_memory.node(host, layout)
 
 
 def test_it_is_remembered() -> None:
     """The node's cold memory is a value of its history; a damaged text costs that value only."""
     host, past = counting.machine("v1"), series.History()
-    look = node_counters.Reader(host)
-    look.configure(topology.discover(host), hierarchies.discover(host))
+    look = node.Reader(host)
+    look.configure(discovery.discover(host), hierarchies.discover(host))
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", KIDLED.decode())
     past.take(look.read(0))
 
-    assert cold.idle(KIDLED) == past.node.last("", meter.MEMORY_COLD)
+    assert cold_memory.idle(KIDLED) == past.node.last("", meter.MEMORY_COLD)
     assert "memory.cold" not in [gap.feature for gap in look.unsupported]
 
     host.tree.text("/sys/fs/cgroup/memory/memory.idle_page_stats", "nonsense")

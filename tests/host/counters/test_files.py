@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from koordlet.host import counter_files
+from koordlet.host.counters import files
 from koordlet.model import meter
 
 STAT = """\
@@ -29,7 +29,7 @@ SOME = [1.5, 2.0, 3.25, 4.0]
 
 def one(name: str, *texts: str, unified: bool) -> dict[meter.Meter, list[float]]:
     """The columns of a file."""
-    row = next(row for row in counter_files.table() if (row.name, row.unified) == (name, unified))
+    row = next(row for row in files.table() if (row.name, row.unified) == (name, unified))
     found = row.columns([text.encode() for text in texts])
     return {what: list(column) for what, column in zip(row.meters, found, strict=True)}
 
@@ -121,7 +121,7 @@ def test_memory_by_node(unified: bool) -> None:
     """Pages of v1 are bytes here; on v2 anonymous memory, files and slabs are added up."""
     v1 = "total=7 N0=3 N1=4\nfile=9 N0=9 N1=0\nhierarchical_total=30 N0=10 N1=20\n"
     v2 = "anon N0=4096 N1=0\nfile N0=4096 N1=8192\nshmem N0=1 N1=1\n"
-    row = counter_files.numa((0, 1), unified=unified)
+    row = files.numa((0, 1), unified=unified)
     found = row.columns([(v2 if unified else v1).encode()])
 
     assert ([8192, 8192] if unified else [40960, 81920]) == [column[0] for column in found]
@@ -131,7 +131,7 @@ def test_memory_by_node(unified: bool) -> None:
 @pytest.mark.parametrize("unified", [False, True])
 def test_files_of_disks_are_long(unified: bool) -> None:
     """They have lines for each disk, so more than a page is asked for; of no other file."""
-    long = {row.name for row in counter_files.table() if row.size > 4096 and row.unified is unified}
+    long = {row.name for row in files.table() if row.size > 4096 and row.unified is unified}
 
     assert {"io.stat" if unified else "blkio.throttle.io_service_bytes_recursive"} == long
 
@@ -141,7 +141,7 @@ def test_memory_by_node_with_gaps(unified: bool) -> None:
     """Numbers of nodes may have gaps, the first may have no memory, and one may come later."""
     v1 = "total=7 N8=3 N250=4\nhierarchical_total=30 N8=10 N9=5 N250=20\n"
     v2 = "anon N8=4096 N9=7 N250=0\nfile N8=4096 N9=7 N250=8192\n"
-    row = counter_files.numa((0, 8, 250), unified=unified)
+    row = files.numa((0, 8, 250), unified=unified)
     found = row.columns([(v2 if unified else v1).encode()])
 
     expected = [0, 8192, 8192] if unified else [0, 40960, 81920]
@@ -150,8 +150,8 @@ def test_memory_by_node_with_gaps(unified: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "a b c\n", "\0", "some avg10=x", "-"])
-@pytest.mark.parametrize("row", counter_files.table(), ids=lambda row: f"{row.name}-{row.unified}")
-def test_damage(row: counter_files.File, text: str) -> None:
+@pytest.mark.parametrize("row", files.table(), ids=lambda row: f"{row.name}-{row.unified}")
+def test_damage(row: files.File, text: str) -> None:
     """What no kernel writes is refused by the errors that the reader knows."""
     with pytest.raises((ValueError, IndexError)):
         row.columns([text.encode()])

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from koordlet.host import counter_lane, counters
+from koordlet.host.counters import groups, lane
 from koordlet.model import meter
-from tests.host.test_counters import reader, values
+from tests.host.counters.test_groups import reader, values
 from tests.kit import counting
 from tests.kit.kernel.machine import Cgroup
 
 NAMES = tuple(f"g{number}" for number in range(12))
 KEYS = ("inactive_anon", "active_anon", "unevictable", "inactive_file", "active_file")
 USE = {"v1": "memory.usage_in_bytes", "v2": "memory.current"}
-EVERY, STILL = 6, counter_lane.STILL
+EVERY, STILL = 6, lane.STILL
 
 
 class Node:
@@ -26,7 +26,7 @@ class Node:
         self.host = counting.machine(version, *NAMES)
         for name in NAMES:
             self.says(name, used=100, cache=1)
-        self.look: counters.Reader = reader(self.host)
+        self.look: groups.Reader = reader(self.host)
         self.tick = 0
 
     def path(self, name: str, file: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from koordlet.history import series
-from koordlet.host import machine, node_counters, topology, usage
+from koordlet.host import machine
+from koordlet.host.counters import node, usage
+from koordlet.host.topology import discovery
 from koordlet.model import meter
 from tests.kit import counting
 
@@ -18,8 +20,8 @@ def stat(*cpus: tuple[int, int]) -> str:
 def test_rates_of_the_node_and_its_cpus() -> None:
     """A second of user time in a second is a core."""
     host, past = counting.machine("v2"), series.History()
-    look = node_counters.Reader(host)
-    look.configure(topology.discover(host))
+    look = node.Reader(host)
+    look.configure(discovery.discover(host))
     for at, used in ((0, 10), (1, 11)):
         host.texts["/proc/stat"] = stat((0, used), (1, 7))
         past.take(look.read(at))
@@ -32,8 +34,8 @@ def test_rates_of_the_node_and_its_cpus() -> None:
 def test_a_cpu_that_comes_back() -> None:
     """The time of its former life is no rate of its NUMA node."""
     host, past = counting.machine("v2"), series.History()
-    look = node_counters.Reader(host)
-    look.configure(topology.discover(host))
+    look = node.Reader(host)
+    look.configure(discovery.discover(host))
     for at, cpus in enumerate(
         [((0, 1), (1, 5000)), ((0, 2),), ((0, 3), (1, 5000)), ((0, 4), (1, 5000))]
     ):
@@ -48,7 +50,7 @@ def test_a_cpu_that_comes_back() -> None:
 def test_each_file_for_itself() -> None:
     """A damaged file costs its values, a missing one is said; the others are read."""
     host, past = counting.machine("v2"), series.History()
-    look = node_counters.Reader(host)
+    look = node.Reader(host)
     host.texts["/proc/stat"] = "nonsense"
     host.texts["/proc/pressure/io"] = None
     past.take(look.read(0))
@@ -64,7 +66,7 @@ def test_interfaces_with_a_device_before_others() -> None:
     line = "{}: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"
     host.texts["/proc/net/dev"] = "x\ny\n" + "".join(map(line.format, ("veth1", "eth0", "veth2")))
     host.tree.text("/sys/class/net/eth0/device", "")
-    past.take(node_counters.Reader(host).read(0))
+    past.take(node.Reader(host).read(0))
 
     assert ["eth0"] == list(past.links.subjects)
 

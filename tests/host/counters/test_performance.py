@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from koordlet.history import series
-from koordlet.host import hierarchies, perf_events, performance, root
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import performance
+from koordlet.host.fs import root
+from koordlet.host.process import perf_events
 from koordlet.model import counters, meter, pod, qos
 from tests.kit import counting
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from koordlet.host import hierarchies, pressure, roots
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import pressure
+from koordlet.host.recording import roots
 from koordlet.model import pressure as model
 from tests.kit import counting
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from koordlet.host import procstat
+from koordlet.host.counters import procstat
 from koordlet.model import meter
 
 STAT = b"""\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.host import psi
+from koordlet.host.counters import psi
 
 SOME = b"some avg10=1.50 avg60=0.25 avg300=0.00 total=2500000\n"
 FULL = b"full avg10=0.50 avg60=0.00 avg300=0.00 total=1000000\n"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import cgroups, hierarchies, root, strain
+from koordlet.host.cgroup import hierarchies, tree
+from koordlet.host.counters import strain
+from koordlet.host.fs import root
 from koordlet.model import strain as model
 from tests.kit import counting
 
@@ -15,7 +17,7 @@ TREE = "/sys/fs/cgroup"
 def reader(host: counting.Counting) -> strain.Reader:
     """One that follows a web server and a job."""
     layout = hierarchies.discover(host)
-    found = strain.Reader(host, cgroups.Reader(host, layout).children)
+    found = strain.Reader(host, tree.Reader(host, layout).children)
     found.follow(layout, plus=["web"], minus=[], best_effort=["job"], watched=["web"])
     return found
 
@@ -167,7 +169,7 @@ def crowd(count: int) -> tuple[Opened, strain.Reader]:
         host.texts[f"{TREE}/{name}/cpu.pressure"] = None
         host.texts[f"{TREE}/{name}/cpu.stat"] = "usage_usec 1\nuser_usec 1\n"
     layout = hierarchies.discover(host)
-    one = strain.Reader(host, cgroups.Reader(host, layout).children)
+    one = strain.Reader(host, tree.Reader(host, layout).children)
     one.follow(layout, plus=names, minus=[], best_effort=[], watched=names)
     return host, one
 

@@ -7,7 +7,9 @@ import errno
 from collections.abc import Sequence
 
 from koordlet.history import series
-from koordlet.host import machine, root, traffic, usage
+from koordlet.host import machine
+from koordlet.host.counters import traffic, usage
+from koordlet.host.fs import root
 from koordlet.model import cgroup, meter, pod
 from tests.kit import counting, views
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from koordlet.host import blocks, hierarchies
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.devices import blocks
 from koordlet.model import blocks as shape
 from koordlet.model import cgroup
 from tests.kit import machines

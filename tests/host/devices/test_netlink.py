@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from koordlet.host import archive, netlink, root
+from koordlet.host.devices import netlink
+from koordlet.host.fs import root
+from koordlet.host.recording import archive
 from koordlet.model import topology
 from tests.kit import machines
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import directory, queueing
+from koordlet.host.devices import queueing
+from koordlet.host.recording import directory
 from koordlet.model import queueing as shapes
 
 

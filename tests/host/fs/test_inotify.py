@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.host import inotify
+from koordlet.host.fs import inotify
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from koordlet.host import counters, hierarchies, silence
-from koordlet.host.root import fail
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.counters import groups
+from koordlet.host.fs import silence
+from koordlet.host.fs.root import fail
 from koordlet.model import cgroup, meter
 from tests.kit import unanswering
 from tests.kit.kernel import Machine
@@ -76,7 +78,7 @@ def test_counters_come_back_at_once() -> None:
     machine = Machine("0-1", cgroup="v2")
     machine.mkdir(machine.at("/sys/fs/cgroup/web"))
     host = unanswering.UnansweringHost(machine)
-    reader = counters.Reader(host, hierarchies.discover(host))
+    reader = groups.Reader(host, hierarchies.discover(host))
     reader.follow({"web": cgroup.Group(path="web", inode=1)})
     host.number = errno.EMFILE
     reader.read(1.0)
@@ -89,7 +91,7 @@ def test_counters_come_back_at_once() -> None:
 #: A process that has no descriptor left looks at this machine, and then has some again.
 _POOR = """
 import resource
-from koordlet.host import observe, root
+from koordlet.host import observe; from koordlet.host.fs import root
 one = observe.Observer(root.LiveHost())
 before = one.topology, one.layout
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

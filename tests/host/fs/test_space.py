@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.history import series
-from koordlet.host import space
+from koordlet.host.fs import space
 from koordlet.model import meter
 from tests.kit import deadline
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from koordlet.host import worker
+from koordlet.host.fs import worker
 from tests.kit import clocks, deadline
 
 

@@ -8,8 +8,9 @@ import os
 
 import pytest
 
-from koordlet.host import core_cookies, hierarchies
-from koordlet.host.root import LiveHost
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.fs.root import LiveHost
+from koordlet.host.process import core_cookies
 from tests.kit.kernel import Machine
 
 

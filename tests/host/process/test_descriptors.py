@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import resource, sys
-from koordlet.host import descriptors
+from koordlet.host.process import descriptors
 soft, hard = (int(word) for word in sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 print(descriptors.share(0.5, 5000), *resource.getrlimit(resource.RLIMIT_NOFILE))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.host import process_events
+from koordlet.host.process import events
 from tests.kit import deadline
 
 
@@ -22,14 +22,14 @@ def event(what: int, thread: int, process: int) -> bytes:
 
 def test_only_the_start_of_a_program_counts() -> None:
     """Its process, not its thread; forks and ends are nothing."""
-    assert 7 == process_events.executed(event(0x2, 8, 7))
-    assert {None} == {process_events.executed(event(what, 8, 7)) for what in (0, 1, 0x80000000)}
+    assert 7 == events.executed(event(0x2, 8, 7))
+    assert {None} == {events.executed(event(what, 8, 7)) for what in (0, 1, 0x80000000)}
 
 
 @given(st.binary(max_size=120))
 def test_any_bytes(data: bytes) -> None:
     """They are an event or they are none."""
-    found = process_events.executed(data)
+    found = events.executed(data)
 
     assert found is None or len(data) >= 60
 
@@ -41,7 +41,7 @@ def test_a_real_program() -> None:
     set-up inside can change it: so the test is skipped, on CI too.
     """
     try:
-        one = process_events.Listener()
+        one = events.Listener()
     except OSError as error:
         pytest.skip(f"nobody may listen here: {error}")
     try:

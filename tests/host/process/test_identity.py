@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 
-from koordlet.host import processes, root
+from koordlet.host.fs import root
+from koordlet.host.process import identity
 
 
 def test_a_living_process_is_named_with_command_and_start() -> None:
@@ -20,7 +21,7 @@ def test_a_living_process_is_named_with_command_and_start() -> None:
     # On a busy machine a process that was just made may still be without its command line.
     child.stdout.readline()
     try:
-        said = processes.describe(str(child.pid))
+        said = identity.describe(str(child.pid))
     finally:
         child.communicate(b"\n")
 
@@ -35,12 +36,12 @@ def test_a_process_that_ended_is_its_pid() -> None:
     os.waitpid(child.pid, 0)
     child.returncode = 0
 
-    assert f"pid {child.pid}" == processes.describe(str(child.pid))
+    assert f"pid {child.pid}" == identity.describe(str(child.pid))
 
 
 def test_what_is_no_pid_is_shown_as_it_is() -> None:
     """A lock file may hold anything."""
-    assert "pid unknown" == processes.describe("unknown")
+    assert "pid unknown" == identity.describe("unknown")
 
 
 def test_a_process_is_known_by_its_start() -> None:
@@ -48,17 +49,17 @@ def test_a_process_is_known_by_its_start() -> None:
     host = root.LiveHost()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        own, other = (processes.identity(host, f"/proc/{pid}") for pid in (os.getpid(), child.pid))
+        own, other = (identity.identity(host, f"/proc/{pid}") for pid in (os.getpid(), child.pid))
     finally:
         child.communicate(b"\n")
 
     assert 0 < own <= other
-    assert own == processes.identity(host, f"/proc/{os.getpid()}")
-    assert [processes.identity(host, path) for path in ("/proc/sys", "/sys", "/")] == [0, 0, 0]
+    assert own == identity.identity(host, f"/proc/{os.getpid()}")
+    assert [identity.identity(host, path) for path in ("/proc/sys", "/sys", "/")] == [0, 0, 0]
 
 
 def test_settings_of_the_kernel_are_there_once() -> None:
     """Each mount of procfs has inodes of its own for them: what is ours stays ours in a new one."""
     host = root.LiveHost()
 
-    assert {1} == {processes.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")}
+    assert {1} == {identity.identity(host, f"/proc/sys/{one}") for one in ("vm", "kernel")}

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from koordlet.host import libc
+from koordlet.host.process import libc
 
 
 def test_a_refusal_names_the_path() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.host import hierarchies, oom_scores, roots
+from koordlet.host.cgroup import hierarchies
+from koordlet.host.process import oom_scores
+from koordlet.host.recording import roots
 
 
 def test_look(tmp_path: Path) -> None:

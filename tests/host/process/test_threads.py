@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from koordlet.host import threads
+from koordlet.host.process import threads
 from koordlet.model import errors
 
 

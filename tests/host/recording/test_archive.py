@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from koordlet.host import root, roots, tarindex
+from koordlet.host.fs import root
+from koordlet.host.recording import roots, tarindex
 from koordlet.model import errors
 from tests.kit import machines
 

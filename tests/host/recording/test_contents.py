@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import directory, frames, machine, recording, redaction, root
-from koordlet.host import topology as discovery
+from koordlet.host import machine
+from koordlet.host.fs import root
+from koordlet.host.recording import contents, directory, frames, redaction
+from koordlet.host.topology import discovery
 from tests.kit import machines
 
 MOUNTINFO = (
@@ -61,7 +63,7 @@ def host(tmp_path: Path) -> root.HostRoot:
 def recorded(host: root.HostRoot) -> dict[str, bytes | str]:
     """Path to content, or to the text of a link."""
     return {
-        item.path: item.data if item.link is None else item.link for item in recording.items(host)
+        item.path: item.data if item.link is None else item.link for item in contents.items(host)
     }
 
 
@@ -146,12 +148,12 @@ def test_serial_numbers_are_zeros(line: bytes, kept: bytes) -> None:
 # Frames -----------------------------------------------------------------------------------------
 
 
-def item(path: str, data: bytes, link: str | None = None) -> recording.Item:
+def item(path: str, data: bytes, link: str | None = None) -> contents.Item:
     """One item."""
-    return recording.Item(root.HostPath(path), data, link)
+    return contents.Item(root.HostPath(path), data, link)
 
 
-def changes(*readings: list[recording.Item]) -> list[dict[str, object]]:
+def changes(*readings: list[contents.Item]) -> list[dict[str, object]]:
     """What the last reading adds to those before it."""
     memory = frames.Memory()
     list(memory.first(readings[0]))

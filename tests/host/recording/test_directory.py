@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import directory, root
+from koordlet.host.fs import root
+from koordlet.host.recording import directory
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import playing, root
+from koordlet.host.fs import root
+from koordlet.host.recording import player
 from koordlet.model import errors
 
 HEAD = {"frame": 0, "monotonic": 10.0, "wall": 1000.0}
@@ -52,7 +53,7 @@ def test_files_change_come_and_go(tmp_path: Path) -> None:
         {"path": "/sys/a/b/new", "gone": True},
         {"path": "/sys/never", "gone": True},
     ]
-    recording = playing.Recording(archive(tmp_path, [HEAD], later, last))
+    recording = player.Recording(archive(tmp_path, [HEAD], later, last))
     host, moments = recording.host, recording.play()
     handle = host.open(at("/proc/stat"))
 
@@ -90,7 +91,7 @@ def test_files_change_come_and_go(tmp_path: Path) -> None:
 )
 def test_a_bad_frame_is_refused_with_its_number(tmp_path: Path, frame: object, why: str) -> None:
     """Half a moment is none: the archive and the frame are named."""
-    recording = playing.Recording(archive(tmp_path, frame))
+    recording = player.Recording(archive(tmp_path, frame))
 
     with pytest.raises(errors.ConfigError, match="frame 0") as refused:
         list(recording.play())
@@ -100,4 +101,4 @@ def test_a_bad_frame_is_refused_with_its_number(tmp_path: Path, frame: object, w
 def test_an_archive_without_frames_is_no_recording(tmp_path: Path) -> None:
     """The archive of a machine has one state and no time."""
     with pytest.raises(errors.ConfigError, match="no frames"):
-        playing.Recording(archive(tmp_path))
+        player.Recording(archive(tmp_path))

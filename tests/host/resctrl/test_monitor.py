@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.host import directory, resctrl, resctrl_monitor
+from koordlet.host.recording import directory
+from koordlet.host.resctrl import monitor as resctrl_monitor
+from koordlet.host.resctrl import tree
 from koordlet.model.resctrl import Usage
 from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost
 
 
-def looks(host: KernelHost) -> tuple[resctrl.Reader, resctrl_monitor.Monitor]:
+def looks(host: KernelHost) -> tuple[tree.Reader, resctrl_monitor.Monitor]:
     """A reader and a monitor of one machine."""
-    made = resctrl.Reader(host)
+    made = tree.Reader(host)
     made.refresh("GenuineIntel", ())
     return made, resctrl_monitor.Monitor(host)
 
@@ -113,7 +115,7 @@ def test_a_package_is_no_cache(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     host = directory.DirHost(str(tmp_path))
-    reader = resctrl.Reader(host)
+    reader = tree.Reader(host)
     reader.refresh("GenuineIntel", ())
     now = reader.read()
     assert now is not None

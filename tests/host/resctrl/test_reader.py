@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.host import resctrl_look
+from koordlet.host.resctrl import reader
 from koordlet.model import resctrl
 from tests.kit import agents, moments
 from tests.kit import resctrl as kit
@@ -29,7 +29,7 @@ def test_a_process_that_entered_from_outside(ram: Path) -> None:
     host = kit.machine()
     line = agents.Site(host, state=ram).line()
     layout, topology = line.observer.layout, line.observer.topology
-    look, told = resctrl_look.Look(host), Told()
+    look, told = reader.Look(host), Told()
     look.refresh(topology)
     pods = (moments.workload("batch"),)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import directory, resctrl_tasks
+from koordlet.host.recording import directory
+from koordlet.host.resctrl import tasks
 from koordlet.model import cgroup
 
 V1 = cgroup.Layout(
@@ -51,8 +52,8 @@ def test_the_workload(
     """The nearest one that its cgroup is in, in the hierarchy that counts and below the root."""
     host = process(tmp_path, text, None)
 
-    assert expected == resctrl_tasks.workload_of(host, layout, HOMES, 7)
-    assert resctrl_tasks.workload_of(host, layout, HOMES, 8) is None
+    assert expected == tasks.workload_of(host, layout, HOMES, 7)
+    assert tasks.workload_of(host, layout, HOMES, 8) is None
 
 
 @pytest.mark.parametrize(
@@ -63,5 +64,5 @@ def test_at_home(tmp_path: Path, text: str | None, *, expected: bool) -> None:
     """Where others of its workload are; nobody knows where the kernel does not say."""
     host = process(tmp_path, "", text)
 
-    assert expected is resctrl_tasks.at_home(host, HOMES["batch"], 7)
-    assert resctrl_tasks.at_home(host, HOMES["batch"], 8)
+    assert expected is tasks.at_home(host, HOMES["batch"], 7)
+    assert tasks.at_home(host, HOMES["batch"], 8)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import resctrl
+from koordlet.host.resctrl import tree
 from koordlet.model.resctrl import Unit
 from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost, Machine
 
 
-def reader(host: KernelHost, vendor: str = "GenuineIntel", flags: str = "") -> resctrl.Reader:
+def reader(host: KernelHost, vendor: str = "GenuineIntel", flags: str = "") -> tree.Reader:
     """A reader that knows of mounts."""
-    made = resctrl.Reader(host)
+    made = tree.Reader(host)
     made.refresh(vendor, flags.split())
     return made
 

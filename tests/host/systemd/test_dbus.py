@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.host import dbus
+from koordlet.host.systemd import dbus
 from tests.kit import search
 
 V = dbus.Variant

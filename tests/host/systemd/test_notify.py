@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import notify
+from koordlet.host.systemd import notify
 
 
 @pytest.fixture

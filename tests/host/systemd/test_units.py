@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet import systemd
+from koordlet.host.systemd import units
 
 LISTING = """\
  12 other.service             start   waiting
@@ -35,17 +35,17 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_state_and_job(manager: Path) -> None:
     """State and job are those of the unit that was asked for, not of one with a longer name."""
-    restarting = systemd.Unit(active="deactivating", sub="stop-post", job="restart")
+    restarting = units.Unit(active="deactivating", sub="stop-post", job="restart")
 
-    assert restarting == systemd.look("koordlet.service")
-    assert "stop" == systemd.look("koordlet-restore.service").job
-    assert "" == systemd.look("koordlet").job
+    assert restarting == units.look("koordlet.service")
+    assert "stop" == units.look("koordlet-restore.service").job
+    assert "" == units.look("koordlet").job
     assert "-- koordlet.service" in (manager / "asked").read_text().splitlines()[1]
 
 
 def test_starting_does_not_wait(manager: Path) -> None:
     """Starting from within a stopping unit must not wait for a job that may wait for the stop."""
-    systemd.start("koordlet-restore.service")
+    units.start("koordlet-restore.service")
 
     words = (manager / "asked").read_text().split()
     assert "start" == words[0]
@@ -56,12 +56,12 @@ def test_starting_does_not_wait(manager: Path) -> None:
 def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A systemctl that fails, and one that is not there, are the same error with the reason."""
     (manager / "broken").touch()
-    with pytest.raises(systemd.NoAnswerError, match="no bus"):
-        systemd.look("koordlet.service")
+    with pytest.raises(units.NoAnswerError, match="no bus"):
+        units.look("koordlet.service")
 
     monkeypatch.setenv("PATH", str(manager / "nowhere"))
-    with pytest.raises(systemd.NoAnswerError, match="No such file"):
-        systemd.start("koordlet.service")
+    with pytest.raises(units.NoAnswerError, match="No such file"):
+        units.start("koordlet.service")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_no_answer(manager: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_comes_back(job: str, result: str, expected: bool) -> None:
     """A job decides; without one, a unit that failed is restarted and one that ended is not."""
-    unit = systemd.Unit(active="deactivating", sub="stop-post", job=job)
+    unit = units.Unit(active="deactivating", sub="stop-post", job=job)
 
-    assert expected is systemd.comes_back(unit, result)
+    assert expected is units.comes_back(unit, result)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_comes_back(job: str, result: str, expected: bool) -> None:
 )
 def test_left_alone(active: str, sub: str, job: str, expected: bool) -> None:
     """The helper must act only where the unit has no process whose end would be acted upon."""
-    assert expected is systemd.left_alone(systemd.Unit(active=active, sub=sub, job=job))
+    assert expected is units.left_alone(units.Unit(active=active, sub=sub, job=job))
 
 
 def test_the_helper_is_named_after_the_unit() -> None:
     """One helper for each agent's unit."""
-    assert "koordlet-restore.service" == systemd.helper_of("koordlet.service")
+    assert "koordlet-restore.service" == units.helper_of("koordlet.service")

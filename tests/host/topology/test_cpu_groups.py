@@ -5,13 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.host import groups
+from koordlet.host.topology import cpu_groups
 from koordlet.model import cpuset
 
 
-def form(**claims: str) -> groups.Groups:
+def form(**claims: str) -> cpu_groups.Groups:
     """Groups from ``c0="0-1"``."""
-    return groups.form({int(name[1:]): cpuset.CPUSet.parse(text) for name, text in claims.items()})
+    return cpu_groups.form(
+        {int(name[1:]): cpuset.CPUSet.parse(text) for name, text in claims.items()}
+    )
 
 
 def test_equal_sets_are_one_group() -> None:
@@ -42,7 +44,7 @@ def test_thousands_of_contradictions_end() -> None:
     """Each of 4 096 CPUs claiming something else is answered at once: nobody is right."""
     claims = {cpu: cpuset.CPUSet.span(0, cpu) for cpu in range(4096)}
 
-    assert {} == groups.form(claims).number
+    assert {} == cpu_groups.form(claims).number
 
 
 @given(st.dictionaries(st.integers(0, 20), st.frozensets(st.integers(0, 20)), max_size=20))
@@ -50,8 +52,8 @@ def test_groups_are_dense_and_ordered(claims: dict[int, frozenset[int]]) -> None
     """Whatever is claimed, numbers are dense by lowest CPU, and the same each time."""
     sets = {cpu: cpuset.CPUSet.of({cpu, *others}) for cpu, others in claims.items()}
 
-    found = groups.form(sets)
+    found = cpu_groups.form(sets)
     first = [found.number[cpu] for cpu in sorted(found.number)]
 
     assert sorted(set(first)) == list(dict.fromkeys(first)) == list(range(len(set(first))))
-    assert found == groups.form(dict(reversed(sets.items())))
+    assert found == cpu_groups.form(dict(reversed(sets.items())))

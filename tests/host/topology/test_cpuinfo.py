@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import cpuinfo, sysfs
+from koordlet.host.fs import sysfs
+from koordlet.host.topology import cpuinfo
 from tests.kit import machines
 
 X86 = (

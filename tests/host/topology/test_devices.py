@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.host import recording
+from koordlet.host.recording import contents
 from koordlet.model import topology
 from tests.kit import machines
 from tests.kit.topologies import discover, warned
@@ -145,7 +145,7 @@ def test_devices_survive_a_recording() -> None:
 
     again = {
         item.path.lstrip("/"): f"->{item.link}" if item.link is not None else item.data.decode()
-        for item in recording.items(host)
+        for item in contents.items(host)
     }
 
     assert discover(tree).devices == discover(again).devices

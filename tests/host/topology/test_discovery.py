@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host import archive, directory, root, roots, tarindex
-from koordlet.host import topology as discovery
+from koordlet.host.fs import root
+from koordlet.host.recording import archive, directory, roots, tarindex
+from koordlet.host.topology import discovery
 from koordlet.model import topology
 from tests.kit import large_machines, machines, topologies
 from tests.kit.topologies import discover, groups
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "sysfs"
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "sysfs"
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"
 

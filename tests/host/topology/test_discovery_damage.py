@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from koordlet.host import directory
-from koordlet.host import topology as discovery
+from koordlet.host.recording import directory
+from koordlet.host.topology import discovery
 from koordlet.report import topology_json, topology_svg
 from tests.kit import machines
 from tests.kit.topologies import check_contract, discover, groups, warned

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from koordlet.host import directory, kernel_work
+from koordlet.host.recording import directory
+from koordlet.host.topology import kernel_work
 
 
 def test_what_can_be_written_is_read(tmp_path: Path) -> None:

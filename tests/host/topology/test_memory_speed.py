@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.host import directory, memory_speed
+from koordlet.host.recording import directory
+from koordlet.host.topology import memory_speed
 
 
 def module(bank: str, speed: int, *, size: int = 0x4000, configured: int = 0) -> bytes:

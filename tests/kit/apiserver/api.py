@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from koordlet.model import kinds, objects, refusals, selectors
+from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter, rules, writing
 from tests.kit.apiserver import discovery, jsonpatch, status, tables
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _SHORT = {"pods": ["po"], "nodes": ["no"], "configmaps": ["cm"], "namespaces": ["ns"]}

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 
 
 def apply(body: Any, operations: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import h11
 
-from koordlet.model import kinds, refusals
+from koordlet.kubeapi import kinds, refusals
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import api, discovery, faults, status
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import kinds, refusals
+from koordlet.kubeapi import kinds, refusals
 
 #: The first that fits.
 _CODES: tuple[tuple[type[refusals.ObjectsError], int, str], ...] = (

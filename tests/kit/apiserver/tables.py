@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from koordlet.model import kinds, moment, objects
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import moment
 
 Column = Mapping[str, Any]
 _NAME: Column = {"name": "Name", "type": "string", "format": "name"}

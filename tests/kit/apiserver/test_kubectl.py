@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.store import adapter
 from tests.kit import needs
 from tests.kit.apiserver import pki, server

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from koordlet.host.root import HostRoot, LiveHost, fail
+from koordlet.host.fs.root import HostRoot, LiveHost, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel.host import KernelHost
 

@@ -1,6 +1,7 @@
-"""Core scheduling on a stand-in machine: prctl(PR_SCHED_CORE), as ``host.core_cookies`` calls it.
+"""Core scheduling on a stand-in machine: prctl(PR_SCHED_CORE).
 
-Covers: cookies of processes, and the one of the thread that asks; ESRCH, EINVAL, ENODEV.
+Covers: what ``host.process.core_cookies`` calls; cookies of processes, and the one of the thread
+that asks; ESRCH, EINVAL, ENODEV.
 Does not cover: threads of other processes, what a cookie does to scheduling. As
 kernel/sched/core_sched.c of Linux 6.1 has it.
 """
@@ -12,8 +13,8 @@ import errno
 import itertools
 import threading
 
-from koordlet.host import core_cookies
-from koordlet.host.root import fail
+from koordlet.host.fs.root import fail
+from koordlet.host.process import core_cookies
 from tests.kit.kernel.group import Processes
 from tests.kit.kernel.hardware import Hardware
 

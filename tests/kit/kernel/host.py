@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from koordlet.host.root import HostPath, HostRoot, Kind, Stat, fail
+from koordlet.host.fs.root import HostPath, HostRoot, Kind, Stat, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import affinity
 from tests.kit.kernel.cookies import Cookies

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from koordlet.host.root import HostPath, HostRoot, Kind
+from koordlet.host.fs.root import HostPath, HostRoot, Kind
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel import script
 from tests.kit.kernel.actors import Actors

@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Mapping
 
-from koordlet.host.root import Kind
+from koordlet.host.fs.root import Kind
 
 _MAX_LINKS = 40
 #: One write to a kernel file takes at most a page unless the file says otherwise (fs/kernfs).

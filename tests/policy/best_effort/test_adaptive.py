@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import cgroup, decision, knob, ledger, resctrl, snapshot, strain, strategies
-from koordlet.policy import adaptive
-from koordlet.policy.adaptive import Settings, State
+from koordlet.policy.best_effort import adaptive
+from koordlet.policy.best_effort.adaptive import Settings, State
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 

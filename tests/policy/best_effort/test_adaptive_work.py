@@ -8,10 +8,10 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import meter, snapshot
-from koordlet.policy import adaptive_work
-from koordlet.policy.adaptive_work import State
+from koordlet.policy.best_effort import adaptive_work
+from koordlet.policy.best_effort.adaptive_work import State
 from tests.kit import counting
-from tests.policy import test_adaptive
+from tests.policy.best_effort import test_adaptive
 
 MINUTE = 60.0
 BEGIN = 1000.0

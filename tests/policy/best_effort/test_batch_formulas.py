@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import nodeslo
-from koordlet.policy import batch_formulas
-from koordlet.policy.batch_formulas import Sums
+from koordlet.policy.best_effort import batch_formulas
+from koordlet.policy.best_effort.batch_formulas import Sums
 
 NAMES = [one.name for one in dataclasses.fields(Sums)]
 

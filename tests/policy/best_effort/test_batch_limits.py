@@ -10,8 +10,9 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import action, decision, nodeslo, pod, qos, snapshot
-from koordlet.policy import batch_limits, cpu_normalization
-from koordlet.policy.batch_limits import Settings, State
+from koordlet.policy.best_effort import batch_limits
+from koordlet.policy.best_effort.batch_limits import Settings, State
+from koordlet.policy.cpu import cpu_normalization
 from tests.kit import moments
 from tests.kit.moments import group, workload
 

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from koordlet.history import series
-from koordlet.policy import batch_offer
-from koordlet.policy.batch_offer import State
-from tests.policy.test_batch_resources import BE, GIB, LS, USE, decided, history, moment
+from koordlet.policy.best_effort import batch_offer
+from koordlet.policy.best_effort.batch_offer import State
+from tests.policy.best_effort.test_batch_resources import BE, GIB, LS, USE, decided, history, moment
 
 
 def test_an_offer_survives_a_restart_within_its_age() -> None:

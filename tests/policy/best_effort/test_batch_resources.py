@@ -18,9 +18,9 @@ from koordlet.model import (
     snapshot,
     strategies,
 )
-from koordlet.policy import batch_resources
-from koordlet.policy.batch_offer import State
-from koordlet.policy.batch_resources import Settings
+from koordlet.policy.best_effort import batch_resources
+from koordlet.policy.best_effort.batch_offer import State
+from koordlet.policy.best_effort.batch_resources import Settings
 from tests.kit import colocation, counting, moments
 from tests.kit.colocation import KubeQos, Qos
 

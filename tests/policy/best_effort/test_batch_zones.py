@@ -8,9 +8,9 @@ import json
 import pytest
 
 from koordlet.model import pod, resources, wishes
-from koordlet.policy import batch_zones as policy
+from koordlet.policy.best_effort import batch_zones as policy
 from tests.kit import moments
-from tests.policy import test_batch_resources as node
+from tests.policy.best_effort import test_batch_resources as node
 
 BATCH_CPU, BATCH_MEMORY = resources.BATCH_CPU, resources.BATCH_MEMORY
 TWO = moments.machine(2, 4)

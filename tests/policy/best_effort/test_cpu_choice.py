@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset
-from koordlet.policy import be_cpus
+from koordlet.policy.best_effort import cpu_choice
 from tests.kit import moments
 
 #: Two sockets of four cores with two threads: CPUs n and n+8 are one core.
@@ -32,35 +32,35 @@ SIXTEEN = moments.machine(2, 4)
 )
 def test_the_order_of_the_choice(wanted: int, chosen: tuple[int, ...]) -> None:
     """A pair of each node in turn; a single one comes from the node where that stopped."""
-    assert chosen == be_cpus.pick(SIXTEEN, SIXTEEN.online, wanted)
+    assert chosen == cpu_choice.pick(SIXTEEN, SIXTEEN.online, wanted)
 
 
 def test_the_larger_node_gives_first() -> None:
     """Buckets by size; single threads where no core has both."""
     pool = cpuset.CPUSet.parse("0,4-6,12")
 
-    assert (4, 12, 5, 0) == be_cpus.pick(SIXTEEN, pool, 4)
+    assert (4, 12, 5, 0) == cpu_choice.pick(SIXTEEN, pool, 4)
 
 
 def test_reserved_cpus_are_shared_in_proportion() -> None:
     """Of four CPUs, one comes from LSR workloads when they hold a quarter of all."""
     lsr = cpuset.CPUSet.parse("0-1,8-9")
-    chosen = be_cpus.choose(SIXTEEN, 4, SIXTEEN.online - lsr, lsr)
+    chosen = cpu_choice.choose(SIXTEEN, 4, SIXTEEN.online - lsr, lsr)
 
     assert (1, 4) == (len(chosen & lsr), len(chosen))
 
 
 def test_no_pool_no_choice() -> None:
     """Nothing is divided by nothing."""
-    assert not be_cpus.choose(SIXTEEN, 4, cpuset.CPUSet(), cpuset.CPUSet())
+    assert not cpu_choice.choose(SIXTEEN, 4, cpuset.CPUSet(), cpuset.CPUSet())
 
 
 def test_a_pool_with_cpus_that_are_not_there() -> None:
     """CPUs that are offline or never were cannot be had: no choice, and no search without end."""
     pool = cpuset.CPUSet.span(8, 23)
 
-    assert () == be_cpus.pick(SIXTEEN, pool, 9)
-    assert 8 == len(be_cpus.pick(SIXTEEN, pool, 8))
+    assert () == cpu_choice.pick(SIXTEEN, pool, 9)
+    assert 8 == len(cpu_choice.pick(SIXTEEN, pool, 8))
 
 
 def test_a_large_machine_costs_in_proportion() -> None:
@@ -69,7 +69,7 @@ def test_a_large_machine_costs_in_proportion() -> None:
     for cores in (512, 4096):
         machine = moments.machine(1, cores, threads=1)
         began = time.process_time()
-        assert cores == len(be_cpus.pick(machine, machine.online, cores))
+        assert cores == len(cpu_choice.pick(machine, machine.online, cores))
         costs.append(time.process_time() - began)
 
     assert costs[1] < 30 * costs[0]
@@ -78,7 +78,7 @@ def test_a_large_machine_costs_in_proportion() -> None:
 @hypothesis.given(pool=moments.sets(16), wanted=st.integers(0, 20))
 def test_a_choice_is_exact_or_empty(pool: cpuset.CPUSet, wanted: int) -> None:
     """So many different CPUs of the pool, or none where it has fewer."""
-    chosen = be_cpus.pick(SIXTEEN, pool, wanted)
+    chosen = cpu_choice.pick(SIXTEEN, pool, wanted)
 
     assert len(chosen) == (wanted if wanted <= len(pool) else 0)
     assert len(set(chosen)) == len(chosen)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from koordlet.apply import planner, present
 from koordlet.history import series
 from koordlet.model import cpuset, decision, kubelet, ledger, plan, snapshot, strategies
-from koordlet.policy import chain, cpu_suppress
-from koordlet.policy.cpu_suppress import Settings, State
+from koordlet.policy.best_effort import cpu_suppress
+from koordlet.policy.best_effort.cpu_suppress import Settings, State
+from koordlet.policy.framework import chain
 from koordlet.state import journal
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos

@@ -9,7 +9,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset, pod
-from koordlet.policy import be_groups
+from koordlet.policy.best_effort import groups
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -27,7 +27,7 @@ def test_the_tier_is_one_place_and_what_is_inside_belongs_to_it() -> None:
         colocation.declared("gone", Qos.BE, group=None),
         colocation.declared("web", Qos.LS),
     ]
-    found = be_groups.places(colocation.moment(EIGHT, pods))
+    found = groups.places(colocation.moment(EIGHT, pods))
 
     assert [("job", False), (colocation.TIER, True)] == [(one.group, one.tier) for one in found]
 
@@ -36,8 +36,8 @@ def test_a_set_outside_of_the_one_above_is_said_not_written() -> None:
     """The kernel would refuse it on v1 and hand out the whole parent on v2."""
     now = colocation.moment(EIGHT, [colocation.declared("job", Qos.BE)])
     narrow = dataclasses.replace(now, groups={**now.groups, "": moments.group("", "0-3")})
-    there = be_groups.places(now)
-    writer = be_groups.Writer(narrow, "x")
+    there = groups.places(now)
+    writer = groups.Writer(narrow, "x")
     made, problems = writer.sets(there, cpuset.CPUSet.parse("6-7"), "because")
 
     assert [] == made
@@ -51,7 +51,7 @@ def test_where_limits_of_sensitive_work_are_counted() -> None:
     web = dataclasses.replace(web, containers=(*boxes, pod.Container(name="not begun")))
     job = colocation.kube("job", KubeQos.BEST_EFFORT, Qos.BE)
 
-    found = be_groups.sensitive_groups((web, job))
+    found = groups.sensitive_groups((web, job))
 
     assert [web.group, f"{web.group}/a", f"{web.group}/b"] == found
 
@@ -61,7 +61,7 @@ def test_declared_groups_yield_and_the_kubelet_s_are_left() -> None:
     now = colocation.moment(
         EIGHT, [colocation.declared("job", Qos.BE), colocation.kube("a", KubeQos.BEST_EFFORT)]
     )
-    found = be_groups.yielding(now, be_groups.places(now), "x", "because")
+    found = groups.yielding(now, groups.places(now), "x", "because")
 
     assert [write.target for write in found] == ["/c/cpu/job/cpu.shares", "/c/cpu/job/cpu.idle"]
 
@@ -72,7 +72,7 @@ def test_declared_groups_yield_and_the_kubelet_s_are_left() -> None:
 )
 def test_parts_of_a_budget(total: int, used: dict[str, int]) -> None:
     """Never more than there is beyond the least of each; nobody who wants more has less."""
-    parts = be_groups.split(total, used, 20)
+    parts = groups.split(total, used, 20)
 
     assert used.keys() == parts.keys()
     assert sum(parts.values()) <= max(0, total) + 20 * len(used)

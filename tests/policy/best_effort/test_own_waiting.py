@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset
-from koordlet.policy import own_waiting
+from koordlet.policy.best_effort import own_waiting
 
 parse = cpuset.CPUSet.parse
 SETS = st.sampled_from([parse(one) for one in ("0", "1", "0-1", "0-7", "4-7", "2-63")])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.policy import be_satisfaction
-from koordlet.policy.be_satisfaction import Bounds, Sample
+from koordlet.policy.best_effort import satisfaction
+from koordlet.policy.best_effort.satisfaction import Bounds, Sample
 
 BOUNDS = Bounds(lower=60, upper=80, usage=90)
 
@@ -34,25 +34,25 @@ def seen(limit: float, request: float, used: float, at: float = 0.0) -> Sample:
 )
 def test_one_moment(limit: float, asked: float, used: float, amount: int) -> None:
     """Limit, requests and use in thousandths of a core to what must be released."""
-    assert be_satisfaction.release([seen(limit, asked, used)], BOUNDS, 1.0) == amount
+    assert satisfaction.release([seen(limit, asked, used)], BOUNDS, 1.0) == amount
 
 
 def test_average_and_newest_must_agree() -> None:
     """The smaller of both is released; none where one of them is satisfied."""
     starved, half, fine = seen(1000, 4000, 1000), seen(2000, 4000, 2000), seen(4000, 4000, 4000)
 
-    assert be_satisfaction.release([starved, half], BOUNDS, 2.0) == 1200
-    assert be_satisfaction.release([half, starved], BOUNDS, 2.0) == 1700
-    assert be_satisfaction.release([starved, fine], BOUNDS, 2.0) == 0
-    assert be_satisfaction.release([fine, fine, starved], BOUNDS, 3.0) == 0
+    assert satisfaction.release([starved, half], BOUNDS, 2.0) == 1200
+    assert satisfaction.release([half, starved], BOUNDS, 2.0) == 1700
+    assert satisfaction.release([starved, fine], BOUNDS, 2.0) == 0
+    assert satisfaction.release([fine, fine, starved], BOUNDS, 3.0) == 0
 
 
 def test_a_window_of_which_too_little_was_seen() -> None:
     """Less than a third says nothing."""
     one = seen(2000, 4000, 2000)
-    assert be_satisfaction.release([one] * 3, BOUNDS, 10.0) == 0
-    assert be_satisfaction.release([one] * 4, BOUNDS, 10.0) == 1200
-    assert be_satisfaction.release([], BOUNDS, 1.0) == 0
+    assert satisfaction.release([one] * 3, BOUNDS, 10.0) == 0
+    assert satisfaction.release([one] * 4, BOUNDS, 10.0) == 1200
+    assert satisfaction.release([], BOUNDS, 1.0) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset, topology
-from koordlet.policy import cpu_accumulator, cpu_shape
-from koordlet.policy.cpu_accumulator import Bind, Exclusive, Request, Room, Strategy
+from koordlet.policy.cpu import accumulator
+from koordlet.policy.cpu import shape as cpu_shape
+from koordlet.policy.cpu.accumulator import Bind, Exclusive, Request, Room, Strategy
 
 FULL, SPREAD = Bind.FULL_CORES, Bind.SPREAD
 
@@ -70,7 +71,7 @@ def taken(
         preferred=cpuset.CPUSet.parse(preferred).bits,
         repelling=cpuset.CPUSet.parse(repelling).bits,
     )
-    bits = cpu_accumulator.take(shape, room, request)
+    bits = accumulator.take(shape, room, request)
     return None if bits is None else str(cpuset.CPUSet(bits))
 
 
@@ -198,11 +199,11 @@ def test_what_is_taken_keeps_every_promise(data: st.DataObject) -> None:
         strategy=data.draw(st.sampled_from(Strategy)),
     )
     room = Room(free=free, repelling=data.draw(st.integers(0, shape.online)))
-    bits = cpu_accumulator.take(shape, room, request)
+    bits = accumulator.take(shape, room, request)
 
-    assert bits == cpu_accumulator.take(shape, room, request)
+    assert bits == accumulator.take(shape, room, request)
     if bits is None:
-        usable = cpu_accumulator.usable(shape, free, request.bind)
+        usable = accumulator.usable(shape, free, request.bind)
         assert request.count > free.bit_count() or (
             request.required
             and (request.count > usable.bit_count() or request.count % shape.threads)
@@ -210,7 +211,7 @@ def test_what_is_taken_keeps_every_promise(data: st.DataObject) -> None:
     else:
         assert request.count == bits.bit_count()
         assert 0 == bits & ~free
-        assert not request.required or cpu_accumulator.satisfies(shape, bits, request.bind)
+        assert not request.required or accumulator.satisfies(shape, bits, request.bind)
 
 
 @given(st.data())
@@ -220,7 +221,7 @@ def test_a_node_that_suffices_holds_all_of_a_workload(data: st.DataObject) -> No
     free = data.draw(st.integers(0, shape.online)) & shape.online
     fits = [shape.whole(free, bits).bit_count() for bits in shape.nodes.values()]
     count = data.draw(st.integers(1, max(1, *fits)))
-    bits = cpu_accumulator.take(shape, Room(free=free), Request(count=count))
+    bits = accumulator.take(shape, Room(free=free), Request(count=count))
 
     if count <= max(fits):
         assert bits is not None

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset
-from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_shape, numa_hints
-from koordlet.policy.cpu_accumulator import Bind, Exclusive
-from koordlet.policy.cpu_allocation import Grant, Holding, Node, Refusal, Request
-from tests.policy.test_cpu_accumulator import machine, machines
+from koordlet.policy.cpu import accumulator, allocation, numa_hints
+from koordlet.policy.cpu import shape as cpu_shape
+from koordlet.policy.cpu.accumulator import Bind, Exclusive
+from koordlet.policy.cpu.allocation import Grant, Holding, Node, Refusal, Request
+from tests.policy.cpu.test_accumulator import machine, machines
 
 SHAPE = cpu_shape.Shape.of(machine(2, 1, 4, 2))
 SINGLE = numa_hints.Policy.SINGLE
@@ -22,9 +23,9 @@ def cpus(text: str) -> cpuset.CPUSet:
     return cpuset.CPUSet.parse(text)
 
 
-def ask(count: int, bind: Bind = Bind.FULL_CORES, **more: Any) -> cpu_accumulator.Request:
+def ask(count: int, bind: Bind = Bind.FULL_CORES, **more: Any) -> accumulator.Request:
     """A request."""
-    return cpu_accumulator.Request(count=count, bind=bind, **more)
+    return accumulator.Request(count=count, bind=bind, **more)
 
 
 def test_reserved_and_held_cpus_are_not_granted() -> None:
@@ -36,7 +37,7 @@ def test_reserved_and_held_cpus_are_not_granted() -> None:
     assert Grant(cpus=cpus("1-2,9-10"), parts={0: {"cpu": 4000}}) == node.allocate(
         Request(cpus=ask(4))
     )
-    assert Refusal(cpu_allocation.NOT_ENOUGH) == node.allocate(Request(cpus=ask(8)))
+    assert Refusal(allocation.NOT_ENOUGH) == node.allocate(Request(cpus=ask(8)))
 
 
 def test_preferred_cpus_may_be_held_but_never_reserved() -> None:
@@ -45,7 +46,7 @@ def test_preferred_cpus_may_be_held_but_never_reserved() -> None:
     request = Request(cpus=ask(4), preferred=cpus("6-7,14-15"))
 
     assert Grant(cpus=cpus("6-7,14-15"), parts={1: {"cpu": 4000}}) == node.allocate(request)
-    assert Refusal(cpu_allocation.NOT_ENOUGH) == node.allocate(
+    assert Refusal(allocation.NOT_ENOUGH) == node.allocate(
         Request(cpus=ask(15), preferred=cpus("0-15"))
     )
 
@@ -69,10 +70,10 @@ def test_refusals_that_no_departure_mends_are_final() -> None:
     node = Node(SHAPE, reserved=cpus(""))
     bare = Node(cpu_shape.Shape.of(machine(0, 1, 1, 1)), reserved=cpus(""))
 
-    assert Refusal(cpu_allocation.NOT_WHOLE_CORES, final=True) == node.allocate(
+    assert Refusal(allocation.NOT_WHOLE_CORES, final=True) == node.allocate(
         Request(cpus=ask(3, required=True))
     )
-    assert Refusal(cpu_allocation.NO_TOPOLOGY, final=True) == bare.allocate(Request(cpus=ask(1)))
+    assert Refusal(allocation.NO_TOPOLOGY, final=True) == bare.allocate(Request(cpus=ask(1)))
 
 
 def test_exclusive_workloads_of_one_kind_repel_each_other() -> None:

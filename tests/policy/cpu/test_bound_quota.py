@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import action, cgroup, decision, ledger, pod, qos, snapshot
-from koordlet.policy import bound_quota
+from koordlet.policy.cpu import bound_quota
 from tests.kit import moments
 from tests.kit.moments import group, workload
 

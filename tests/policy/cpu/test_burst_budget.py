@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.policy import cpu_burst_budget as budgets
-from koordlet.policy.cpu_burst_budget import Budget, Rule
+from koordlet.policy.cpu import burst_budget as budgets
+from koordlet.policy.cpu.burst_budget import Budget, Rule
 
 RULE = Rule(period=10, percent=300)
 

@@ -10,7 +10,7 @@ import pytest
 from koordlet.history import series
 from koordlet.model import action, cookies, decision, nodeslo, pod, strategies, wishes
 from koordlet.model.qos import KubeQos, Qos
-from koordlet.policy import core_scheduling as policy
+from koordlet.policy.cpu import core_scheduling as policy
 from tests.kit import colocation, moments
 
 TWO = moments.machine(1, 2)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import cgroup, decision, knob, meter, nodeslo, pod, qos, strategies
-from koordlet.policy import cpu_burst as policy
-from koordlet.policy.cpu_burst import Move, Pool
+from koordlet.policy.cpu import cpu_burst as policy
+from koordlet.policy.cpu.cpu_burst import Move, Pool
 from tests.kit import moments, pasts
 
 BOTH = frozenset({"cpu", "cpuset"})

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import action, decision, ledger, pod, qos, snapshot
-from koordlet.policy import cpu_normalization
-from koordlet.policy.cpu_normalization import ANNOTATION, Settings, State
+from koordlet.policy.cpu import cpu_normalization
+from koordlet.policy.cpu.cpu_normalization import ANNOTATION, Settings, State
 from tests.kit import moments
 from tests.kit.moments import group, workload
 

@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import cgroup, decision, nodeslo, pod, qos, strategies, wishes
-from koordlet.policy import cpu_qos as policy
+from koordlet.policy.cpu import cpu_qos as policy
 from tests.kit import moments
 
 ORDINARY = cgroup.Hierarchy(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from koordlet.model import action, cgroup, cpuset, qos
-from koordlet.policy.shared_pools import Settings
+from koordlet.policy.cpu.shared_pools import Settings
 from tests.kit import moments
 from tests.kit.moments import group, workload
-from tests.policy.test_shared_pools import EIGHT, decided, said, sets
+from tests.policy.cpu.test_shared_pools import EIGHT, decided, said, sets
 
 Qos = qos.Qos
 

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from koordlet.model import cpuset
-from koordlet.policy import be_groups, cpuset_room
+from koordlet.policy.best_effort import groups as best_effort_groups
+from koordlet.policy.cpu import cpuset_room
 from tests.kit import colocation, moments
 from tests.kit.colocation import Qos
 
@@ -67,9 +68,11 @@ def test_the_limit_of_best_effort_work_below_a_group_that_moves(version: str) ->
     ]
     now = moments.moment(EIGHT, pods, groups=groups, layout=LAYOUTS[version])
     moving = dataclasses.replace(now, sets=parsed({"team": "0-3"}))
-    writer = be_groups.Writer(moving, "x")
+    writer = best_effort_groups.Writer(moving, "x")
 
-    made, problems = writer.sets(be_groups.places(moving), cpuset.CPUSet.parse("2-3"), "because")
+    made, problems = writer.sets(
+        best_effort_groups.places(moving), cpuset.CPUSet.parse("2-3"), "because"
+    )
 
     assert ["2-3"] == list(moments.written(made).values())
     assert [] == problems

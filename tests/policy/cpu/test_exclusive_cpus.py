@@ -22,9 +22,9 @@ from koordlet.model import (
     snapshot,
     wishes,
 )
-from koordlet.policy import exclusive_cpus
-from koordlet.policy.cpu_holdings import Holding, State
-from koordlet.policy.exclusive_cpus import Settings
+from koordlet.policy.cpu import exclusive_cpus
+from koordlet.policy.cpu.exclusive_cpus import Settings
+from koordlet.policy.cpu.holdings import Holding, State
 from tests.kit import moments, search
 from tests.kit.moments import workload
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.policy import cpu_holdings
+from koordlet.policy.cpu import holdings
 
 ROW: dict[str, Any] = {
     "uid": "u",
@@ -22,11 +22,11 @@ ROW: dict[str, Any] = {
 
 def test_there_and_back() -> None:
     """What was written is what is read."""
-    state = cpu_holdings.State(holdings=(cpu_holdings.Holding(**ROW),))
+    state = holdings.State(holdings=(holdings.Holding(**ROW),))
 
-    assert state == cpu_holdings.revive(json.loads(json.dumps(dataclasses.asdict(state))))
-    assert state.holdings[0] is state.of("u", cpu_holdings.Origin.NAMED)
-    assert state.of("u", cpu_holdings.Origin.CHOSEN) is None
+    assert state == holdings.revive(json.loads(json.dumps(dataclasses.asdict(state))))
+    assert state.holdings[0] is state.of("u", holdings.Origin.NAMED)
+    assert state.of("u", holdings.Origin.CHOSEN) is None
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_there_and_back() -> None:
 def test_a_checkpoint_that_is_none(body: dict[str, object]) -> None:
     """A checkpoint that does not hold holdings is refused."""
     with pytest.raises(ValueError, match=r"."):
-        cpu_holdings.revive(body)
+        holdings.revive(body)

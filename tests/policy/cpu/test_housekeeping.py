@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import action, cpuset, ledger
-from koordlet.policy import housekeeping as policy
+from koordlet.policy.cpu import housekeeping as policy
 from tests.kit import moments
 
 SERVER = moments.machine()

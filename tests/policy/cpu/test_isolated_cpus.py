@@ -9,12 +9,7 @@ import pytest
 from koordlet.history import series
 from koordlet.model import action, cpuset, kubelet, pod, snapshot
 from koordlet.model.qos import Qos
-from koordlet.policy import (
-    cpu_holdings,
-    exclusive_cpus,
-    isolated_cpus,
-    shared_pools,
-)
+from koordlet.policy.cpu import exclusive_cpus, holdings, isolated_cpus, shared_pools
 from tests.kit import moments
 from tests.kit.moments import group, workload
 
@@ -25,9 +20,7 @@ def moment(*pods: pod.Pod, told: kubelet.Kubelet | None = None) -> snapshot.Snap
     """Eight CPUs of which two are isolated, with the claims of those that hold some alone."""
     groups = [group("", "0-7"), *(group(str(one.group), "0-7") for one in pods)]
     now = replace(moments.moment(SHAPE, pods, groups=groups), kubelet=told)
-    held = exclusive_cpus.decide(
-        now, series.History(), exclusive_cpus.Settings(), cpu_holdings.State()
-    )
+    held = exclusive_cpus.decide(now, series.History(), exclusive_cpus.Settings(), holdings.State())
     return replace(now, ledger=now.ledger.with_(held.claims))
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.policy import numa_hints
-from koordlet.policy.numa_hints import Choice, Policy, Zone
+from koordlet.policy.cpu import numa_hints
+from koordlet.policy.cpu.numa_hints import Choice, Policy, Zone
 
 
 def zones(*free: Mapping[str, int]) -> list[Zone]:

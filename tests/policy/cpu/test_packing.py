@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset, topology
-from koordlet.policy import cpu_packing
+from koordlet.policy.cpu import packing
 from tests.kit import moments, search
 
 SERVER = moments.machine()
@@ -18,7 +18,7 @@ SERVER = moments.machine()
 
 def taken(count: int, available: str = "0-11", machine: topology.Topology = SERVER) -> str | None:
     """The CPUs chosen, as a list."""
-    found = cpu_packing.take(machine, cpuset.CPUSet.parse(available), count)
+    found = packing.take(machine, cpuset.CPUSet.parse(available), count)
     return None if found is None else str(found)
 
 
@@ -53,7 +53,7 @@ def test_single_cpus_fill_used_cores() -> None:
 @hypothesis.given(available=moments.sets(12), count=st.integers(0, 13))
 def test_exactly_as_many_as_asked(available: cpuset.CPUSet, count: int) -> None:
     """The choice is inside what is available and has the size asked for, or there is none."""
-    chosen = cpu_packing.take(SERVER, available, count)
+    chosen = packing.take(SERVER, available, count)
 
     if count > len(available):
         assert chosen is None
@@ -75,7 +75,7 @@ def test_the_order_of_rows_does_not_matter(
     seed.shuffle(rows)
     shuffled = dataclasses.replace(SERVER, cpus=tuple(rows))
 
-    first, second = (cpu_packing.take(one, available, count) for one in (SERVER, shuffled))
+    first, second = (packing.take(one, available, count) for one in (SERVER, shuffled))
     assert first == second
 
 

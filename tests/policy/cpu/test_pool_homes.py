@@ -8,7 +8,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from koordlet.model import pod, resources, wishes
-from koordlet.policy import pool_homes
+from koordlet.policy.cpu import pool_homes
 from tests.kit import moments
 
 

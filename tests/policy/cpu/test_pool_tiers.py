@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from koordlet.model import cgroup, cpuset, kubelet, pod, qos, snapshot
-from koordlet.policy import pool_tiers
-from koordlet.policy.cpuset_files import NODE, Wanted
+from koordlet.policy.cpu import pool_tiers
+from koordlet.policy.cpu.cpuset_files import NODE, Wanted
 from tests.kit import moments
 
 EIGHT = moments.machine(1, 8, threads=1)

@@ -8,26 +8,24 @@ import hypothesis
 from hypothesis import strategies as st
 
 from koordlet.model import cpuset
-from koordlet.policy import cpu_accumulator, cpu_allocation, cpu_repack, cpu_shape
+from koordlet.policy.cpu import accumulator, allocation, repack, shape
 from tests.kit import moments
 
 #: Two sockets of three cores of two threads: 0-2 with 6-8, 3-5 with 9-11.
-SHAPE = cpu_shape.Shape.of(moments.machine())
+SHAPE = shape.Shape.of(moments.machine())
 
 
-def placed(name: str, cpus: str, **more: Any) -> cpu_repack.Placed:
+def placed(name: str, cpus: str, **more: Any) -> repack.Placed:
     """A workload on CPUs that were chosen for it."""
     held = cpuset.CPUSet.parse(cpus)
-    wanted = cpu_accumulator.Request(count=len(held), **more)
-    return cpu_repack.Placed(
-        uid=name, key=name, request=cpu_allocation.Request(cpus=wanted), cpus=held
-    )
+    wanted = accumulator.Request(count=len(held), **more)
+    return repack.Placed(uid=name, key=name, request=allocation.Request(cpus=wanted), cpus=held)
 
 
-def better(*sets: cpu_repack.Placed, others: str = "", reserved: str = "") -> dict[str, str] | None:
+def better(*sets: repack.Placed, others: str = "", reserved: str = "") -> dict[str, str] | None:
     """The new layout."""
-    fixed = [cpu_allocation.Holding(holder="x", cpus=cpuset.CPUSet.parse(others))]
-    found = cpu_repack.better(
+    fixed = [allocation.Holding(holder="x", cpus=cpuset.CPUSet.parse(others))]
+    found = repack.better(
         SHAPE, sets, reserved=cpuset.CPUSet.parse(reserved), others=fixed if others else ()
     )
     return None if found is None else {uid: str(cpus) for uid, cpus in found.items()}
@@ -48,7 +46,7 @@ def test_what_is_not_ours_stays() -> None:
 
 def test_no_room_for_a_new_layout() -> None:
     """What cannot be laid out anew as a whole stays as it is."""
-    full = cpu_accumulator.Bind.FULL_CORES
+    full = accumulator.Bind.FULL_CORES
     sets = (placed("a", "0,3", bind=full, required=True), placed("b", "1"))
 
     assert better(*sets, others="6", reserved="2,4-5,7-11") is None
@@ -65,7 +63,7 @@ def test_a_new_layout_is_a_layout(sets: list[cpuset.CPUSet], reserved: cpuset.CP
         if one - taken:
             every.append(placed(f"w{number}", str(one - taken)))
             taken |= one
-    found = cpu_repack.better(SHAPE, every, reserved=reserved, others=())
+    found = repack.better(SHAPE, every, reserved=reserved, others=())
     if found is None:
         return
     seen = reserved
@@ -74,7 +72,7 @@ def test_a_new_layout_is_a_layout(sets: list[cpuset.CPUSet], reserved: cpuset.CP
         assert found[each.uid].isdisjoint(seen)
         seen |= found[each.uid]
     nobody = cpuset.CPUSet()
-    before = cpu_repack.cost(SHAPE, [each.cpus for each in every], nobody)
-    assert cpu_repack.cost(SHAPE, found.values(), nobody) < before
+    before = repack.cost(SHAPE, [each.cpus for each in every], nobody)
+    assert repack.cost(SHAPE, found.values(), nobody) < before
     again = [placed(each.uid, str(found[each.uid])) for each in every]
-    assert cpu_repack.better(SHAPE, again, reserved=reserved, others=()) is None
+    assert repack.better(SHAPE, again, reserved=reserved, others=()) is None

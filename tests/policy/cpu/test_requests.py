@@ -9,9 +9,10 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, kubelet, pod, qos, resources, snapshot
-from koordlet.policy import cpu_asks, exclusive_cpus
-from koordlet.policy.cpu_holdings import State
-from koordlet.policy.exclusive_cpus import Settings
+from koordlet.policy.cpu import exclusive_cpus
+from koordlet.policy.cpu import requests as cpu_requests
+from koordlet.policy.cpu.exclusive_cpus import Settings
+from koordlet.policy.cpu.holdings import State
 from tests.kit import moments
 
 EIGHT = moments.machine(1, 8, threads=1)
@@ -75,7 +76,7 @@ def test_a_node_that_binds_every_pod(kind: Qos | None, holds: bool) -> None:
     pods = [tenant("a", kind, "1-2", 2000), tenant("b", kind, "3-6", 2000)]
     now = moments.moment(EIGHT, pods)
     labelled = dataclasses.replace(
-        now, node=dataclasses.replace(now.node, labels={cpu_asks.BIND_LABEL: "FullPCPUsOnly"})
+        now, node=dataclasses.replace(now.node, labels={cpu_requests.BIND_LABEL: "FullPCPUsOnly"})
     )
     static = kubelet.Configuration(
         cpu_manager_policy="static", cpu_manager_options={"full-pcpus-only": "true"}

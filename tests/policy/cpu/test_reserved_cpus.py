@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, kubelet, ledger, pod, qos, topology
-from koordlet.policy import reservation_wishes, reserved_cpus
-from koordlet.policy.reserved_cpus import ANNOTATION, Reserve, Settings, State
+from koordlet.policy.cpu import reservation_requests, reserved_cpus
+from koordlet.policy.cpu.reserved_cpus import ANNOTATION, Reserve, Settings, State
 from tests.kit import moments
 
 SERVER = moments.machine()
-SYSTEM = reservation_wishes.SYSTEM_ANNOTATION
+SYSTEM = reservation_requests.SYSTEM_ANNOTATION
 
 
 def decided(

@@ -24,8 +24,8 @@ from koordlet.model import (
     snapshot,
     wishes,
 )
-from koordlet.policy import cpu_holdings, exclusive_cpus, shared_pools
-from koordlet.policy.shared_pools import Settings, State
+from koordlet.policy.cpu import exclusive_cpus, holdings, shared_pools
+from koordlet.policy.cpu.shared_pools import Settings, State
 from tests.kit import moments, search
 from tests.kit.moments import group, workload
 
@@ -43,9 +43,7 @@ def decided(
 
 def claimed(now: snapshot.Snapshot) -> snapshot.Snapshot:
     """The moment with the claims of those that hold CPUs alone."""
-    held = exclusive_cpus.decide(
-        now, series.History(), exclusive_cpus.Settings(), cpu_holdings.State()
-    )
+    held = exclusive_cpus.decide(now, series.History(), exclusive_cpus.Settings(), holdings.State())
     return dataclasses.replace(now, ledger=now.ledger.with_(held.claims))
 
 

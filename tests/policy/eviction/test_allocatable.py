@@ -10,7 +10,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import decision, pod, resources, strategies, wishes
-from koordlet.policy import cpu_allocatable_evict, evict_round, memory_allocatable_evict
+from koordlet.policy.eviction import cpu_allocatable_evict, memory_allocatable_evict, release_round
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -46,7 +46,7 @@ def decided(
     pods: list[pod.Pod],
     offered: Mapping[str, int],
     threshold: strategies.Threshold = ON,
-) -> decision.Decision[evict_round.State | None]:
+) -> decision.Decision[release_round.State | None]:
     """The decision of one of the two."""
     now = colocation.moment(SHAPE, pods, threshold=threshold)
     now = replace(now, node=replace(now.node, allocatable=offered))

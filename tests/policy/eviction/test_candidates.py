@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import nodemetric, pod, resources, wishes
-from koordlet.policy import evict_candidates
+from koordlet.policy.eviction import candidates
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -30,7 +30,7 @@ def consents(one: pod.Pod, priority: int = 0, features: tuple[str, ...] | None =
 
 def ordered(sizes: dict[str, float], *pods: pod.Pod) -> str:
     """Names of best-effort pods in order."""
-    found = evict_candidates.best_effort(
+    found = candidates.best_effort(
         colocation.moment(SHAPE, pods), "BEMemoryEvict", lambda one: sizes.get(one.name, 0)
     )
     return "".join(one.name for one in found)
@@ -81,7 +81,7 @@ def test_consenting_by_every_key() -> None:
         consents(be("h", 5000), features=("CPUEvict",)),
         consents(be("i", 5000)),
     ]
-    found = evict_candidates.consenting(
+    found = candidates.consenting(
         colocation.moment(SHAPE, pods), "MemoryEvict", 9000, lambda one: size.get(one.name)
     )
 
@@ -96,7 +96,7 @@ def test_sizes_are_counted_here_or_reported() -> None:
     now = replace(colocation.moment(SHAPE, [one, other]), metric=report)
     past = colocation.history(1.0, {one.group: 0.25})
 
-    assert evict_candidates.cpu(now, past)(one) == 250
-    assert evict_candidates.cpu(replace(now, at=111.0), past)(one) == 7
-    assert evict_candidates.memory(now, series.History())(one) == 70
-    assert evict_candidates.memory(now, series.History())(other) is None
+    assert candidates.cpu(now, past)(one) == 250
+    assert candidates.cpu(replace(now, at=111.0), past)(one) == 7
+    assert candidates.memory(now, series.History())(one) == 70
+    assert candidates.memory(now, series.History())(other) is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from koordlet.model import cgroup, decision, knob, pod, resources, snapshot, strategies, wishes
-from koordlet.policy import cpu_evict
+from koordlet.policy.eviction import cpu_evict
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 

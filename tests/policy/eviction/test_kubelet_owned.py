@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from koordlet.model import decision, kubelet, pressure, snapshot, thresholds
-from koordlet.policy import node_pressure
-from koordlet.policy.beside_kubelet import LATE
-from tests.policy.test_node_pressure import BESIDE, SUMMARY, decided, moment
+from koordlet.policy.eviction import node_pressure
+from koordlet.policy.eviction.kubelet_owned import LATE
+from tests.policy.eviction.test_node_pressure import BESIDE, SUMMARY, decided, moment
 
 ACT = node_pressure.Settings(
     act=True,

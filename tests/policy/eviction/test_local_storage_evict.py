@@ -9,8 +9,8 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import decision, kubelet, pod, resources, snapshot
-from koordlet.policy import local_storage_evict
-from koordlet.policy.local_storage_evict import Settings, State
+from koordlet.policy.eviction import local_storage_evict
+from koordlet.policy.eviction.local_storage_evict import Settings, State
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos
 

@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import decision, nodemetric, pod, resources, snapshot, strategies, wishes
-from koordlet.policy import evict_round, memory_evict
+from koordlet.policy.eviction import memory_evict, release_round
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -42,8 +42,8 @@ def moment(
 def decided(
     now: snapshot.Snapshot,
     settings: strategies.Threshold | None = None,
-    state: evict_round.State | None = None,
-) -> decision.Decision[evict_round.State | None]:
+    state: release_round.State | None = None,
+) -> decision.Decision[release_round.State | None]:
     """The decision."""
     return memory_evict.decide(now, series.History(), settings or memory_evict.Settings(), state)
 

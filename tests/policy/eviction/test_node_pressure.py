@@ -20,8 +20,8 @@ from koordlet.model import (
     snapshot,
     thresholds,
 )
-from koordlet.policy import node_pressure
-from koordlet.policy.node_pressure import Settings, State
+from koordlet.policy.eviction import node_pressure
+from koordlet.policy.eviction.node_pressure import Settings, State
 from tests.kit import colocation, counting, moments
 from tests.kit.colocation import KubeQos, Qos
 

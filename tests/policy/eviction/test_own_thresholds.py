@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from koordlet.model import decision, pod, pressure, snapshot, thresholds
-from koordlet.policy import node_pressure
-from tests.policy.test_node_pressure import CRITICAL, A, B, decided, holding, moment
+from koordlet.policy.eviction import node_pressure
+from tests.policy.eviction.test_node_pressure import CRITICAL, A, B, decided, holding, moment
 
 FULL = "memory.full.avg10"
 

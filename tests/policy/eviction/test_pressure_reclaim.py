@@ -10,8 +10,8 @@ import pytest
 from koordlet.history import series
 from koordlet.model import action, decision, meter, pressure, resources, snapshot, thresholds
 from koordlet.model.qos import Qos
-from koordlet.policy import node_pressure, pressure_reclaim
-from koordlet.policy.node_pressure import Settings, State
+from koordlet.policy.eviction import node_pressure, pressure_reclaim
+from koordlet.policy.eviction.node_pressure import Settings, State
 from tests.kit import colocation, counting, moments
 
 _MI = 1 << 20

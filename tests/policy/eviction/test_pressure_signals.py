@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import pressure
-from koordlet.policy import pressure_signals
+from koordlet.policy.eviction import pressure_signals
 from tests.kit import colocation, moments
 
 SHAPE = moments.machine(1, 2)

@@ -8,22 +8,22 @@ import pytest
 
 from koordlet.model import thresholds
 from koordlet.model.thresholds import Texts
-from koordlet.policy import pressure_book
-from koordlet.policy.pressure_book import Book
-from koordlet.policy.pressure_signals import Observation
+from koordlet.policy.eviction import pressure_state
+from koordlet.policy.eviction.pressure_signals import Observation
+from koordlet.policy.eviction.pressure_state import Book
 
 _TRANSITION = 300.0
 
 
 def passes(
     texts: Texts, *seen: tuple[float, int], signal: str = "memory.available", capacity: int = 1000
-) -> list[pressure_book.Page]:
+) -> list[pressure_state.Page]:
     """One pass at each time with so much available."""
     configured = thresholds.parse(texts)
     book, pages = Book(), []
     for at, available in seen:
         found = {signal: Observation(available, capacity, at)}
-        pages.append(pressure_book.turn(configured, found, book, at, _TRANSITION))
+        pages.append(pressure_state.turn(configured, found, book, at, _TRANSITION))
         book = pages[-1].book
     return pages
 
@@ -45,7 +45,7 @@ def test_equal_is_not_met(available: int, *, met: bool) -> None:
 
 def test_without_an_observation_nothing_is_met() -> None:
     """What cannot be seen is no reason for anything."""
-    page = pressure_book.turn(thresholds.parse(hard("100")), {}, Book(), 0.0, _TRANSITION)
+    page = pressure_state.turn(thresholds.parse(hard("100")), {}, Book(), 0.0, _TRANSITION)
 
     assert not page.met
     assert not page.conditions
@@ -86,10 +86,10 @@ def test_one_reading_evicts_once() -> None:
     """A threshold is due only where its observation is newer than that of the last pass."""
     configured = thresholds.parse(hard("100"))
     found = {"memory.available": Observation(50, 1000, 7.0)}
-    first = pressure_book.turn(configured, found, Book(), 10.0, _TRANSITION)
-    again = pressure_book.turn(configured, found, first.book, 20.0, _TRANSITION)
+    first = pressure_state.turn(configured, found, Book(), 10.0, _TRANSITION)
+    again = pressure_state.turn(configured, found, first.book, 20.0, _TRANSITION)
     nameless = {"memory.available": Observation(50, 1000)}
-    last = pressure_book.turn(configured, nameless, again.book, 30.0, _TRANSITION)
+    last = pressure_state.turn(configured, nameless, again.book, 30.0, _TRANSITION)
 
     assert (bool(first.due), bool(again.due), bool(last.due)) == (True, False, True)
     assert again.met
@@ -108,7 +108,7 @@ def test_memory_comes_first() -> None:
         Texts(hard={"pid.available": "10", "nodefs.available": "10", "memory.available": "10"})
     )
     found = {one.signal: Observation(5, 100, 1.0) for one in configured}
-    page = pressure_book.turn(configured, found, Book(), 1.0, _TRANSITION)
+    page = pressure_state.turn(configured, found, Book(), 1.0, _TRANSITION)
 
     assert [one.signal for one in page.due] == [
         "memory.available",
@@ -137,7 +137,7 @@ def test_a_clock_that_was_set_back_holds_nothing_for_longer() -> None:
     configured = thresholds.parse(hard("100"))
     before = Book(first={"memory.available<100/0": 9000.0}, seen={"MemoryPressure": 9000.0})
     found = {"memory.available": Observation(500, 1000, 1.0)}
-    page = pressure_book.turn(configured, found, before, 10.0, _TRANSITION)
+    page = pressure_state.turn(configured, found, before, 10.0, _TRANSITION)
 
     assert page.book.seen == {"MemoryPressure": 10.0}
-    assert pressure_book.turn(configured, found, page.book, 310.0, _TRANSITION).conditions == ()
+    assert pressure_state.turn(configured, found, page.book, 310.0, _TRANSITION).conditions == ()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from koordlet.model import pod, pressure, qos, resources, thresholds
-from koordlet.policy import eviction_ranking, pod_use
+from koordlet.policy.eviction import pod_use, ranking
 
 _Pair = tuple[pod.Pod, pod_use.Use | None]
 
@@ -40,7 +40,7 @@ def pair(
 
 def order(signal: str, *pods: _Pair, layout: str = pressure.SINGLE) -> str:
     """The names in order."""
-    return "".join(one.pod.name for one in eviction_ranking.rank(signal, layout, pods))
+    return "".join(one.pod.name for one in ranking.rank(signal, layout, pods))
 
 
 def mem(used: int) -> pod_use.Use:
@@ -115,9 +115,9 @@ def test_inodes_take_the_bytes_that_were_asked_for() -> None:
 
 def test_who_is_passed_over() -> None:
     """Static pods whatever their priority, and pods of the system classes."""
-    assert eviction_ranking.spared(pair("a", static=True)[0])
-    assert eviction_ranking.spared(pair("a", priority=2_000_000_000)[0])
-    assert not eviction_ranking.spared(pair("a", priority=1_999_999_999)[0])
+    assert ranking.spared(pair("a", static=True)[0])
+    assert ranking.spared(pair("a", priority=2_000_000_000)[0])
+    assert not ranking.spared(pair("a", priority=1_999_999_999)[0])
 
 
 def _slowly(signal: str, one: _Pair, other: _Pair) -> int:
@@ -169,5 +169,5 @@ def test_agrees_with_the_comparison(
     ]
     slow = sorted(pods, key=functools.cmp_to_key(functools.partial(_slowly, signal)))
 
-    fast = [one.pod for one in eviction_ranking.rank(signal, pressure.SINGLE, reversed(pods))]
+    fast = [one.pod for one in ranking.rank(signal, pressure.SINGLE, reversed(pods))]
     assert [one for one, _ in slow] == fast

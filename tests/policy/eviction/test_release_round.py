@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model import pod, snapshot
-from koordlet.policy import evict_round
-from koordlet.policy.evict_round import State
+from koordlet.policy.eviction import release_round
+from koordlet.policy.eviction.release_round import State
 from tests.kit import colocation, moments
 from tests.kit.colocation import KubeQos, Qos
 
@@ -22,13 +22,13 @@ def moment(*names: str, at: float = 100.0) -> snapshot.Snapshot:
     return colocation.moment(SHAPE, pods, at=at)
 
 
-def task(now: snapshot.Snapshot, amount: int, sizes: dict[str, int]) -> evict_round.Task:
+def task(now: snapshot.Snapshot, amount: int, sizes: dict[str, int]) -> release_round.Task:
     """Everybody is a candidate, in the order of the pods."""
 
     def size(one: pod.Pod) -> int | None:
         return sizes.get(one.name)
 
-    return evict_round.Task(
+    return release_round.Task(
         policy="memory_evict",
         feature="BEMemoryEvict",
         signal="node.memory.used",
@@ -50,7 +50,7 @@ def turn(
 ) -> tuple[str, State]:
     """Who is chosen by now, and the state."""
     tasks = [task(now, amount, sizes)] if amount else []
-    after = evict_round.turn(now, state or State(), tasks, cool=4.0, relieved=relieved)
+    after = release_round.turn(now, state or State(), tasks, cool=4.0, relieved=relieved)
     return "".join(one.uid for one in after.victims), after
 
 
@@ -102,7 +102,7 @@ def test_tasks_share_their_victims() -> None:
     """A pod that one task chose counts for the next, in the unit of the next."""
     now = moment(*"abc")
     one, two = task(now, 5, SIZES), task(now, 10, SIZES)
-    after = evict_round.turn(now, State(), [one, two], cool=4.0, relieved=False)
+    after = release_round.turn(now, State(), [one, two], cool=4.0, relieved=False)
 
     assert [each.uid for each in after.victims] == ["a", "b"]
 
@@ -112,14 +112,14 @@ def test_a_stale_source_is_named() -> None:
     now = moment(*"ab")
     _, state = turn(now, 10, SIZES)
     old = snapshot.Source(name="kubelet", ok=False, last_good=1.0, max_age=60.0)
-    held = evict_round.stale(replace(now, sources=(old,)))
-    made = evict_round.decided(state, [], held)
+    held = release_round.stale(replace(now, sources=(old,)))
+    made = release_round.decided(state, [], held)
 
     assert held == "kubelet said nothing lately"
     assert not made.actions
     assert not made.evictions
-    assert evict_round.stale(replace(now, pods=(replace(now.pods[0], stale=True),)))
-    assert len(evict_round.decided(state, []).actions) == 2
+    assert release_round.stale(replace(now, pods=(replace(now.pods[0], stale=True),)))
+    assert len(release_round.decided(state, []).actions) == 2
 
 
 @given(

@@ -9,12 +9,12 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import decision, meter, strategies
-from koordlet.policy import (
+from koordlet.policy.eviction import (
     cpu_allocatable_evict,
     cpu_evict,
-    evict_strategy,
     memory_allocatable_evict,
     memory_evict,
+    strategy,
 )
 from koordlet.workloads import nodeslo
 from tests.kit import colocation, counting, moments
@@ -46,7 +46,7 @@ def full() -> series.History:
 
 def decided(policy: Any, **said: object) -> decision.Decision[Any]:
     """What a policy says under a section of a NodeSLO."""
-    slo = nodeslo.decode({"spec": {evict_strategy.SECTION: said}})
+    slo = nodeslo.decode({"spec": {strategy.SECTION: said}})
     now = dataclasses.replace(colocation.moment(moments.machine(), [BE]), slo=slo)
     made: decision.Decision[Any] = policy.decide(now, full(), strategies.Threshold(), None)
     return made

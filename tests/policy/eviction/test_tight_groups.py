@@ -7,7 +7,7 @@ import pytest
 from koordlet.history import series
 from koordlet.model import meter, resources
 from koordlet.model.qos import Qos
-from koordlet.policy import tight_groups
+from koordlet.policy.eviction import tight_groups
 from tests.kit import colocation, counting, moments
 
 SHAPE = moments.machine(1, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import adjustment, decision, plan, pod, qos, snapshot
-from koordlet.policy import admission, registry
+from koordlet.policy.framework import admission, registry
 from tests.kit import moments
 from tests.kit.moments import group, workload
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from koordlet.history import series
 from koordlet.model import cpuset, decision, ledger, plan, snapshot
-from koordlet.policy import chain, registry
+from koordlet.policy.framework import chain, registry
 from tests.kit import moments
 
 Mode = plan.Mode

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 import hypothesis
 from hypothesis import strategies as st
 
-from koordlet.policy import guard
-from koordlet.policy.guard import Felt, Law, State
+from koordlet.policy.framework import guard
+from koordlet.policy.framework.guard import Felt, Law, State
 
 LAW = Law()
 Used = tuple[float, float, float]

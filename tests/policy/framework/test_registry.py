@@ -7,7 +7,7 @@ import importlib
 import json
 
 from koordlet.config import schema
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
 
 
 def test_stems_are_unique_and_name_their_module() -> None:
@@ -16,7 +16,8 @@ def test_stems_are_unique_and_name_their_module() -> None:
 
     assert len(stems) == len(set(stems))
     for row in registry.POLICIES:
-        module = importlib.import_module(f"koordlet.policy.{row.stem}")
+        module = importlib.import_module(row.decide.__module__)
+        assert row.stem == module.__name__.rpartition(".")[2]
         assert row.stem == module.STEM
         assert row.revive is None or row.schema == module.SCHEMA
 

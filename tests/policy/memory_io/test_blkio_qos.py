@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import blocks, cgroup, decision, nodeslo, pod, qos, strategies, wishes
-from koordlet.policy import blkio_qos as policy
+from koordlet.policy.memory_io import blkio_qos as policy
 from tests.kit import moments
 
 V1 = cgroup.Layout(

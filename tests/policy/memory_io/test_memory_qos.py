@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from koordlet.history import series
 from koordlet.model import cgroup, decision, nodeslo, pod, qos, strategies
-from koordlet.policy import memory_qos as policy
+from koordlet.policy.memory_io import memory_qos as policy
 from tests.kit import moments
 
 V1 = cgroup.Layout(

@@ -21,8 +21,8 @@ from koordlet.model import (
     strategies,
     wishes,
 )
-from koordlet.policy import network_qos as policy
-from koordlet.policy import registry
+from koordlet.policy.framework import registry
+from koordlet.policy.memory_io import network_qos as policy
 from tests.kit import moments
 
 GIGA = 1_000_000_000

@@ -11,7 +11,7 @@ from koordlet.history import series
 from koordlet.model import pod, pressure, resources, wishes
 from koordlet.model.pod import Kind
 from koordlet.model.qos import KubeQos, Qos
-from koordlet.policy import oom_score
+from koordlet.policy.memory_io import oom_score
 from tests.kit import colocation, moments
 
 _GI = 1 << 30

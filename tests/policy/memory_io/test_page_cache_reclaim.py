@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from koordlet.model import action, cgroup, decision, meter, pod, qos, strategies, wishes
-from koordlet.policy import page_cache_reclaim as policy
+from koordlet.policy.memory_io import page_cache_reclaim as policy
 from tests.kit import moments, pasts
 
 MIB = 1 << 20

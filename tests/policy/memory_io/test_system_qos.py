@@ -9,8 +9,8 @@ import pytest
 from koordlet.config import schema
 from koordlet.history import series
 from koordlet.model import meter, nodeslo, plan, strategies
-from koordlet.policy import registry
-from koordlet.policy import system_qos as policy
+from koordlet.policy.framework import registry
+from koordlet.policy.memory_io import system_qos as policy
 from tests.kit import moments, pasts
 
 GIB = 1 << 30

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.model.resctrl import Usage
-from koordlet.policy import resctrl_pressure
+from koordlet.policy.resctrl import pressure as resctrl_pressure
 
 USAGE = (
     Usage(group="", domain="0", total_rate=1e9),

@@ -20,8 +20,8 @@ from koordlet.model import (
     schemata,
     strategies,
 )
-from koordlet.policy import resctrl as policy
-from koordlet.policy import resctrl_annotation
+from koordlet.policy.resctrl import annotation
+from koordlet.policy.resctrl import resctrl as policy
 from tests.kit import moments
 
 L3 = resctrl.Cache(name="L3", mask=0xFFF, num_closids=16, domains=(0, 8))
@@ -35,7 +35,7 @@ MB = resctrl.Bandwidth(
     unlimited={0: 100, 8: 100},
 )
 FULL = "MB:0=100;8=100\nL3:0=fff;8=fff\n"
-Wish = resctrl_annotation.Wish
+Wish = annotation.Wish
 Decided = decision.Decision[policy.State]
 BE_ONLY = policy.Settings(classes={"BE": Wish(ways=(0, 30), percent=45)})
 
@@ -75,7 +75,7 @@ def texts(decided: Decided) -> dict[str, str]:
 def annotated(name: str, wish: object, kind: qos.Qos = qos.Qos.LS) -> pod.Pod:
     """A pod that asks for a group of its own."""
     text = wish if isinstance(wish, str) else json.dumps(wish)
-    return moments.workload(name, kind, annotations={resctrl_annotation.KEY: text})
+    return moments.workload(name, kind, annotations={annotation.KEY: text})
 
 
 BATCH = moments.workload("batch", qos.Qos.BE)
@@ -259,7 +259,7 @@ def test_all_ways_are_for_nobody(ways: int) -> None:
 @pytest.mark.parametrize("ways", [0, -1, "4", 1.5])
 def test_a_number_of_ways_that_is_none(ways: object) -> None:
     """Said as any other mistake in the annotation."""
-    assert resctrl_annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]
+    assert annotation.parse(json.dumps({"llc": {"ways": ways}}))[1]
 
 
 def slo(name: str, **said: Any) -> nodeslo.NodeSlo:

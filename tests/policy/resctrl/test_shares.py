@@ -8,12 +8,12 @@ import pytest
 
 from koordlet.history import series
 from koordlet.model import qos, resctrl, strain
-from koordlet.policy import resctrl as policy
-from koordlet.policy import resctrl_annotation, resctrl_partitions, resctrl_pressure
+from koordlet.policy.resctrl import annotation, partitions, pressure
+from koordlet.policy.resctrl import resctrl as policy
 from tests.kit import moments
-from tests.policy import test_resctrl as made
+from tests.policy.resctrl import test_resctrl as made
 
-Wish = resctrl_annotation.Wish
+Wish = annotation.Wish
 WEB = moments.workload("web", qos.Qos.LS)
 NOISY = (
     resctrl.Usage(group="BE", domain="0", total_rate=9e9),
@@ -24,7 +24,7 @@ BORN = made.group("BE")
 
 def test_classes_live_in_their_partition() -> None:
     """Percentages are of the partition, an annotated pod's too; who is in none has the machine."""
-    parts = resctrl_partitions.stacked([("latency", 50, 100, ["LS"]), ("batch", 25, 40, ["BE"])])
+    parts = partitions.stacked([("latency", 50, 100, ["LS"]), ("batch", 25, 40, ["BE"])])
     settings = policy.Settings(
         classes={
             "BE": Wish(ways=(0, 100), percent=50),
@@ -47,9 +47,7 @@ def test_classes_live_in_their_partition() -> None:
 def test_a_partition_that_cannot_be_costs_its_ways() -> None:
     """One way where two are the least: said for each domain, bandwidth is written all the same."""
     hardware = resctrl.Hardware(caches=(replace(made.L3, min_bits=2),), bandwidths=(made.MB,))
-    settings = replace(
-        made.BE_ONLY, partitions=resctrl_partitions.stacked([("tiny", 5, 100, ["BE"])])
-    )
+    settings = replace(made.BE_ONLY, partitions=partitions.stacked([("tiny", 5, 100, ["BE"])]))
     found = made.decide(made.there(hardware=hardware), made.BATCH, settings=settings)
 
     assert ["ResctrlRefused"] * 2 == [one.type for one in found.conditions]
@@ -97,4 +95,4 @@ def test_what_is_tightened_outlives_a_restart() -> None:
 
     state, text = moment(20, 1.0, state, tighten=False)
     assert ("MB:0=80;8=80", None) == (text, state.tightened)
-    assert 10 == resctrl_pressure.PERIOD
+    assert 10 == pressure.PERIOD

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from koordlet.model import kinds, nodeslo, pod, reservation, snapshot
+from koordlet.kubeapi import kinds
+from koordlet.model import nodeslo, pod, reservation, snapshot
 from koordlet.report.objects import remarks
 from tests.kit import views
 

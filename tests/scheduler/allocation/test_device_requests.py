@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.scheduler import device_requests
-from koordlet.scheduler.device_requests import Want
-from koordlet.scheduler.devices import CORE, MEMORY, PERCENT, RATIO, SHARED
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.allocation import device_requests
+from koordlet.scheduler.allocation.device_requests import Want
+from koordlet.scheduler.allocation.devices import CORE, MEMORY, PERCENT, RATIO, SHARED
+from koordlet.scheduler.objects.wire import BadObjectError
 
 RDMA, FPGA = "koordinator.sh/rdma", "koordinator.sh/fpga"
 

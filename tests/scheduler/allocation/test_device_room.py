@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from koordlet.scheduler import device_room
+from koordlet.scheduler.allocation import device_room
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node
 from tests.kit.devices import (

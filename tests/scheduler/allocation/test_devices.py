@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koordlet.scheduler import devices
-from koordlet.scheduler.devices import CORE, MEMORY, RATIO, Slice
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.allocation import devices
+from koordlet.scheduler.allocation.devices import CORE, MEMORY, RATIO, Slice
+from koordlet.scheduler.objects.wire import BadObjectError
 from tests.kit.devices import gpu, rdma, report
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from koordlet.model import cpuset
-from koordlet.scheduler import cluster, handover, requests
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.allocation import handover
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.objects import requests
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.held import Held
 from tests.kit import clusters
@@ -15,7 +17,7 @@ CPUS = cpuset.CPUSet.parse
 
 def holding(name: str, cpus: str | None, parts: dict[int, dict[str, int]]) -> Pod:
     """A pod, or a stand-in, that has this of a machine."""
-    (made,) = cluster.load([clusters.pod(name)]).pending
+    (made,) = inventory.load([clusters.pod(name)]).pending
     made.cpus, made.parts = None if cpus is None else CPUS(cpus), parts
     return made
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from koordlet.model import selectors
-from koordlet.scheduler import cluster, cycle, disruption, dryrun, profile
-from koordlet.scheduler.pods import Pod
+from koordlet.kubeapi import selectors
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import cycle, dryrun, profile
+from koordlet.scheduler.objects import disruption
+from koordlet.scheduler.objects.pods import Pod
 from tests.oracle.clusters import Maker
 
 CLUSTERS = 6
@@ -47,7 +49,7 @@ def test_sums_say_what_the_filters_say() -> None:
     """On random clusters, also after pods left, or came under a budget."""
     candidates = 0
     for seed in range(CLUSTERS):
-        loaded = cluster.load(Maker(seed).bodies())
+        loaded = inventory.load(Maker(seed).bodies())
         one = cycle.Cycle(loaded.columns, profile.default())
         tried = [each for each in loaded.pending if not each.gates]
         for each in tried:
@@ -83,7 +85,7 @@ def _small(*lows: str, tried: tuple[str, ...] = ("high",), **more: object) -> Sm
     meta = {"name": "n", "labels": {"kubernetes.io/hostname": "n"}}
     node = {"kind": "Node", "metadata": meta, "status": {"allocatable": room}}
     pods = [_pod(name, 0, "n") for name in lows]
-    loaded = cluster.load([node, *pods, *(_pod(name, 5, "", **more) for name in tried)])
+    loaded = inventory.load([node, *pods, *(_pod(name, 5, "", **more) for name in tried)])
     return Small(cycle.Cycle(loaded.columns, profile.default()), loaded.pending)
 
 
@@ -140,7 +142,7 @@ def _pod(name: str, priority: int, node: str, **more: object) -> dict[str, objec
 
 def test_what_is_remembered_stays_within_its_bound() -> None:
     """Who was asked longest ago is forgotten first."""
-    loaded = cluster.load([{"kind": "Node", "metadata": {"name": "n"}}, _pod("p", 0, "")])
+    loaded = inventory.load([{"kind": "Node", "metadata": {"name": "n"}}, _pod("p", 0, "")])
     memory = dryrun.Memory(loaded.columns, entries=3)
     sort = loaded.pending[0].sort
     kept = memory.of(sort, -1)

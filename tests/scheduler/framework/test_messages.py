@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.scheduler import messages
+from koordlet.scheduler.framework import messages
 
 
 @pytest.mark.parametrize(

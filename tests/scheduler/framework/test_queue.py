@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from koordlet.scheduler import cluster, queue
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import queue
 from tests.kit.clusters import node, pod
 
 
@@ -23,7 +24,7 @@ def test_backoff_doubles_to_ten_seconds() -> None:
 
 def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
     """Not before both; then it is the next."""
-    [one] = cluster.load([node("a"), pod("p")]).pending
+    [one] = inventory.load([node("a"), pod("p")]).pending
     waiting = queue.Queue()
     waiting.failed(one, 100.0)
     assert waiting.pop(100.0) is None
@@ -36,7 +37,7 @@ def test_a_failed_pod_waits_for_an_event_and_its_backoff() -> None:
 
 def test_nobody_waits_for_ever() -> None:
     """After five minutes it is tried without an event."""
-    [one] = cluster.load([node("a"), pod("p")]).pending
+    [one] = inventory.load([node("a"), pod("p")]).pending
     waiting = queue.Queue()
     waiting.failed(one, 100.0)
 

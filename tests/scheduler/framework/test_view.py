@@ -7,9 +7,12 @@ import random
 
 import pytest
 
-from koordlet.scheduler import cluster, framework, nodes, profile
-from koordlet.scheduler.cycle import Cycle
-from koordlet.scheduler.pods import PodClass
+from koordlet.scheduler import framework
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import PodClass
 from tests.kit import clusters
 from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
 
@@ -35,7 +38,7 @@ def test_incremental_equals_anew(seed: int) -> None:
     """After each of 60 random arrivals, departures and changes of nodes, for every class."""
     chance = random.Random(seed)
     made = [node(f"n{i}", labels={"zone": f"z{i % 3}"}) for i in range(24)]
-    loaded = cluster.load([*made, *_sorts()])
+    loaded = inventory.load([*made, *_sorts()])
     columns, default = loaded.columns, profile.default()
     kept = Cycle(columns, default)
     placed = []
@@ -62,7 +65,7 @@ def test_incremental_equals_anew(seed: int) -> None:
 
 def test_a_node_that_goes_takes_its_pods_along() -> None:
     """Nothing of it is counted any more, and it is not chosen."""
-    loaded = cluster.load([node("a"), node("b"), pod("o", on="a", cpu="1"), pod("p")])
+    loaded = inventory.load([node("a"), node("b"), pod("o", on="a", cpu="1"), pod("p")])
     columns = loaded.columns
 
     assert ["d/o"] == [one.key for one in columns.drop("a")]
@@ -104,7 +107,7 @@ class _Second(_Only):
 def test_names_of_several_plugins(first: str, second: str, told: str) -> None:
     """Names are intersected as names, whether or not such nodes exist."""
     plugins = [_First({"names": first}), _Second({"names": second})]
-    loaded = cluster.load([node("a"), pod("p")])
+    loaded = inventory.load([node("a"), pod("p")])
     narrow = dataclasses.replace(profile.default(), filters=tuple(plugins))
 
     cycle = Cycle(loaded.columns, narrow)

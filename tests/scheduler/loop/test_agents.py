@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from koordlet.model import cpuset, decision, ledger, nodereport
-from koordlet.scheduler import nodes, profile, usage
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import agents, core
 from koordlet.scheduler.loop.outcomes import Bind, Outcome, Refusal
+from koordlet.scheduler.objects import nodes, usage
 from tests.kit import clusters, views
 
 NAME = "s"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from koordlet.model import errors
-from koordlet.scheduler import configuration
+from koordlet.scheduler.loop import configuration
 from tests.kit import clusters
 from tests.kit.clusters import node, pod, spread
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import selectors
-from koordlet.scheduler import disruption, machines, nodes, profile, unserved
-from koordlet.scheduler.loop import reserving
+from koordlet.kubeapi import selectors
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import reservation_events
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold, Refusal
+from koordlet.scheduler.objects import disruption, machines, nodes, unserved
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.plugins.numa import NodeNUMAResource
-from koordlet.scheduler.pods import Pod
 from tests.kit import clusters, reservations
 from tests.scheduler.plugins.test_numa import topology
 
@@ -166,7 +167,7 @@ def test_a_reservation_whose_template_is_in_a_gang_is_refused_as_its_pods_are() 
         "pod-group.scheduling.sigs.k8s.io": "g"
     }
     body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
-    reserving.changed(scene.core, None, body, 0.0)
+    reservation_events.changed(scene.core, None, body, 0.0)
 
     assert "pod-group.scheduling.sigs.k8s.io" in scene.refused().message
 
@@ -202,7 +203,7 @@ def test_an_annotation_that_is_configured_decides_in_the_loop(first: str) -> Non
         scene.pod(name=name, on="n", cpu="2", labels=labels, meta=meta)
     early: Body = {"preAllocation": True, "preAllocationPolicy": {"mode": "Cluster"}}
     body = reservations.reservation("r", cpu="2", **early)
-    reserving.changed(scene.core, None, body, 0.0)
+    reservation_events.changed(scene.core, None, body, 0.0)
 
     assert isinstance(scene.core.step(scene.now), Hold)
     held = scene.core.register.book.named("r")

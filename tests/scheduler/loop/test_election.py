@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.loop import election
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks

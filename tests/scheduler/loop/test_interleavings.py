@@ -19,10 +19,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from koordlet.scheduler import nodes, profile
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import Pod
 from tests.kit import clusters
 
 Body = dict[str, Any]

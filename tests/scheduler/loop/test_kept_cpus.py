@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import cpuset, kinds, objects
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import cpuset
 from tests.kit import schedulers
 from tests.kit.reservations import reservation
 from tests.kit.schedulers import World

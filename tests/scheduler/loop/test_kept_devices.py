@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import kinds, objects
+from koordlet.kubeapi import kinds, objects
 from tests.kit import clusters, schedulers
 from tests.kit.devices import PERCENT, annotated, gpu, report
 from tests.kit.reservations import reservation

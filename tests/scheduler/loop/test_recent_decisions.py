@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from koordlet.scheduler import nodes, profile
-from koordlet.scheduler.loop import core, diary
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import core, recent_decisions
+from koordlet.scheduler.objects import nodes
 from tests.kit import clusters, schedulers
 
 
@@ -56,9 +57,9 @@ def test_scores_are_not_computed_for_every_pod() -> None:
     for number in range(60):
         wait(one, f"p{number}", cpu="1m")
     for number in range(60):
-        one.step(number * diary.PAUSE / 4)
+        one.step(number * recent_decisions.PAUSE / 4)
 
     entries = list(one.diary)
-    assert len(entries) == diary.KEPT
+    assert len(entries) == recent_decisions.KEPT
     assert entries[0].pod == "d/p59"
     assert 10 <= sum(each.ranking is not None for each in entries) <= 13

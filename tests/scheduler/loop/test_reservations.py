@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds, objects
-from koordlet.scheduler.loop import running
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.loop import runner
 from tests.kit import schedulers
 from tests.kit.reservations import reservation
 from tests.kit.schedulers import World
@@ -167,7 +167,7 @@ def test_time_ends_a_reservation_and_what_it_held_is_free(ram: Path) -> None:
 
     async def body() -> None:
         async with schedulers.world(ram, over_http=False) as world:
-            clocks = running.Clocks(wall=lambda: time[0])
+            clocks = runner.Clocks(wall=lambda: time[0])
             async with schedulers.scheduler(world.client, clocks=clocks) as loop:
                 await world.node("n1", cpu="2")
                 # The store gave it its birthday by the real clock.

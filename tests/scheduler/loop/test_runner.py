@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.model import kinds, objects
-from koordlet.scheduler import queue
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.framework import queue
 from tests.kit import clusters, schedulers
 from tests.kit.apiserver import faults
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.decoder import Decoder
+from koordlet.scheduler.objects.decoder import Decoder
 from tests.kit import clusters
 
 Body = dict[str, Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler import expanding
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.objects import deployments
+from koordlet.scheduler.objects.wire import BadObjectError
 from tests.kit.clusters import pod
 
 
@@ -21,13 +21,13 @@ def deployment(**more: Any) -> dict[str, Any]:
 
 def test_pods_of_a_deployment() -> None:
     """One for each replica, one without a number; none where it has been at work."""
-    assert [one["metadata"]["name"] for one in expanding.pods(deployment(), [])] == [
+    assert [one["metadata"]["name"] for one in deployments.pods(deployment(), [])] == [
         "web-0",
         "web-1",
     ]
-    assert len(expanding.pods(deployment(replicas=None), [])) == 1
-    assert expanding.pods(deployment(), [pod("web-x", labels={"app": "web"})]) == ()
-    assert len(expanding.pods(deployment(), [pod("other", labels={"app": "db"})])) == 2
+    assert len(deployments.pods(deployment(replicas=None), [])) == 1
+    assert deployments.pods(deployment(), [pod("web-x", labels={"app": "web"})]) == ()
+    assert len(deployments.pods(deployment(), [pod("other", labels={"app": "db"})])) == 2
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_pods_of_a_deployment() -> None:
 def test_one_that_makes_no_sense(more: dict[str, Any]) -> None:
     """Refused, and named by its loader."""
     with pytest.raises(BadObjectError):
-        expanding.pods(deployment(**more), [])
+        deployments.pods(deployment(**more), [])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from koordlet.model import selectors
-from koordlet.scheduler import cluster
-from koordlet.scheduler.disruption import Budget, Budgets, Protection
-from koordlet.scheduler.pods import Pod
+from koordlet.kubeapi import selectors
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.objects.disruption import Budget, Budgets, Protection
+from koordlet.scheduler.objects.pods import Pod
 from tests.kit import clusters
 
 WEB = selectors.Selector(labels="app=web").compiled()
@@ -14,7 +14,7 @@ WEB = selectors.Selector(labels="app=web").compiled()
 def pods(number: int) -> list[Pod]:
     """Pods of the application."""
     bodies = [clusters.pod(f"p{n}", labels={"app": "web"}) for n in range(number)]
-    return cluster.load(bodies).pending
+    return inventory.load(bodies).pending
 
 
 def violating(budgets: Budgets, several: list[Pod], now: float = 0.0) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler import cluster, sim, unserved
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.objects import unserved
+from koordlet.scheduler.sim import simulation
 from tests.kit.clusters import node, pod, tried
 
 Body = dict[str, Any]
@@ -119,8 +121,8 @@ def test_a_quota_of_others_and_the_default_quota_refuse_nobody(body: Body) -> No
 def test_a_default_quota_with_a_bound_is_said() -> None:
     """It refuses nobody, and that its bound is not counted is a warning; one made without, none."""
     vast: Body = {"max": {"cpu": str((2**63 - 1) // 5000), "memory": str((2**63 - 1) // 5)}}
-    bounded = cluster.load([quota("koordinator-default-quota")])
-    boundless = cluster.load([quota("koordinator-default-quota", **vast)])
+    bounded = inventory.load([quota("koordinator-default-quota")])
+    boundless = inventory.load([quota("koordinator-default-quota", **vast)])
 
     (said,) = bounded.warnings
     assert said.startswith("ElasticQuota koordinator-default-quota bounds pods without a quota")
@@ -148,7 +150,7 @@ def test_the_option_takes_labels_and_quotas_back_but_no_field() -> None:
         pod("g", labels={"pod-group.scheduling.sigs.k8s.io": "g"}),
         pod("k", schedulingGroup={"podGroupName": "g"}),
     ]
-    found = sim.Simulation(cluster.load(bodies, ignores_keys=True)).run()
+    found = simulation.Simulation(inventory.load(bodies, ignores_keys=True)).run()
 
     assert ["d/g", "d/q"] == sorted(one["pod"] for one in found.placements)
     assert ["d/k"] == [one["pod"] for one in found.pending]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from koordlet.model import cpuset
-from koordlet.scheduler import cluster, handover, profile
+from koordlet.scheduler.allocation import handover
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import profile
 from koordlet.scheduler.plugins import conversion
 from koordlet.scheduler.reservation import spec
 from koordlet.scheduler.reservation.held import Held
@@ -23,7 +25,7 @@ LSR = {"koordinator.sh/qosClass": "LSR"}
 def bound_to(cpu: str, *pods: Body, labels: Body | None = None) -> Held:
     """A reservation that has adopted every pod with its owners' label, on a node of eight CPUs."""
     node = clusters.node("n", cpu="8")
-    loaded = cluster.load([node, topology("n"), *pods])
+    loaded = inventory.load([node, topology("n"), *pods])
     made = profile.default()
     register = Register(loaded.columns, loaded.decoder)
     register.ready = conversion.Chooser({"any": made, "default-scheduler": made}).ready

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler import cluster
+from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.reservation.register import Register
 from tests.kit import clusters, reservations
 from tests.kit.clusters import Body, node, pod
@@ -349,7 +349,7 @@ def test_a_reservation_that_names_no_cards_holds_as_many() -> None:
 
 def test_what_was_chosen_is_not_lost_on_its_way_to_the_store() -> None:
     """An edit of the object that does not know the annotation yet changes no card."""
-    loaded = cluster.load([node("n")])
+    loaded = inventory.load([node("n")])
     register = Register(loaded.columns, loaded.decoder)
     register.put(held("r", 1))
     before = register.book.named("r")

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from koordlet.model import errors
-from koordlet.scheduler import cluster, configuration, nodes, profile, sim
-from koordlet.scheduler.columns import Columns
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.framework import Failure, Plugin, Rescue
-from koordlet.scheduler.plugins import pernode
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import Failure, Plugin, Rescue, profile
+from koordlet.scheduler.loop import configuration
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.plugins import external
+from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, deadline, schedulers
 
 
@@ -65,7 +68,7 @@ class Foreign:
 
 def adapted(**wants: Any) -> tuple[Plugin, Foreign]:
     """The plugin and the foreign one in it."""
-    made = pernode.adapt("Foreign", Foreign)(wants)
+    made = external.adapt("Foreign", Foreign)(wants)
     foreign: Foreign = made.foreign  # type: ignore[attr-defined]
     return made, foreign
 
@@ -149,7 +152,7 @@ def test_points_that_are_missing_are_not_asked() -> None:
         def filter(self, _sort: Any, _node: Any) -> str:
             return ""
 
-    made = pernode.adapt("Small", Small)
+    made = external.adapt("Small", Small)
     assert made.reserve is Plugin.reserve
     assert made.pre_enqueue is Plugin.pre_enqueue
     assert made.filter is not Plugin.filter
@@ -181,11 +184,11 @@ def sorted_profile(plugin: Plugin) -> profile.Profile:
 
 def test_the_queue_in_anothers_order_and_a_last_word() -> None:
     """``less`` decides who is first; ``post_filter`` speaks after the nodes."""
-    plugin = pernode.adapt("Sorting", Sorting)({})
+    plugin = external.adapt("Sorting", Sorting)({})
     mine = configuration.Configuration({"default-scheduler": sorted_profile(plugin)})
     several = [clusters.pod(name, cpu="2") for name in ("a", "b", "c")]
-    loaded = cluster.load([clusters.node("n"), *several])
-    found = sim.Simulation(loaded, mine).run().document()
+    loaded = inventory.load([clusters.node("n"), *several])
+    found = simulation.Simulation(loaded, mine).run().document()
 
     assert [one["pod"] for one in found["placements"]] == ["d/c", "d/b"]
     [refused] = found["pending"]
@@ -197,7 +200,7 @@ def test_the_queue_in_anothers_order_and_a_last_word() -> None:
 
 def test_a_node_where_room_was_made() -> None:
     """A named node is tried next, and nobody is preempted for it."""
-    made = pernode.adapt(
+    made = external.adapt(
         "Making",
         type(
             "Making",

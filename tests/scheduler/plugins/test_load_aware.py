@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from koordlet.scheduler import cluster, sim
-from koordlet.scheduler.decoder import Decoder
-from koordlet.scheduler.plugins import load
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.objects.decoder import Decoder
+from koordlet.scheduler.plugins import load_aware
+from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
@@ -78,7 +79,7 @@ def test_an_old_report_refuses_or_counts_for_nothing() -> None:
     late = 1_767_226_200 + 181.0  # NOW and a second more than the default of expiration
 
     def message(*bodies: Body) -> str:
-        found = sim.Simulation(cluster.load(bodies), now=late).run().document()
+        found = simulation.Simulation(inventory.load(bodies), now=late).run().document()
         return str([one["message"] for one in found["pending"]])
 
     bodies = (node("n"), metric("n", "100m"), pod("p", cpu="1"))
@@ -116,7 +117,7 @@ def test_the_scarcest_resource_counts_alone_where_nothing_else_has_a_weight() ->
 
 def test_an_estimate_counts_sidecars_overhead_and_the_pod_as_a_whole() -> None:
     """What a pod may use at most is more than the limits of its plain containers."""
-    plugin = load.LoadAwareScheduling({})
+    plugin = load_aware.LoadAwareScheduling({})
 
     def cpu(**spec: Any) -> int:
         limited = {"limits": {"cpu": "1"}, "requests": {"cpu": "100m"}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler import terms
+from koordlet.scheduler.objects import terms
 from koordlet.scheduler.plugins import node as plugins
 from tests.kit import clusters
 from tests.kit.clusters import node, pod

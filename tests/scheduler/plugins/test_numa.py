@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from koordlet.model import cpuset
-from koordlet.scheduler import cluster, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
@@ -278,8 +279,8 @@ def there(name: str, notes: Body, *, cpu: str = "1", node_name: str = "n") -> Bo
 
 def room(name: str, *bodies: Body) -> dict[str, int]:
     """What the plugin says of each node for a pod that was placed."""
-    loaded = cluster.load(bodies)
-    told = sim.Simulation(loaded, explain=f"d/{name}").run().explained
+    loaded = inventory.load(bodies)
+    told = simulation.Simulation(loaded, explain=f"d/{name}").run().explained
     assert told is not None
     return {
         one: said["scores"]["NodeNUMAResource"]["score"]

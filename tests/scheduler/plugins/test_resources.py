@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from koordlet.scheduler import cluster
+from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.plugins import resources
 from tests.kit import clusters
 from tests.kit.clusters import node, pod
@@ -57,7 +57,7 @@ def test_hopeless_shortages_are_not_preempted_for() -> None:
 )
 def test_requests(spec: dict[str, Any], cpu: int) -> None:
     """Init containers, sidecars, overhead and the pod's own amounts, made one."""
-    loaded = cluster.load([node("a"), pod("p", cpu="1", **spec)])
+    loaded = inventory.load([node("a"), pod("p", cpu="1", **spec)])
 
     assert cpu == loaded.pending[0].sort.requests.real["cpu"]
 
@@ -66,7 +66,7 @@ def test_a_resize_counts_what_is_largest() -> None:
     """A placed pod holds the larger of what it asks for, has, and was allocated."""
     placed = pod("p", on="a", cpu="1")
     placed["status"] = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}
-    loaded = cluster.load([node("a"), placed])
+    loaded = inventory.load([node("a"), placed])
 
     assert 2000 == loaded.columns.requested[0, 0]
 
@@ -150,7 +150,7 @@ def test_one_row_gives_what_many_give() -> None:
         for i in range(900)
     ]
     wanted = pod("p", cpu="333m", memory="77Mi", requests={"gpu.io/x": "2"})
-    loaded = cluster.load([*nodes, *placed, wanted])
+    loaded = inventory.load([*nodes, *placed, wanted])
     sort, columns = loaded.pending[0].sort, loaded.columns
     rows = np.arange(columns.size, dtype=np.intp)
     fit = resources.NodeResourcesFit({})

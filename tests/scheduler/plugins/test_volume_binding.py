@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import kinds, objects
-from koordlet.scheduler import storage
-from koordlet.scheduler.plugins import binding
+from koordlet.kubeapi import kinds, objects
+from koordlet.scheduler.objects import storage
+from koordlet.scheduler.plugins import volume_binding
 from tests.kit import clusters, schedulers
 from tests.kit.clusters import node, pod
 from tests.scheduler.plugins.test_volumes import claim, mounts, volume
@@ -15,7 +15,7 @@ from tests.scheduler.plugins.test_volumes import claim, mounts, volume
 Body = dict[str, Any]
 
 
-def kind(name: str, provisioner: str = binding.NO_PROVISIONER, **more: Any) -> Body:
+def kind(name: str, provisioner: str = volume_binding.NO_PROVISIONER, **more: Any) -> Body:
     """A storage class whose claims wait for their first consumer."""
     mode = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": provisioner}
     return {"kind": "StorageClass", "metadata": {"name": name}, **mode, **more}

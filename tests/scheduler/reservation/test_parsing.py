@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.spec import Policy
-from koordlet.scheduler.wire import BadObjectError
 from tests.kit import reservations
 from tests.kit.clusters import node, pod
 from tests.kit.reservations import NOW, reservation, states

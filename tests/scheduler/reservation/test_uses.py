@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.reservation import uses
 from tests.kit import clusters, reservations, schedulers
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from koordlet.model import errors
-from koordlet.scheduler import cluster, picture, shapes, sim
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import picture, shapes, simulation
 
 
 @pytest.mark.parametrize("name", shapes.NAMES)
 def test_every_workload_runs(name: str) -> None:
     """Every pod is placed or pending, and nothing was left out."""
-    loaded = cluster.load(shapes.generate(name, 12, 24))
-    found = sim.Simulation(loaded).run()
+    loaded = inventory.load(shapes.generate(name, 12, 24))
+    found = simulation.Simulation(loaded).run()
 
     assert 24 == len(found.placements) + len(found.pending)
     assert not loaded.warnings

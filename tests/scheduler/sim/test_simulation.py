@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from koordlet.scheduler import cluster, configuration, profile, sim
-from koordlet.scheduler.framework import Plugin, RefusedError
-from koordlet.scheduler.pods import Pod
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.framework import Plugin, RefusedError, profile
+from koordlet.scheduler.loop import configuration
+from koordlet.scheduler.objects.pods import Pod
+from koordlet.scheduler.sim import simulation
 from tests.kit import clusters, reservations
 from tests.kit.clusters import node, pod
 
@@ -110,7 +112,7 @@ def test_gates_claims_and_groups_stay_pending() -> None:
 
 def test_hostile_objects_cost_only_themselves() -> None:
     """Negative, unreadable and huge amounts and labels are named; the rest goes on."""
-    loaded = cluster.load(
+    loaded = inventory.load(
         [
             node("n1"),
             node("bad", allocatable={"cpu": "x"}),
@@ -122,7 +124,7 @@ def test_hostile_objects_cost_only_themselves() -> None:
             pod("selector", affinity={"podAffinity": {"requiredDuring": 1}}),
         ]
     )
-    found = sim.Simulation(loaded).run()
+    found = simulation.Simulation(loaded).run()
 
     assert ["d/selector"] == [one["pod"] for one in found.placements]
     assert {"d/negative", "d/odd", "d/absurd", "without a name"} >= {
@@ -150,8 +152,8 @@ def test_a_plugin_that_finds_nothing_costs_that_pod_or_reservation() -> None:
     """What was feasible and cannot be had after all waits, with the plugin's words."""
     usual = profile.default()
     mine = dataclasses.replace(usual, plugins=(*usual.plugins, Full({})))
-    loaded = cluster.load([node("n1"), pod("p"), reservations.reservation("r", cpu="1")])
-    found = sim.Simulation(
+    loaded = inventory.load([node("n1"), pod("p"), reservations.reservation("r", cpu="1")])
+    found = simulation.Simulation(
         loaded, configuration.Configuration({profile.DEFAULT_NAME: mine}), now=reservations.NOW
     ).run()
 

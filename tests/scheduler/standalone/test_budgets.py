@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.alone import budgets
-from koordlet.scheduler.wire import BadObjectError
+from koordlet.scheduler.objects.wire import BadObjectError
+from koordlet.scheduler.standalone import budgets
 
 Body = dict[str, Any]
 

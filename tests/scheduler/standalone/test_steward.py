@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from koordlet.model import cpuset, decision, kinds, ledger, nodereport, objects
-from koordlet.scheduler.alone import enrolment, steward
+from koordlet.kubeapi import kinds, objects
+from koordlet.model import cpuset, decision, ledger, nodereport
+from koordlet.scheduler.standalone import controllers, registration
 from tests.kit import schedulers, views
 
 SIGNAL = decision.Signal(name="memory.available", observed="1", threshold="2", met=True)
@@ -28,7 +29,7 @@ class Scene:
         self.world = world
         self.reports: dict[str, nodereport.NodeReport] = {}
         self.now = 1_000_000.0
-        self.steward = steward.Steward(world.store, lambda: self.reports, lambda: self.now)
+        self.steward = controllers.Steward(world.store, lambda: self.reports, lambda: self.now)
 
     def report(self, **more: Any) -> None:
         """The agent of node ``n`` reports."""
@@ -79,7 +80,7 @@ def test_an_agent_is_a_node(ram: Path) -> None:
         )
         node = await scene.node()
         assert node["status"]["allocatable"]["cpu"] == "6"
-        assert node["metadata"]["annotations"][enrolment.MARK] == "true"
+        assert node["metadata"]["annotations"][registration.MARK] == "true"
         scene.reports.clear()
         await scene.until(lambda all_of: "unreachable" in _taints(all_of["n"]), kinds.NODES)
         scene.report()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.alone import taints
+from koordlet.scheduler.standalone import taints
 
 Body = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter
 
 POD = objects.Ref(kinds.PODS, "web", "default")

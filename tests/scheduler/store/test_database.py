@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter, migrations
 
 RESERVATION = objects.Ref(kinds.RESERVATIONS, "one")
@@ -146,7 +146,7 @@ def test_a_full_disk(ram: Path) -> None:
 
 _KILLED = """
 import asyncio, os, pathlib, sys
-from koordlet.model import kinds
+from koordlet.kubeapi import kinds
 from koordlet.scheduler.store import adapter
 
 async def main():

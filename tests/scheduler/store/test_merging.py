@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from koordlet.model import refusals
+from koordlet.kubeapi import refusals
 from koordlet.scheduler.store import merging, ownership
 
 KEYS = {"conditions": ("type",), "ports": ("containerPort", "protocol")}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.model import kinds, objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.store import adapter, migrations, proof
 
 #: A soak changes so many bytes, the ordinary suite 2 % of them, at random.

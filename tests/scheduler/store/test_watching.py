@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 from hypothesis import strategies as st
 
-from koordlet.model import kinds, objects, selectors
+from koordlet.kubeapi import kinds, objects, selectors
 from koordlet.scheduler.store import adapter
 
 _steps = st.lists(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from koordlet.model import knob
-from koordlet.report import knob_page
+from tools.docs import cgroup_files
 
-PAGE = Path(__file__).parents[2] / "docs" / "cgroup-files.md"
+PAGE = Path(__file__).parents[3] / "docs" / "cgroup-files.md"
 
 
 def test_the_page_is_not_stale() -> None:
     """Generated anew it is the same."""
-    assert PAGE.read_text() == knob_page.page()
+    assert PAGE.read_text() == cgroup_files.page()
 
 
 def test_rows_refer_to_rows() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from koordlet.config import catalog
 from koordlet.model import knob
-from koordlet.policy import registry
-from koordlet.report import policy_page, policy_parts
+from koordlet.policy.framework import registry
+from tools.docs import policies, policy_parts
 
 #: Every cgroup file that a row of the table names.
 FILES = {one for row in knob.TABLE.values() for one in (row.v1, row.v2) if one is not None}
@@ -18,7 +18,7 @@ _NAMED = re.compile(r"`((?:cpu|cpuset|memory|io|blkio|cgroup)\.[\w.*]+)`")
 
 def test_no_policy_is_left_out() -> None:
     """Formula, what it writes, how to see it and what off means, for each."""
-    page = policy_page.page()
+    page = policies.page()
     for row in registry.POLICIES:
         section = page.partition(f"\n## {row.stem}\n")[2].partition("\n## ")[0]
         for part in ("Protects", "Formula", "Writes", "See it", "Off"):

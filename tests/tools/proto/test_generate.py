@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from google.protobuf import descriptor_pb2
 
-from koordlet.rpc import generate
 from koordlet.rpc.gen import feed_pb2, ingest_pb2, reservations_pb2, scheduler_pb2
 from tests.rpc import breaking
+from tools.proto import generate
 
 
 def test_up_to_date() -> None:

@@ -17,7 +17,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from koordlet.host import cgroups, hierarchies, root
+from koordlet.host.cgroup import hierarchies, tree
+from koordlet.host.fs import root
 from koordlet.model import pod, qos
 from koordlet.workloads import containers, declared
 from tests.kit import deadline
@@ -88,7 +89,7 @@ class Scene:
 def understood(scene: Scene, box: str) -> dict[str, Any]:
     """What we take the runtime's groups for."""
     host = root.LiveHost()
-    reader = cgroups.Reader(host, hierarchies.discover(host))
+    reader = tree.Reader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children)).pods[scene.sandbox.uid]
     wanted = pod.Pod(
         uid=scene.sandbox.uid,

@@ -22,7 +22,7 @@ import threading
 import time
 from typing import Any
 
-from koordlet.host import core_cookies
+from koordlet.host.process import core_cookies
 from tests.vm.probes import classes
 
 CONFIG = """\

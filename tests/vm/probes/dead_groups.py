@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 
-from koordlet import agent, line, log
-from koordlet.host import root
+from koordlet import log
+from koordlet.agent import lifecycle, tick
+from koordlet.host.fs import root
 from koordlet.model import meter
 from koordlet.state import paths
 from tests.kit import agents
@@ -59,7 +60,7 @@ def counted(name: str) -> int:
     return next(int(row.split()[1]) for row in rows if row.startswith(name + " "))
 
 
-def passed(who: agent.Agent, clock: agents.Clock) -> int:
+def passed(who: lifecycle.Agent, clock: agents.Clock) -> int:
     """One pass; how many policies failed in it."""
     who.one_pass(slow=True)
     clock.tick()
@@ -67,7 +68,7 @@ def passed(who: agent.Agent, clock: agents.Clock) -> int:
     return len(who.teller.view.plan.failures)
 
 
-def held(who: agent.Agent) -> dict[str, object]:
+def held(who: lifecycle.Agent) -> dict[str, object]:
     """What the agent knows and keeps now."""
     shown = who.teller.view
     assert shown is not None
@@ -90,8 +91,8 @@ def main() -> None:
         place.mkdir()
         (place / "cgroup.subtree_control").write_text("+cpuset +memory")
     state = paths.choose({}, root=True, state_dir=tempfile.mkdtemp())
-    run = line.Line(root.LiveHost(), agents.effective(CONFIG))
-    who, clock = agent.Agent(run, state, enforce=True), agents.Clock()
+    run = tick.Line(root.LiveHost(), agents.effective(CONFIG))
+    who, clock = lifecycle.Agent(run, state, enforce=True), agents.Clock()
     failed = sum(passed(who, clock) for _ in range(5))
     said: dict[str, object] = {"before": held(who)}
     status = [hop(0, COUNT - LAST).wait()]

@@ -16,7 +16,8 @@ import subprocess
 import sys
 from typing import Any
 
-from koordlet.host import cgroups, hierarchies, root
+from koordlet.host.cgroup import hierarchies, tree
+from koordlet.host.fs import root
 from koordlet.workloads import containers, unmanaged
 from tests.kit import deadline
 from tests.kit.containerd import docker
@@ -53,7 +54,7 @@ def allowed(box: str) -> str:
 def understood() -> dict[str, Any]:
     """What we take Docker's groups for."""
     host = root.LiveHost()
-    reader = cgroups.Reader(host, hierarchies.discover(host))
+    reader = tree.Reader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children))
     strangers = unmanaged.Finder(host)
     strangers.look(reader.layout, [])

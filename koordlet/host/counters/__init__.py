@@ -1,0 +1,1 @@
+"""What groups and the machine use, and how long they wait."""

@@ -1,0 +1,1 @@
+"""Recorded machines: what is recorded, archives and directories, playing one again."""

@@ -1,0 +1,1 @@
+"""The file system resctrl: its groups, their tasks, what they used."""

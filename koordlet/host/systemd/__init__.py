@@ -1,0 +1,1 @@
+"""systemd: its bus, its units, and telling it how we are."""

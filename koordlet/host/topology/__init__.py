@@ -1,0 +1,1 @@
+"""The machine's shape: CPUs, cores, sockets, NUMA nodes, caches, devices."""

@@ -1,0 +1,1 @@
+"""Policies about CPUs: who runs where, who holds CPUs alone, CPU time."""

@@ -1,0 +1,1 @@
+"""Policies that evict: a node that runs short, and pods that use more than they were offered."""

@@ -1,0 +1,1 @@
+"""Policies about memory, block devices and the network."""

@@ -1,0 +1,1 @@
+"""The policy of cache ways and memory bandwidth."""

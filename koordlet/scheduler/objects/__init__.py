@@ -1,0 +1,1 @@
+"""API objects as the scheduler reads them: pods, nodes, their annotations, requests and terms."""

@@ -1,0 +1,1 @@
+"""Tests of ``koordlet.host.counters.groups``."""

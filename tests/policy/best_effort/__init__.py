@@ -1,0 +1,1 @@
+"""Tests of ``koordlet.policy.best_effort``."""

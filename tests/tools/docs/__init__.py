@@ -1,0 +1,1 @@
+"""Tests of ``tools.docs``: the pages in the tree are what the code makes."""

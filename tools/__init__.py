@@ -1,0 +1,1 @@
+"""Commands of development, which no installed agent has."""

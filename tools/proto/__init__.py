@@ -1,0 +1,1 @@
+"""The gRPC code, made from the protos."""
