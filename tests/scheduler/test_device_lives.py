@@ -9,7 +9,6 @@ fall ill, shrink, vanish and come back; the scheduler starts anew. After each st
 2. a node that was chosen for a pod never refuses it when its devices are taken;
 3. who draws on a Restricted reservation has its devices, and no others;
 4. a scheduler that starts anew knows the same of each device.
-
 At the end everything goes, and every device is as free as it was made.
 """
 
