@@ -81,7 +81,7 @@ bench: $(DEVELOP) ## Measure, and fail where a ratio is over its budget
 	@$(PY) -m tests.bench $(ARGS)
 
 .PHONY: colocation
-colocation: $(DEVELOP) ## Judge best-effort control at one load, on this host, as root: minutes
+colocation: $(DEVELOP) ## Judge best-effort control on this host, as root: five minutes, nothing else may run
 	@$(PY) -m tests.bench.colocation --gate $(ARGS)
 
 .PHONY: soak

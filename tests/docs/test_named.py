@@ -46,7 +46,7 @@ FOREIGN = {
 }
 #: Options that a page tells by themselves, and that are no command's of koordlet.
 OPTIONS = {
-    "--seconds": "python -m tests.bench.colocation",
+    **dict.fromkeys(("--levels", "--hogs"), "python -m tests.bench.colocation"),
 }
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.bench.colocation import arms, block, intervals, plot, settings
 
 #: Of the gate: rounds until the first look, and seconds that one load may take.
-_FIRST_LOOK, _LONGEST = 6, 120.0
+_FIRST_LOOK, _LONGEST = 5, 100.0
 
 
 class Run:
