@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _defragment(args, run_line)
     try:
         run_line.look_once()
-        run_line.observed = _told(args, run_line)
+        run_line.observed = ask_sources(args, run_line)
         done = run_line.run_once({})
     finally:
         run_line.usage.close()
@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
-    """Who runs here, as a file says, or those who are asked."""
+def ask_sources(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
+    """Who runs here, as the file of ``--pods`` says, or the sources of this node."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
