@@ -265,7 +265,7 @@ class Line:
         own = snapshot.Source(name="configuration", ok=True, last_good=now.at, local=True)
         return (own, *told)
 
-    def decide(self, seen: snapshot.Snapshot, asked: chain.Questions | None = None) -> chain.Round:
+    def decide(self, seen: snapshot.Snapshot, inputs: chain.Inputs | None = None) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""
         said = chain.decide(
             self.rows,
@@ -276,7 +276,7 @@ class Line:
             states=self.states,
             last=self.last,
             memory=self._memory,
-            questions=asked,
+            inputs=inputs,
         )
         said = self.guard.allowed(said)
         self._keep(said)
@@ -349,7 +349,7 @@ class Line:
         also = (one.group for one in entries.values()) if groups is None else groups
         self._originals.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
-        said = self.decide(seen, None if trace is None else trace.questions)
+        said = self.decide(seen, None if trace is None else trace.inputs)
         reader = self.observer.reader
         draft, repeated = self._drafter.next(
             (seen, said),

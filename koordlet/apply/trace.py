@@ -20,11 +20,11 @@ from koordlet.policy.framework import chain
 
 
 class Trace:
-    """What the stations of one pass tell: the chain its questions, the drafter its comparison."""
+    """What the stations of one pass tell: the chain its inputs, the drafter its comparison."""
 
     def __init__(self) -> None:
-        #: Stem of a policy to what it was asked.
-        self.questions: chain.Questions = {}
+        #: What each policy decided from, by its stem.
+        self.inputs: chain.Inputs = {}
         self.wanted = planner.Wanted()
         self.present = present.Present()
 

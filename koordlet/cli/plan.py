@@ -99,20 +99,27 @@ def _defragment(args: argparse.Namespace, run_line: tick.Line) -> None:
     if not run_line.host.live:
         output.say("a recorded machine remembers no CPUs that were chosen")
         return
-    where = bootstrap.state_paths(args, run_line.effective).checkpoints
-    try:
-        os.scandir(where).close()
-    except (FileNotFoundError, NotADirectoryError):
+    kept = checkpoints(args, run_line)
+    if kept is None:
         return
-    except OSError as error:
-        raise bootstrap.unreadable(where, error) from error
-    identity = run_line.observer.identity
-    kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
     state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, holdings.revive)
     if state is not None:
         run_line.states[stem] = state
     if problem:
         output.say(problem)
+
+
+def checkpoints(args: argparse.Namespace, run_line: tick.Line) -> checkpoint.Checkpoints | None:
+    """Those of the agent that ran here last; ``None`` where it left none. Nothing is made."""
+    where = bootstrap.state_paths(args, run_line.effective).checkpoints
+    try:
+        os.scandir(where).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise bootstrap.unreadable(where, error) from error
+    identity = run_line.observer.identity
+    return checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
 
 
 def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:

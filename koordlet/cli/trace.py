@@ -15,18 +15,27 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from koordlet.agent import bootstrap, tick
 from koordlet.apply import trace
-from koordlet.cli import changes, explain_write, options, output, record, trace_table
+from koordlet.cli import (
+    changes,
+    explain_source,
+    explain_write,
+    options,
+    output,
+    record,
+    trace_table,
+)
 from koordlet.cli import plan as plan_command
 from koordlet.config import problems, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import player, read_log
-from koordlet.model import cgroup, errors
-from koordlet.report import trace_json
-from koordlet.state import checkpoint, journal
+from koordlet.model import cgroup, errors, result
+from koordlet.report import audit_json, trace_json
+from koordlet.state import journal
 
 NAME = "trace"
 HELP = "tell one pass station by station: what was read and decided, why nothing is written"
@@ -39,6 +48,8 @@ koordlet trace --root node7.tar.gz --after 30s  the moment half a minute after i
 koordlet trace --set policies.resctrl.mode=enforce  the same pass, were a policy not in shadow
 koordlet trace -o json | jq '.written.why'      for programs
 """
+
+_BAD = frozenset(verdict.value for verdict in result.BAD)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +129,7 @@ def _choice(args: argparse.Namespace, traced: trace_json.Traced) -> trace_json.C
 def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Traced:
     """Pass as often as ``--after`` says, and keep the last pass."""
     host, moments, clock = _open(args)
+    next(moments)
     log = read_log.ReadLog(host)
     line = bootstrap.open_line(args, log, config, clock=clock)
     entries: dict[str, journal.Entry] = {}
@@ -130,21 +142,28 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
         line.observed = plan_command.ask_sources(args, line)
         if host.live:
             entries = _recall(args, line)
+        made, stations = _one_pass(line, entries, acting=not observes)
         for _ in moments:
-            log.begin()
-            line.look_once()
-            stations = trace.Trace()
-            made = line.run_once(entries, acting=not observes, trace=stations)
+            made, stations = _one_pass(line, entries, acting=not observes)
         return traced_pass(
             line,
             made,
             stations,
             answers=dict(log.answers),
             journaled=len(entries),
+            failed=_failed(args, line) if host.live else {},
             observes=observes,
         )
     finally:
         line.close()
+
+
+def _one_pass(
+    line: tick.Line, entries: Mapping[str, journal.Entry], *, acting: bool
+) -> tuple[tick.Pass, trace.Trace]:
+    line.look_once()
+    stations = trace.Trace()
+    return line.run_once(entries, acting=acting, trace=stations), stations
 
 
 def traced_pass(
@@ -154,6 +173,7 @@ def traced_pass(
     *,
     answers: Mapping[str, int],
     journaled: int = 0,
+    failed: Mapping[str, str] = MappingProxyType({}),
     observes: str = "",
 ) -> trace_json.Traced:
     """A pass of a line with its trace."""
@@ -167,6 +187,7 @@ def traced_pass(
         origins={r.stem: line.effective.origin(f"policies.{r.stem}.mode") for r in line.rows},
         answers=answers,
         journaled=journaled,
+        failed=failed,
         live=line.host.live,
         observes=observes,
     )
@@ -206,15 +227,32 @@ def _seconds(after: float, *, live: bool) -> Iterator[object]:
 def _recall(args: argparse.Namespace, line: tick.Line) -> dict[str, journal.Entry]:
     """What the agent that ran here last left: states of policies, and the files that it changed."""
     where = bootstrap.state_paths(args, line.effective)
-    identity = line.observer.identity
-    entries = explain_write.remembered(where.journal, identity)
-    kept = checkpoint.Checkpoints(
-        where.checkpoints, machine_id=identity.machine_id, boot_id=identity.boot_id
-    )
+    kept = plan_command.checkpoints(args, line)
     for row in line.rows:
-        if row.revive is not None:
+        if kept is not None and row.revive is not None:
             state, problem = kept.revive(row.stem, row.schema, row.revive)
             output.warn([problem] if problem else [])
             if state is not None:
                 line.states[row.stem] = state
-    return entries
+    return explain_write.remembered(where.journal, line.observer.identity)
+
+
+def _failed(args: argparse.Namespace, line: tick.Line) -> dict[str, str]:
+    where = bootstrap.state_paths(args, line.effective).audit
+    try:
+        return failed_last(where)
+    except OSError as error:
+        raise bootstrap.unreadable(where, error) from error
+
+
+def failed_last(audit: Path) -> dict[str, str]:
+    """Of each target that an agent failed to bring about when it tried last: what went wrong."""
+    question = audit_json.Question(limit=audit_json.MAX_LINES)
+    latest: dict[str, explain_source.Document] = {}
+    for one in explain_source.rows(audit_json.document(audit, question), "records"):
+        latest.setdefault(str(one.get("target")), one)
+    return {
+        target: f"{one.get('verdict')}: {one.get('detail')}"
+        for target, one in latest.items()
+        if one.get("verdict") in _BAD
+    }

@@ -93,8 +93,10 @@ def _read(found: Document) -> Iterator[str]:
         yield f"  ! {one['kind']} {one['name']} cannot be used: {one['why']}"
     yield from (f"  ! node: {problem}" for problem in _texts(found, "nodeProblems"))
     yield f"  journal    {found['journaled']} files hold a value of koordlet's"
+    missing: dict[str, list[str]] = {}
     for gap in explain_source.rows(found, "unsupported"):
-        yield f"  missing    {gap['feature']}: {gap['why']}"
+        missing.setdefault(str(gap["why"]), []).append(str(gap["feature"]))
+    yield from (f"  missing    {', '.join(names)}: {why}" for why, names in missing.items())
 
 
 def _health(source: Document) -> str:
@@ -117,7 +119,7 @@ def _policy(one: Document) -> tuple[str, ...]:
     gone = len(explain_source.rows(one, "evictions"))
     wants += [f"{gone} eviction{'s' if gone > 1 else ''}"] if gone else []
     facts = explain_source.part(one, "explanation").items()
-    why = one["whyNothing"] or "; ".join(f"{name}: {fact}" for name, fact in facts)
+    why = one["whyNothing"] or "; ".join(f"{name}: {fact}" for name, fact in facts if fact)
     became = ", ".join(f"{number} {_FATES[fate]}" for fate, number in fates.items())
     silent = "-" if one["mode"] == plan.Mode.OFF.value else "nothing"
     return (
@@ -182,3 +184,5 @@ def _step(step: Document) -> Iterator[str]:
     marked = f" [{', '.join(marks)}]" if marks else ""
     yield f"  {step['order']!s:>4} {step['kind']} {step['target']}{change}{marked}"
     yield f"       {step['policy']}: {step['reason']}"
+    if step["failed"]:
+        yield f"       ! tried last: {step['failed']}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 
 from koordlet.apply import planner, trace
 from koordlet.model import action, cgroup, errors, ledger, plan, snapshot
@@ -34,10 +35,12 @@ class Traced:
     modes: Mapping[str, plan.Mode]
     #: Stem to who set the mode of the policy: ``config.yaml:12``, ``built-in``.
     origins: Mapping[str, str]
-    #: Path to errno of the last read; 0 where the file was read.
+    #: Path to errno of the last read of this process; 0 where the file was read.
     answers: Mapping[str, int]
     #: Files that hold our values, as the journal says.
     journaled: int = 0
+    #: Target to what went wrong when an agent tried it last.
+    failed: Mapping[str, str] = field(default_factory=dict)
     live: bool = True
     #: Why an agent here would only observe; empty: it would act.
     observes: str = ""
@@ -89,7 +92,11 @@ def document(traced: Traced, choice: Choice = ALL) -> Document:
         "read": _read(traced, choice),
         "policies": list(_policies(traced, wishes, choice)),
         "wishes": [_wish(wish) for wish in shown],
-        "order": [plan_json.described(step) for step in made.steps if choice.has(step.action)],
+        "order": [
+            {**plan_json.described(step), "failed": traced.failed.get(step.action.target, "")}
+            for step in made.steps
+            if choice.has(step.action)
+        ],
         "left": [
             {"target": left.target, "why": left.why}
             for left in traced.draft.left
@@ -191,13 +198,13 @@ def _policies(
         ]
         if choice.group is not None and not own and not conditions:
             continue
-        question = traced.trace.questions.get(row.stem)
+        given = traced.trace.inputs.get(row.stem)
         yield {
             "policy": row.stem,
             "summary": row.summary,
             "mode": traced.modes.get(row.stem, row.default_mode).value,
             "modeFrom": traced.origins.get(row.stem, ""),
-            "saw": None if question is None else _question(question),
+            "saw": None if given is None else _input(given),
             "failure": outcome.failure if outcome is not None else "",
             "whyNothing": _why_nothing(traced, row, outcome),
             "fates": dict(Counter(wish.fate.value for wish in own)),
@@ -218,12 +225,12 @@ def _policies(
         }
 
 
-def _question(question: chain.Question) -> Document:
+def _input(given: chain.Input) -> Document:
     return {
-        "claims": [_claim(claim) for claim in question.ledger.claims],
-        "settings": str(question.settings),
-        "state": str(question.state),
-        "remembered": question.remembered,
+        "claims": [_claim(claim) for claim in given.ledger.claims],
+        "settings": str(given.settings),
+        "state": str(given.state),
+        "remembered": given.remembered,
     }
 
 
@@ -246,7 +253,7 @@ def _why_nothing(traced: Traced, row: registry.Row, outcome: chain.Outcome | Non
         return f"it failed: {outcome.failure}"
     if said.actions or said.claims or said.pools or said.evictions or said.offer is not None:
         return ""
-    facts = [f"{name}: {fact}" for name, fact in said.explanation.items()]
+    facts = [f"{name}: {fact}" for name, fact in said.explanation.items() if fact]
     facts += [
         f"{one.name} is {one.observed or 'unknown'}, the threshold is {one.threshold}"
         + (f" ({one.why})" if one.why else "")
@@ -254,7 +261,7 @@ def _why_nothing(traced: Traced, row: registry.Row, outcome: chain.Outcome | Non
         if not one.met
     ]
     facts += [one.message for one in said.conditions if one.status]
-    return "; ".join(dict.fromkeys(facts)) or "no workload here is its concern"
+    return "; ".join(dict.fromkeys(facts)) or "it applies to no workload here"
 
 
 # Compared -----------------------------------------------------------------------------------------
@@ -316,6 +323,9 @@ def _why_due(traced: Traced, wishes: Sequence[trace.Wish]) -> Iterator[str]:
         yield f"{_are(due, 'step')} due, but an agent here only observes: {traced.observes}"
     elif due:
         yield f"{_are(due, 'step')} due: an agent that enforces does them in its next pass"
+    failed = sum(step.action.target in traced.failed for step in made.steps)
+    if failed:
+        yield f"{_are(failed, 'step')} due again: an agent here tried, and failed (see the order)"
     shadow = Counter(step.action.policy for step in made.steps if step.mode is plan.Mode.SHADOW)
     for stem, count in shadow.items():
         mode = f"policies.{stem}.mode is shadow ({traced.origins.get(stem, '')})"

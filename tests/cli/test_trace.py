@@ -65,6 +65,7 @@ def traced(
         stations,
         answers=log.answers,
         journaled=len(entries),
+        failed=trace_command.failed_last(site.paths.audit),
         observes=observes,
     )
 
@@ -165,6 +166,20 @@ def test_a_failing_policy_is_named_with_its_error(site: agents.Site) -> None:
     assert "fixed failed, so what it wrote before stays: ValueError: broken" in table(found)
 
 
+def test_a_step_that_failed_before_says_so(site: agents.Site) -> None:
+    """The kernel's refusal, from the audit log, stands below the step that is due again."""
+    site.host.mkdir(site.host.at("/sys/fs/cgroup/cpuset/box"))
+    site.host.mkdir(site.host.at("/sys/fs/cgroup/cpuset/box/gone"))
+    site.config = CONFIG.replace("cgroup: gone", "cgroup: box/gone")
+    site.settle()
+    found = document(site)
+    failed = [step["failed"].partition(":")[0] for step in found["order"]]
+
+    assert "refused" in failed
+    assert "! tried last: refused: E" in table(found)
+    assert "due again: an agent here tried, and failed" in table(found)
+
+
 def test_a_stale_source_says_how_old_its_answer_is(site: agents.Site) -> None:
     """And for how long it is believed; one that never answered says that."""
     now = site.clock().at
@@ -177,9 +192,15 @@ def test_a_stale_source_says_how_old_its_answer_is(site: agents.Site) -> None:
             snapshot.Source(name="cluster node", ok=False, max_age=60, problem=problem),
         )
     )
-    found = trace_json.document(traced(site, said=said))
+    found: Document = trace_json.document(traced(site, said=said))
 
-    assert [one["stale"] for one in found["read"]["sources"]] == [False, True, True]
+    stale = {one["name"]: one["stale"] for one in found["read"]["sources"]}
+    assert stale == {
+        "configuration": False,
+        "kubelet pods": True,
+        "cluster node": True,
+        "counters": False,
+    }
     assert (
         "kubelet pods: STALE, last answer 93 s ago, believed for 60 s: connection refused"
         in table(found)

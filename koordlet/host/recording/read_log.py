@@ -1,6 +1,6 @@
 """A machine whose reads are written down: what was asked for, and what the answer was.
 
-Covers: reads of one machine since ``begin``, by path. Does not cover: what is done with them.
+Covers: the reads of one machine, by path. Does not cover: what is done with them.
 
 Whoever reads through it cannot write: every change is refused, as on a recorded machine.
 """
@@ -32,10 +32,6 @@ class ReadLog(read_only.ReadOnly):
         #: Path to errno; 0 where the file was read.
         self.answers: dict[str, int] = {}
         self._opened: dict[int, root.HostPath] = {}
-
-    def begin(self) -> None:
-        """Forget the reads so far."""
-        self.answers = {}
 
     def read(self, path: root.HostPath) -> bytes:
         return self._asked(path, lambda: self._inner.read(path))

@@ -44,8 +44,8 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What one policy was asked, for a trace."""
+class Input:
+    """What one policy decided from, beside the snapshot and the history."""
 
     #: The claims and pools of the policies before it that bind.
     ledger: ledger.Ledger
@@ -56,7 +56,7 @@ class Question:
 
 
 #: By the stem of the policy.
-Questions = dict[str, Question]
+Inputs = dict[str, Input]
 
 
 class _Question(NamedTuple):
@@ -140,9 +140,9 @@ def decide(
     states: Mapping[str, object],
     last: Mapping[str, decision.Decision[object]],
     memory: Memory | None = None,
-    questions: Questions | None = None,
+    inputs: Inputs | None = None,
 ) -> Round:
-    """Ask every policy that is not off; ``questions`` keeps what each is asked.
+    """Ask every policy that is not off; ``inputs`` keeps what each was given.
 
     Claims of a policy in shadow do not bind the later ones. The claims of a policy that fails are
     those of its ``last`` good decision, in its first pass those of its checkpoint: a bug must not
@@ -162,8 +162,8 @@ def decide(
             asked = dataclasses.replace(now, ledger=binding, sets=sets)
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
         recalled = memory.recall(row, binding, *with_) if memory is not None else None
-        if questions is not None:
-            questions[row.stem] = Question(
+        if inputs is not None:
+            inputs[row.stem] = Input(
                 ledger=binding,
                 settings=with_[0],
                 state=with_[1],

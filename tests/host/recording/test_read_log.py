@@ -35,9 +35,9 @@ def test_each_read_is_remembered_with_its_answer(log: read_log.ReadLog) -> None:
 
 
 def test_a_kept_descriptor_is_a_read_of_its_file(log: read_log.ReadLog) -> None:
-    """Also in a later pass, which opens nothing."""
+    """Also in a later pass, which opens nothing: a file that went is told then."""
     handles = [log.open(at(f"/proc/{name}")) for name in ("stat", "loadavg")]
-    log.begin()
+    log.answers.clear()
 
     assert log.pread(handles[0], 99) == b"cpu 1\n"
     assert log.preads(handles, 99) == [b"cpu 1\n", b"0\n"]
