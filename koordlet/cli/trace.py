@@ -150,7 +150,7 @@ def look(args: argparse.Namespace, config: sourced.Effective) -> trace_json.Trac
             made,
             stations,
             answers=dict(log.answers),
-            journaled=len(entries),
+            journaled=len(entries) if host.live else None,
             failed=_failed(args, line) if host.live else {},
             observes=observes,
         )
@@ -172,7 +172,7 @@ def traced_pass(
     stations: trace.Trace,
     *,
     answers: Mapping[str, int],
-    journaled: int = 0,
+    journaled: int | None = None,
     failed: Mapping[str, str] = MappingProxyType({}),
     observes: str = "",
 ) -> trace_json.Traced:

@@ -92,7 +92,8 @@ def _read(found: Document) -> Iterator[str]:
     for one in explain_source.rows(found, "unread"):
         yield f"  ! {one['kind']} {one['name']} cannot be used: {one['why']}"
     yield from (f"  ! node: {problem}" for problem in _texts(found, "nodeProblems"))
-    yield f"  journal    {found['journaled']} files hold a value of koordlet's"
+    if found["journaled"] is not None:
+        yield f"  journal    {found['journaled']} files hold a value of koordlet's"
     missing: dict[str, list[str]] = {}
     for gap in explain_source.rows(found, "unsupported"):
         missing.setdefault(str(gap["why"]), []).append(str(gap["feature"]))

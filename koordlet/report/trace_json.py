@@ -37,8 +37,8 @@ class Traced:
     origins: Mapping[str, str]
     #: Path to errno of the last read of this process; 0 where the file was read.
     answers: Mapping[str, int]
-    #: Files that hold our values, as the journal says.
-    journaled: int = 0
+    #: Files that hold our values, as the journal says; ``None`` where there is no journal.
+    journaled: int | None = None
     #: Target to what went wrong when an agent tried it last.
     failed: Mapping[str, str] = field(default_factory=dict)
     live: bool = True

@@ -149,6 +149,17 @@ def test_a_policy_in_shadow_is_shown_and_not_done(site: agents.Site) -> None:
     assert "only shown" in said
 
 
+def test_what_no_policy_enforces_any_more_is_put_back(site: agents.Site) -> None:
+    """The steps that undo are nobody's wish: the policy in shadow finds its values there."""
+    site.settle()
+    site.config = CONFIG.replace("policies:", "policies:\n  shared_pools: {mode: shadow}")
+    found = document(site)
+
+    assert {step["undo"] for step in found["order"]} == {True}
+    assert {wish["fate"] for wish in found["wishes"]} == {"alreadySo"}
+    assert "[undo]" in table(found)
+
+
 def test_an_agent_that_only_observes_is_named(site: agents.Site) -> None:
     """The steps are due, and the reason stands beside them why nobody does them."""
     found = trace_json.document(traced(site, observes="not running as root"))
