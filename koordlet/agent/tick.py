@@ -40,6 +40,7 @@ from koordlet.workloads import announced, declared, unmanaged
 _PATIENCE = 2.0
 
 if typing.TYPE_CHECKING:
+    from koordlet.apply import trace as traces
     from koordlet.config import sourced
     from koordlet.model import observed
 
@@ -264,7 +265,7 @@ class Line:
         own = snapshot.Source(name="configuration", ok=True, last_good=now.at, local=True)
         return (own, *told)
 
-    def decide(self, seen: snapshot.Snapshot) -> chain.Round:
+    def decide(self, seen: snapshot.Snapshot, inputs: chain.Inputs | None = None) -> chain.Round:
         """Ask the policies; their states and last good decisions are kept for the next pass."""
         said = chain.decide(
             self.rows,
@@ -275,6 +276,7 @@ class Line:
             states=self.states,
             last=self.last,
             memory=self._memory,
+            inputs=inputs,
         )
         said = self.guard.allowed(said)
         self._keep(said)
@@ -341,12 +343,13 @@ class Line:
         groups: Iterable[str] | None = None,
         slow: bool = True,
         acting: bool = True,
+        trace: traces.Trace | None = None,
     ) -> Pass:
-        """Look, decide and draft; ``acting``: it will be done; ``groups``: of the entries."""
+        """Look, decide, draft; ``acting``: it will be done; ``groups``: whose; fill ``trace``."""
         also = (one.group for one in entries.values()) if groups is None else groups
         self._originals.follow(entries, groups)
         seen = self.look(also, slow=slow, full=slow and not self.observer.reader.watched)
-        said = self.decide(seen)
+        said = self.decide(seen, None if trace is None else trace.inputs)
         reader = self.observer.reader
         draft, repeated = self._drafter.next(
             (seen, said),
@@ -356,6 +359,8 @@ class Line:
             acting=acting,
             route=self._route(seen),
         )
+        if trace is not None:
+            self._drafter.fill(trace)
         self._before = Pass(
             snapshot=seen,
             said=said,

@@ -15,6 +15,7 @@ Rules:
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -24,6 +25,9 @@ from koordlet.host.fs import root
 from koordlet.model import action, result, snapshot
 from koordlet.policy.framework import chain
 from koordlet.state import journal
+
+if typing.TYPE_CHECKING:
+    from koordlet.apply import trace
 
 #: Gives each merged action the way that it takes.
 Route = Callable[[action.Action], action.Action]
@@ -90,6 +94,11 @@ class Drafter:
         seen, said = asked
         self._last = last._replace(draft=planner.again(last.draft, said, seen), asked=asked)
         return self._last.draft, True
+
+    def fill(self, trace: trace.Trace) -> None:
+        """Tell a trace what the last draft was made of."""
+        if self._last is not None:
+            trace.compare(self._last.wanted, self._there)
 
     def doubt(self) -> None:
         """Somebody wrote where the kernel tells this reader nothing: the next draft looks."""

@@ -32,6 +32,7 @@ COMMANDS = {
     "topology": "show sockets, NUMA nodes, caches, cores and CPUs of this or a recorded machine",
     "resctrl": "show cache ways and memory bandwidth, and which group owns which of them",
     "explain": "show why a CPU, a pod or a file is as it is, and who would be evicted",
+    "trace": "tell one pass station by station: what was read and decided, why nothing is written",
     "get": "show the node, its workloads, or a scheduler's nodes or reservations",
     "watch": "follow the node, its workloads or reservations, until interrupted",
     "audit": "show what was done here, when, to which pod, and why",

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _defragment(args, run_line)
     try:
         run_line.look_once()
-        run_line.observed = _told(args, run_line)
+        run_line.observed = ask_sources(args, run_line)
         done = run_line.run_once({})
     finally:
         run_line.usage.close()
@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
-    """Who runs here, as a file says, or those who are asked."""
+def ask_sources(args: argparse.Namespace, run_line: tick.Line) -> observed.Observed | None:
+    """Who runs here, as the file of ``--pods`` says, or the sources of this node."""
     if args.pods is not None:
         from koordlet.workloads import manifests  # noqa: PLC0415 -- only who gives a file pays
 
@@ -99,20 +99,27 @@ def _defragment(args: argparse.Namespace, run_line: tick.Line) -> None:
     if not run_line.host.live:
         output.say("a recorded machine remembers no CPUs that were chosen")
         return
-    where = bootstrap.state_paths(args, run_line.effective).checkpoints
-    try:
-        os.scandir(where).close()
-    except (FileNotFoundError, NotADirectoryError):
+    kept = checkpoints(args, run_line)
+    if kept is None:
         return
-    except OSError as error:
-        raise bootstrap.unreadable(where, error) from error
-    identity = run_line.observer.identity
-    kept = checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
     state, problem = kept.revive(stem, exclusive_cpus.SCHEMA, holdings.revive)
     if state is not None:
         run_line.states[stem] = state
     if problem:
         output.say(problem)
+
+
+def checkpoints(args: argparse.Namespace, run_line: tick.Line) -> checkpoint.Checkpoints | None:
+    """Those of the agent that ran here last; ``None`` where it left none. Nothing is made."""
+    where = bootstrap.state_paths(args, run_line.effective).checkpoints
+    try:
+        os.scandir(where).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise bootstrap.unreadable(where, error) from error
+    identity = run_line.observer.identity
+    return checkpoint.Checkpoints(where, machine_id=identity.machine_id, boot_id=identity.boot_id)
 
 
 def lines(made: plan.Plan, pods: Sequence[pod.Pod] = ()) -> list[str]:

@@ -19,7 +19,6 @@ from koordlet.agent import tick
 from koordlet.cli import changes, options, output
 from koordlet.config import loader, sourced
 from koordlet.history import series
-from koordlet.host import machine
 from koordlet.host.recording import player
 from koordlet.model import best_effort, meter, observed, plan, resources
 from koordlet.model.record import dataclass
@@ -93,8 +92,8 @@ def played(
     """Every step under one configuration, and the capacity of the machine."""
     recording = player.Recording(args.archive)
     moments = recording.play()
-    clock = _Clock(next(moments))
-    run_line = tick.Line(recording.host, config, base=args.cgroup_root, clock=clock)
+    next(moments)
+    run_line = tick.Line(recording.host, config, base=args.cgroup_root, clock=recording.clock)
     run_line.observed = told
     steps: list[Step] = []
     capacity = 0
@@ -105,24 +104,13 @@ def played(
             seen = done.snapshot
             capacity = seen.node.capacity.get(resources.CPU) or 1000 * len(seen.topology.online)
             made = done.draft.plan
-            point = _point(clock.now.at, made.limit, run_line.history)
-            steps.append(Step(wall=clock.now.wall, plan=made, point=point))
-            following = next(moments, None)
-            if following is None:
+            now = recording.clock()
+            point = _point(now.at, made.limit, run_line.history)
+            steps.append(Step(wall=now.wall, plan=made, point=point))
+            if next(moments, None) is None:
                 return steps, capacity
-            clock.now = following
     finally:
         run_line.usage.close()
-
-
-class _Clock:
-    """The time of the frame that is played."""
-
-    def __init__(self, now: machine.Now) -> None:
-        self.now = now
-
-    def __call__(self) -> machine.Now:
-        return self.now
 
 
 def _point(at: float, limit: best_effort.Limit | None, past: series.History) -> replay_svg.Point:

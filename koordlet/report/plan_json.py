@@ -15,7 +15,7 @@ def render(made: plan.Plan, results: tuple[result.Result, ...] = ()) -> dict[str
         "actions": [described(step) for step in made.steps],
         "writes": [_write(s) for s in made.steps if isinstance(s.action, action.WriteFile)],
         "evictions": [_eviction(one) for one in made.evictions],
-        "signals": [_signal(one) for one in made.signals],
+        "signals": [signal(one) for one in made.signals],
         "conditions": [condition(one) for one in made.conditions],
         "unsupported": [{"feature": u.feature, "why": u.why} for u in made.unsupported],
         "pools": pools(made),
@@ -47,7 +47,8 @@ def condition(one: decision.Condition) -> dict[str, object]:
     }
 
 
-def _signal(one: decision.Signal) -> dict[str, object]:
+def signal(one: decision.Signal) -> dict[str, object]:
+    """Something measured against a threshold."""
     return {
         "name": one.name,
         "observed": one.observed,

@@ -41,6 +41,7 @@ RUN = [one for one in SHOWN if one[0] not in ELSEWHERE and not UNSUITED.keys() &
 #: Exit status by its first words, where that is not 0 on the recorded machine, with the reason.
 STATUS = {
     ("explain", "pod"): (2, "the recorded machine runs no such pod"),
+    ("trace", "--group"): (2, "the recorded machine has no such cgroup"),
     ("check", "--strict"): (1, "a recording of sysfs alone lacks what enforcing needs"),
 }
 

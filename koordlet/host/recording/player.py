@@ -98,17 +98,28 @@ class Recording:
         self._frames = dict(folder.children) if folder is not None else {}
         #: The machine; ``play`` moves it on.
         self.host = PlayedHost(roots.inside(name, top))
-        if "0.jsonl" not in self._frames:
-            why = "has no frames: it is a machine, and not a recording of one"
-            raise errors.ConfigError(why, culprit=name, fix=_FIX)
+        self._now = machine.Now(at=0.0, wall=0.0)
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether this is a recording, and not a machine without a course of time."""
+        return "0.jsonl" in self._frames
+
+    def clock(self) -> machine.Now:
+        """The time of the frame that is played."""
+        return self._now
 
     def play(self) -> Iterator[machine.Now]:
         """Each moment, once the machine is as it was then."""
+        if not self.has_frames:
+            why = "has no frames: it is a machine, and not a recording of one"
+            raise errors.ConfigError(why, culprit=self.name, fix=_FIX)
         for number in range(len(self._frames)):
             entry = self._frames.get(f"{number}.jsonl")
             if entry is None:
                 raise self._refuse(number, "is missing")
-            yield self._apply(number, entry.data)
+            self._now = self._apply(number, entry.data)
+            yield self._now
 
     def _apply(self, number: int, data: bytes) -> machine.Now:
         try:

@@ -43,6 +43,22 @@ class Round:
     compares: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What one policy decided from, beside the snapshot and the history."""
+
+    #: The claims and pools of the policies before it that bind.
+    ledger: ledger.Ledger
+    settings: object
+    state: object
+    #: Nothing that it looks at has changed, so its last decision stands: it was not called.
+    remembered: bool
+
+
+#: By the stem of the policy.
+Inputs = dict[str, Input]
+
+
 class _Question(NamedTuple):
     world: tuple[object, ...]
     ledger: ledger.Ledger
@@ -124,8 +140,9 @@ def decide(
     states: Mapping[str, object],
     last: Mapping[str, decision.Decision[object]],
     memory: Memory | None = None,
+    inputs: Inputs | None = None,
 ) -> Round:
-    """Ask every policy that is not off.
+    """Ask every policy that is not off; ``inputs`` keeps what each was given.
 
     Claims of a policy in shadow do not bind the later ones. The claims of a policy that fails are
     those of its ``last`` good decision, in its first pass those of its checkpoint: a bug must not
@@ -145,6 +162,13 @@ def decide(
             asked = dataclasses.replace(now, ledger=binding, sets=sets)
         with_ = settings.get(row.stem, row.settings), states.get(row.stem, row.state)
         recalled = memory.recall(row, binding, *with_) if memory is not None else None
+        if inputs is not None:
+            inputs[row.stem] = Input(
+                ledger=binding,
+                settings=with_[0],
+                state=with_[1],
+                remembered=recalled is not None,
+            )
         try:
             said = recalled or row.decide(asked, past, *with_)
         except Exception as error:  # noqa: BLE001 -- the station's boundary: it costs itself
@@ -161,8 +185,7 @@ def decide(
         if not (said.claims or said.pools):
             continue
         shown = shown.with_(said.claims, said.pools)
-        if binds:
-            binding = binding.with_(said.claims, said.pools)
+        binding = binding.with_(said.claims, said.pools) if binds else binding
     return Round(outcomes=tuple(outcomes), ledger=shown, binding=binding, compares=compares)
 
 

@@ -100,5 +100,8 @@ def test_a_bad_frame_is_refused_with_its_number(tmp_path: Path, frame: object, w
 
 def test_an_archive_without_frames_is_no_recording(tmp_path: Path) -> None:
     """The archive of a machine has one state and no time."""
+    recording = player.Recording(archive(tmp_path))
+
+    assert not recording.has_frames
     with pytest.raises(errors.ConfigError, match="no frames"):
-        player.Recording(archive(tmp_path))
+        next(recording.play())

@@ -1,0 +1,189 @@
+"""The table of ``koordlet trace``: the stations of one pass, as a person reads them.
+
+Covers: the document of ``report.trace_json`` as lines. Does not cover: making it (``cli.trace``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from koordlet.apply import trace
+from koordlet.cli import explain_source, output
+from koordlet.model import plan
+
+Document = explain_source.Document
+
+#: Why an action is no step, in the words of a table.
+_FATES: Mapping[object, str] = {
+    trace.Fate.DUE.value: "due",
+    trace.Fate.SHADOW.value: "only shown",
+    trace.Fate.ALREADY_SO.value: "so already",
+    trace.Fate.OVERRULED.value: "overruled",
+    trace.Fate.MERGED.value: "merged",
+    trace.Fate.UNANSWERED.value: "no answer",
+}
+#: Those that the order tells, or that are no news; a choice of a policy or group shows them too.
+_PLAIN = frozenset({trace.Fate.DUE.value, trace.Fate.SHADOW.value, trace.Fate.ALREADY_SO.value})
+
+
+#: Whether a threshold is met.
+_MET: Mapping[object, str] = {True: "met", False: "not met"}
+
+
+def lines(found: Document, *, detailed: bool = False) -> Iterator[str]:
+    """The stations in order; ``detailed``: each action, and what each policy saw."""
+    at = found["at"]
+    when = dt.datetime.fromtimestamp(at, dt.UTC) if isinstance(at, int | float) else "?"
+    where = "this machine" if found["live"] else "a recorded machine"
+    yield f"One pass of {where} at {when:%Y-%m-%d %H:%M:%S} UTC"
+    yield from ("", "Read")
+    yield from _read(explain_source.part(found, "read"))
+    yield from ("", "Decided, each policy with the claims of those above it")
+    policies = explain_source.rows(found, "policies")
+    head = ("POLICY", "MODE", "WANTS", "OF THESE", "WHY")
+    yield from output.table([_policy(one) for one in policies], head=head, indent="  ")
+    for one in policies:
+        yield from _details(one, detailed=detailed)
+    wishes = explain_source.rows(found, "wishes")
+    yield from ("", "Compared with what is there")
+    yield from _compared(wishes, detailed=detailed)
+    yield from ("", "Ordered")
+    steps = explain_source.rows(found, "order")
+    yield from (line for step in steps for line in _step(step))
+    if not steps:
+        yield "  no step"
+    for left in explain_source.rows(found, "left"):
+        yield f"  left     {left['target']}: {left['why']}"
+    yield from ("", "Written: nothing")
+    yield from (f"  {why}" for why in _texts(explain_source.part(found, "written"), "why"))
+
+
+def _texts(found: Document, name: str) -> list[str]:
+    several = found[name]
+    return [str(one) for one in several] if isinstance(several, list) else []
+
+
+def _read(found: Document) -> Iterator[str]:
+    """What was looked at, what was absent, what is stale."""
+    about, files = explain_source.part(found, "machine"), explain_source.part(found, "files")
+    sets = about["cpusetVersion"]
+    cpusets = f"cpuset on {sets}" if sets else "no cpuset"
+    node = f"{about['node']}: CPUs {about['cpus']}"
+    yield f"  machine    {node}; cgroup {about['cgroups']}, {cpusets}"
+    refused = Counter(str(one["errno"]) for one in explain_source.rows(files, "refused"))
+    text = f"{files['read']} read, {len(_texts(files, 'absent'))} absent"
+    yield "  files      " + ", ".join((text, *(f"{n} {name}" for name, n in refused.items())))
+    yield from (f"  ! no answer: {path}" for path in _texts(files, "unanswered"))
+    yield f"  groups     {len(_texts(found, 'groups'))}"
+    pods = explain_source.rows(found, "workloads")
+    classes = Counter(str(pod["qos"]) for pod in pods)
+    of_them = f" ({', '.join(f'{n} {name}' for name, n in classes.items())})" if pods else ""
+    yield f"  workloads  {len(pods)}{of_them}"
+    for pod in pods:
+        if pod["cgroup"] is None:
+            yield f"  ! {pod['workload']} is not running: {pod['match'] or 'no cgroup is known'}"
+        if pod["stale"]:
+            yield f"  ! {pod['workload']} may be out of date: {pod['source']} does not answer"
+        yield from (f"  ! {pod['workload']}: {problem}" for problem in _texts(pod, "problems"))
+    for source in explain_source.rows(found, "sources"):
+        yield f"  source     {source['name']}: {_health(source)}"
+    for one in explain_source.rows(found, "unread"):
+        yield f"  ! {one['kind']} {one['name']} cannot be used: {one['why']}"
+    yield from (f"  ! node: {problem}" for problem in _texts(found, "nodeProblems"))
+    if found["journaled"] is not None:
+        yield f"  journal    {found['journaled']} files hold a value of koordlet's"
+    missing: dict[str, list[str]] = {}
+    for gap in explain_source.rows(found, "unsupported"):
+        missing.setdefault(str(gap["why"]), []).append(str(gap["feature"]))
+    yield from (f"  missing    {', '.join(names)}: {why}" for why, names in missing.items())
+
+
+def _health(source: Document) -> str:
+    age, believed = source["ageSeconds"], source["believedSeconds"]
+    last = f"last answer {age:.0f} s ago" if isinstance(age, int | float) else "no answer yet"
+    problem = f": {source['problem']}" if source["problem"] else ""
+    if source["stale"]:
+        bound = f", believed for {believed:.0f} s" if isinstance(believed, int | float) else ""
+        return f"STALE, {last}{bound}{problem}"
+    return "ok" if source["ok"] else f"FAILED, {last}{problem}"
+
+
+def _policy(one: Document) -> tuple[str, ...]:
+    fates = explain_source.part(one, "fates")
+    count = sum(number for number in fates.values() if isinstance(number, int))
+    wants = [f"{count} action{'s' if count > 1 else ''}"] if count else []
+    claims, pools = explain_source.rows(one, "claims"), explain_source.rows(one, "pools")
+    wants += [f"{len(claims)} claim{'s' if len(claims) > 1 else ''}"] if claims else []
+    wants += [f"{len(pools)} pool{'s' if len(pools) > 1 else ''}"] if pools else []
+    gone = len(explain_source.rows(one, "evictions"))
+    wants += [f"{gone} eviction{'s' if gone > 1 else ''}"] if gone else []
+    facts = explain_source.part(one, "explanation").items()
+    why = one["whyNothing"] or "; ".join(f"{name}: {fact}" for name, fact in facts if fact)
+    became = ", ".join(f"{number} {_FATES[fate]}" for fate, number in fates.items())
+    silent = "-" if one["mode"] == plan.Mode.OFF.value else "nothing"
+    return (
+        str(one["policy"]),
+        str(one["mode"]),
+        ", ".join(wants) or silent,
+        became or "-",
+        str(why) or "-",
+    )
+
+
+def _details(one: Document, *, detailed: bool) -> Iterator[str]:
+    """What is wrong, and for a choice all that a policy saw and said."""
+    name = one["policy"]
+    for condition in explain_source.rows(one, "conditions"):
+        if condition["status"] == "True":
+            yield f"  ! {name}: {condition['type']} {condition['subject']}: {condition['message']}"
+    for victim in explain_source.rows(one, "evictions"):
+        held = f" (not done: {victim['held']})" if victim["held"] else ""
+        yield f"  ! {name}: evict {victim['pod']} for {victim['signal']}{held}"
+    saw = explain_source.part(one, "saw")
+    if not detailed or not saw:
+        return
+    yield f"  {name}: {one['summary']}"
+    yield f"    mode       {one['mode']} ({one['modeFrom']})"
+    yield f"    settings   {saw['settings']}"
+    yield f"    state      {saw['state']}"
+    if saw["remembered"]:
+        yield "    not called: nothing that it looks at has changed since the pass before"
+    for claim in explain_source.rows(saw, "claims"):
+        yield f"    claimed before it: {claim['cpus']} {claim['owner']} {claim['holder']}"
+    for signal in explain_source.rows(one, "signals"):
+        met = _MET.get(signal["met"], "unknown")
+        yield (
+            f"    signal     {signal['name']} {signal['observed'] or '?'}, threshold"
+            f" {signal['threshold']}: {met}"
+        )
+    for claim in explain_source.rows(one, "claims"):
+        whose = f"{claim['owner']} {claim['holder']}"
+        yield f"    claims     {claim['cpus']} {whose}: {claim['reason']}"
+    for pool in explain_source.rows(one, "pools"):
+        yield f"    pool       {pool['kind']} {pool['cpus']}"
+
+
+def _compared(wishes: list[Document], *, detailed: bool) -> Iterator[str]:
+    fates = Counter(str(_FATES[wish["fate"]]) for wish in wishes)
+    counted = ", ".join(f"{number} {fate}" for fate, number in fates.items())
+    yield f"  {len(wishes)} actions wanted" + (f": {counted}" if counted else "")
+    for wish in wishes:
+        if not detailed and wish["fate"] in _PLAIN:
+            continue
+        value = wish["value"] if wish["value"] is not None else wish["kind"]
+        detail = f": {wish['detail']}" if wish["detail"] else ""
+        yield f"  {_FATES[wish['fate']]:<10} {wish['target']} {value} by {wish['policy']}{detail}"
+        yield f"             {wish['reason']}"
+
+
+def _step(step: Document) -> Iterator[str]:
+    marks = [mark for mark in ("undo", "interim") if step[mark]]
+    marks += ["shadow"] if step["mode"] == plan.Mode.SHADOW.value else []
+    change = f"  {step['was'] or 'unset'} → {step['value']}" if step["value"] is not None else ""
+    marked = f" [{', '.join(marks)}]" if marks else ""
+    yield f"  {step['order']!s:>4} {step['kind']} {step['target']}{change}{marked}"
+    yield f"       {step['policy']}: {step['reason']}"
+    if step["failed"]:
+        yield f"       ! tried last: {step['failed']}"
